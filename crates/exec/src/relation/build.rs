@@ -29,10 +29,7 @@ pub(super) fn node<S: Scalar>(plan: &Relation<S>, number: &mut usize, counts: bo
             input: node(input, number, counts),
             condition: condition.clone(),
         }),
-        Relation::Project { input, columns } => Box::new(rows::Project {
-            input: node(input, number, counts),
-            columns: columns.clone(),
-        }),
+        Relation::Project { input, columns } => rows::project(node(input, number, counts), columns),
         Relation::Join(plan) => {
             let left = node(&plan.left, number, counts);
             let right = node(&plan.right, number, counts);

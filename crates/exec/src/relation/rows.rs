@@ -72,16 +72,42 @@ impl<S: Scalar> Rows<S> for Filter<S> {
 
 /// Rows of other columns.
 pub(super) struct Project<S> {
-    pub input: BoxRows<S>,
-    pub columns: Vec<S>,
+    input: BoxRows<S>,
+    columns: Vec<S>,
+    /// Where each column is in a row, if all of them are columns of it that come once, or literals.
+    places: Option<Vec<Option<usize>>>,
+}
+
+pub(super) fn project<S: Scalar>(input: BoxRows<S>, columns: &[S]) -> BoxRows<S> {
+    let mut places: Vec<Option<usize>> = Vec::with_capacity(columns.len());
+    let moves = columns.iter().all(|column| {
+        let place = column.place();
+        let is_again = place.is_some() && places.contains(&place);
+        places.push(place);
+        !is_again && (place.is_some() || column.is_literal())
+    });
+    Box::new(Project {
+        input,
+        columns: columns.to_vec(),
+        places: moves.then_some(places),
+    })
 }
 
 impl<S: Scalar> Rows<S> for Project<S> {
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
-        let Some(row) = self.input.next(run)? else {
+        let Some(mut row) = self.input.next(run)? else {
             return Ok(None);
         };
         row_done()?;
+        if let Some(places) = &self.places {
+            let moved = places.iter().zip(&self.columns).map(|(place, column)| match place {
+                Some(place) => Ok(row
+                    .get_mut(*place)
+                    .map_or(Value::Null, |value| std::mem::replace(value, Value::Null))),
+                None => column.value(&[], &run.env),
+            });
+            return moved.collect::<Result<_>>().map(Some);
+        }
         let columns = self.columns.iter().map(|column| column.value(&row, &run.env));
         columns.collect::<Result<_>>().map(Some)
     }

@@ -74,6 +74,16 @@ pub trait Scalar: Clone + Debug + Display + Send + Sync + 'static {
         value
     }
 
+    /// The column that it is, if it is one as it stands in the row.
+    fn place(&self) -> Option<usize> {
+        None
+    }
+
+    /// Whether it is a value that does not depend on the row.
+    fn is_literal(&self) -> bool {
+        false
+    }
+
     /// Whether it is true, which null is not.
     fn holds(&self, row: &[Value], env: &Env<'_>) -> Result<bool> {
         Ok(matches!(self.value(row, env)?, Value::Bool(true)))

@@ -69,30 +69,69 @@ impl Input {
         Ok(&self.bytes[self.at - count..self.at])
     }
 
-    /// The next message: its type and its body, of at most `most` bytes, and the type of the one behind it if that has come.
+    /// The length of the body that the next message claims to have, once its first bytes have come.
+    fn claimed(&self) -> Option<(u8, usize)> {
+        let head: [u8; 5] = self.bytes.get(self.at..self.at + 5)?.try_into().ok()?;
+        let [tag, a, b, c, d] = head;
+        let length = u32::from_be_bytes([a, b, c, d]) as usize;
+        Some((tag, length.checked_sub(4)?))
+    }
+
+    /// Whether the next message has a body of less than `below` bytes.
+    pub fn has_below(&self, below: usize) -> bool {
+        self.claimed().is_some_and(|(_, length)| length < below)
+    }
+
+    /// Waits until the next message has come, with a body of at most `most` bytes.
     ///
     /// Errors: the client is gone, or claims a length that no message has.
-    pub async fn message(&mut self, stream: &mut Stream, most: usize) -> Result<(u8, &[u8], Option<u8>), Ended> {
+    pub async fn come(&mut self, stream: &mut Stream, most: usize) -> Result<(), Ended> {
         self.fill(stream, 5).await?;
-        let [tag, a, b, c, d] = self.bytes[self.at..self.at + 5].try_into().map_err(|_| Ended)?;
-        let length = u32::from_be_bytes([a, b, c, d]) as usize;
-        let Some(length) = length.checked_sub(4).filter(|length| *length <= most) else {
+        let Some((_, length)) = self.claimed().filter(|(_, length)| *length <= most) else {
             let error = nestor_sql::error::error("08P01", "invalid message length");
             return Err(super::fatal(stream, &error).await);
         };
-        self.fill(stream, 5 + length).await?;
-        self.at += 5 + length;
-        Ok((
-            tag,
-            &self.bytes[self.at - length..self.at],
-            self.bytes.get(self.at).copied(),
-        ))
+        self.fill(stream, 5 + length).await
+    }
+
+    /// The next message if all of it has come and its body is of less than `below` bytes: its type, its body, and the type of the one
+    /// behind it if that has come.
+    pub fn whole(&mut self, below: usize) -> Option<(u8, &[u8], Option<u8>)> {
+        let (tag, length) = self.claimed().filter(|(_, length)| *length < below)?;
+        let (from, to) = (self.at + 5, (self.at + 5).checked_add(length)?);
+        if to > self.bytes.len() {
+            return None;
+        }
+        self.at = to;
+        Some((tag, &self.bytes[from..to], self.bytes.get(to).copied()))
+    }
+
+    /// Waits for the next message: its type and its body.
+    ///
+    /// Errors: those of [`Input::come`].
+    pub async fn message(&mut self, stream: &mut Stream, most: usize) -> Result<(u8, &[u8]), Ended> {
+        self.come(stream, most).await?;
+        let (tag, body, _) = self.whole(usize::MAX).ok_or(Ended)?;
+        Ok((tag, body))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_whole_messages_are_taken_at_once() {
+        let mut input = Input {
+            bytes: b"S\0\0\0\x04B\0\0\0\x06xyD\0\0\0\x05".to_vec(),
+            at: 0,
+        };
+        assert_eq!(input.whole(100), Some((b'S', [].as_slice(), Some(b'B'))));
+        assert_eq!(input.whole(2), None, "it is too long");
+        assert_eq!(input.whole(3), Some((b'B', b"xy".as_slice(), Some(b'D'))));
+        assert_eq!(input.whole(100), None, "its body has not come");
+        assert_eq!(input.at, 12);
+    }
 
     #[test]
     fn what_was_looked_at_makes_room_for_more() {

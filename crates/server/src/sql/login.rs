@@ -29,7 +29,7 @@ pub async fn log_in(
         host: &conn.host,
         peer: &conn.peer,
     };
-    let (tag, body, _) = input.message(stream, MESSAGE_BYTES_MAX).await?;
+    let (tag, body) = input.message(stream, MESSAGE_BYTES_MAX).await?;
     let begun = frontend::login_begins(tag, body, MECHANISM)
         .and_then(|message| login::begin(&server.service, (user, db), message));
     let (exchange, challenge) = match begun {
@@ -39,7 +39,7 @@ pub async fn log_in(
     out.clear();
     backend::login(&mut out, 11, challenge.as_bytes());
     stream.write_whole(&out).await?;
-    let (tag, body, _) = input.message(stream, MESSAGE_BYTES_MAX).await?;
+    let (tag, body) = input.message(stream, MESSAGE_BYTES_MAX).await?;
     let finished = frontend::login_goes_on(tag, body)
         .and_then(|message| login::finish(&server.service, &conn.slot, peers, exchange, message));
     match finished {

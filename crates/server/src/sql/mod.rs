@@ -16,7 +16,7 @@ use nestor_model::{Error, ErrorCode, Result as Outcome, doc};
 use nestor_sql::error::error;
 use nestor_sql::protocol::backend;
 use nestor_sql::protocol::frontend::{self, MESSAGE_BYTES_MAX, STARTUP_BYTES_MAX, Startup};
-use nestor_sql::session::{Next, Session, settings};
+use nestor_sql::session::{Flush, Next, Session, settings};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -137,8 +137,8 @@ async fn converse(
     backend::ready(&mut out, b'I');
     write(server, &mut stream, &mut out).await?;
     loop {
-        let (tag, body, behind) = tokio::select! {
-            message = input.message(&mut stream, MESSAGE_BYTES_MAX) => message?,
+        tokio::select! {
+            come = input.come(&mut stream, MESSAGE_BYTES_MAX) => come?,
             () = server.lose_patience() => return Err(Ended),
         };
         if server.is_draining() {
@@ -146,22 +146,24 @@ async fn converse(
             return Err(fatal(&mut stream, &stopping).await);
         }
         let busy = server.begin_work();
-        server.count_request(body.len() + 5);
-        session.session.sync_follows = behind == Some(b'S');
-        let next = take(server, &mut stream, &mut session.session, (tag, body), &mut out);
+        let next = take(server, &mut stream, &mut session.session, &mut input, &mut out);
         drop(busy);
-        let next = match next {
+        let (next, tag) = match next {
             Ok(next) => next,
             Err(Ended) => return Err(Ended),
         };
-        // As PostgreSQL does: what is answered leaves with ReadyForQuery or when the client asks for it.
-        if matches!(tag, b'S' | b'Q' | b'H' | b'c' | b'f') || out.len() >= FLUSH_BYTES || next == Next::Close {
+        if is_flushed_behind(tag) || out.len() >= FLUSH_BYTES || next == Next::Close {
             write(server, &mut stream, &mut out).await?;
         }
         if next == Next::Close {
             return Ok(());
         }
     }
+}
+
+/// As PostgreSQL does: what is answered leaves with ReadyForQuery or when the client asks for it.
+fn is_flushed_behind(tag: u8) -> bool {
+    matches!(tag, b'S' | b'Q' | b'H' | b'c' | b'f')
 }
 
 /// Begins a conversation: encryption, parameters, who it is. `None` when there is none to come.
@@ -279,14 +281,15 @@ async fn write(server: &Server, stream: &mut Stream, out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
-/// Runs one message on this thread, which looks after the client meanwhile; what becomes of the connection.
+/// Runs the messages that have come whole, up to one behind which answers leave, on this thread, which looks after the client meanwhile;
+/// what becomes of the connection, and the type of the last of them.
 fn take(
     server: &Server,
     stream: &mut Stream,
     session: &mut Session,
-    (tag, body): (u8, &[u8]),
+    input: &mut Input,
     out: &mut Vec<u8>,
-) -> Result<Next, Ended> {
+) -> Result<(Next, u8), Ended> {
     let handle = Handle::current();
     let mut flush = |out: &mut Vec<u8>| {
         server.count_reply(out.len());
@@ -297,21 +300,33 @@ fn take(
     };
     let run = AssertUnwindSafe(|| {
         let _running = Running::begin();
-        let mut receive = || {
+        let mut last = b'S';
+        let mut receive = |input: &mut Input, below: usize, flush: &mut Flush<'_>| {
             with_patience(PATIENCE, HOOKS, || {
-                session.receive(&server.service, frontend::message(tag, body), out, &mut flush)
+                while let Some((tag, body, behind)) = input.whole(below) {
+                    last = tag;
+                    server.count_request(body.len() + 5);
+                    session.sync_follows = behind == Some(b'S');
+                    let next = session.receive(&server.service, frontend::message(tag, body), out, flush)?;
+                    if next == Next::Close || is_flushed_behind(tag) || out.len() >= FLUSH_BYTES {
+                        return Ok(next);
+                    }
+                }
+                Ok(Next::Go)
             })
         };
         // To hand on what else the thread serves costs more than most statements; those that turn out to be long do it then.
-        stream.watched(|| match body.len() < LARGE_BYTES {
-            true => receive(),
+        let next = stream.watched(|| match input.has_below(LARGE_BYTES) {
+            true => receive(input, LARGE_BYTES, &mut flush),
             false => tokio::task::block_in_place(|| {
                 watcher::has_left_worker();
-                receive()
+                receive(input, usize::MAX, &mut flush)
             }),
-        })
+        });
+        next.map(|next| (next, last))
     });
-    match catch_unwind(run) {
+    let ran: std::thread::Result<Outcome<(Next, u8)>> = catch_unwind(run);
+    match ran {
         Ok(next) => next.map_err(|_| Ended),
         Err(_) => {
             server.service.node.log().error(
@@ -324,7 +339,7 @@ fn take(
             session.slot.finish_operation();
             out.clear();
             backend::error(out, "FATAL", &error("XX000", "internal error"));
-            Ok(Next::Close)
+            Ok((Next::Close, b'Q'))
         }
     }
 }

@@ -503,6 +503,17 @@ impl Scalar for Expr {
         }
     }
 
+    fn place(&self) -> Option<usize> {
+        match self.node() {
+            Node::Column { index, .. } => Some(*index),
+            _ => None,
+        }
+    }
+
+    fn is_literal(&self) -> bool {
+        matches!(self.node(), Node::Const(..))
+    }
+
     fn compare(&self, a: &Value, b: &Value) -> Ordering {
         compare::compare(&self.ty(), a, b)
     }

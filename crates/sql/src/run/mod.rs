@@ -7,6 +7,7 @@ pub mod numbers;
 pub mod ordered;
 pub mod planned;
 pub mod query;
+pub mod reader;
 pub mod sequences;
 pub mod tables;
 

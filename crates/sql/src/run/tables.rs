@@ -3,6 +3,7 @@
 use super::find;
 use super::numbers::{Got, Sequence};
 use super::ordered::Order;
+use super::reader::Documents;
 use crate::bind::Binder;
 use crate::bind::declared::Declared;
 use crate::bind::entry::{self, Object};
@@ -11,7 +12,7 @@ use crate::catalog::system::{self, Facts, IndexFacts, RELATIONS, Relation, Seque
 use crate::catalog::{Catalog, Column, Kind, Table, known};
 use crate::error::{fail, unsupported};
 use crate::expr::Expr;
-use crate::types::{Type, stored};
+use crate::types::Type;
 use nestor_database::connections::Slot;
 use nestor_database::operation::pipeline::Purpose;
 use nestor_database::operation::{Operation, Work};
@@ -21,11 +22,11 @@ use nestor_database::rights::{Action, Resource};
 use nestor_database::shape::{Shape, Words};
 use nestor_database::statement::Statement;
 use nestor_database::users::{Account, RoleName};
-use nestor_exec::relation::{Opened, Reader, Sources};
+use nestor_exec::relation::{Opened, Sources};
 use nestor_exec::summary::totals;
 use nestor_exec::{Batch, BoxOperator, Step, count_rows};
 use nestor_model::extjson::{self, Form};
-use nestor_model::{Array, ArrayRef, Binary, DocRef, Document, Namespace, Result, Value, ValueRef, bail};
+use nestor_model::{Array, ArrayRef, Document, Namespace, Result, Value, ValueRef, bail};
 use nestor_planner::find::Wanted;
 use nestor_planner::relation::explain::Access;
 use nestor_planner::relation::{Env, Scan};
@@ -690,10 +691,7 @@ impl Tables<'_, '_> {
                 };
                 Ok(Opened::Documents {
                     root: self.reading.find(ns, &filter, sort.as_ref(), (None, false))?,
-                    reader: Box::new(Documents {
-                        table: table.clone(),
-                        needed: scan.needed.clone(),
-                    }),
+                    reader: Box::new(Documents::new(table, &scan.needed)),
                     exact: find::is_exact(&scan.conditions, table),
                     in_order: order.is_some(),
                     more: part + 1 < parts,
@@ -758,43 +756,6 @@ impl Tables<'_, '_> {
         }
         Ok(order)
     }
-}
-
-/// Makes rows of documents.
-struct Documents {
-    table: Arc<Table>,
-    needed: Vec<bool>,
-}
-
-impl Reader for Documents {
-    fn read(&mut self, row: &nestor_exec::Row) -> Result<Vec<Value>> {
-        let record = row.record.as_deref();
-        row_of(&self.table, &self.needed, row.as_doc(), record)
-    }
-}
-
-/// The row that a document is: the columns that are `needed`, and behind them the document and the key of its record.
-///
-/// Errors: 22P02 and 22003 when a value is not of its column's type.
-pub fn row_of(table: &Table, needed: &[bool], doc: DocRef<'_>, record: Option<&[u8]>) -> Result<Vec<Value>> {
-    let mut out = vec![Value::Null; needed.len()];
-    for (i, column) in table.columns.iter().enumerate() {
-        if needed.get(i) == Some(&true) {
-            let value = doc.get(&column.path).unwrap_or(ValueRef::Missing);
-            out[i] = stored::read(&column.ty, value, &column.path)?;
-        }
-    }
-    let behind = table.columns.len();
-    if needed.get(behind) == Some(&true) {
-        out[behind] = Value::Document(doc.to_document());
-    }
-    if let (Some(true), Some(record)) = (needed.get(behind + 1), record) {
-        out[behind + 1] = Value::Binary(Binary {
-            subtype: 0,
-            bytes: record.into(),
-        });
-    }
-    Ok(out)
 }
 
 /// An array of texts.

@@ -7,7 +7,7 @@ use crate::catalog::{Column, Kind, sequence_of};
 use crate::error::fail;
 use crate::functions::uuid_v7;
 use crate::run::numbers::{Got, exhausted};
-use crate::run::tables::row_of;
+use crate::run::reader::row_of;
 use crate::types::cast::whole;
 use crate::types::{Type, stored};
 use nestor_database::write::rows::RowWriter;
