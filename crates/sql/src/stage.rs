@@ -3,6 +3,7 @@
 use crate::catalog::documents::type_of;
 use crate::error::{error, fail, unsupported};
 use crate::parse;
+use crate::run::explain::{self, Wanted};
 use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
 use crate::run::tables::SessionFacts;
@@ -63,8 +64,9 @@ impl Relational for SqlStage {
         let facts = facts(statement, db)?;
         let ast = the_query(&query.text)?;
         let (types, params) = parameters(&query.parameters)?;
-        let shown = query::explain_over(statement, view, &facts, &ast, (&types, &params), false)?;
-        Ok(Value::Array(shown.lines().into_iter().map(Value::from).collect()))
+        let explained = query::explain_over(statement, view, &facts, &ast, (&types, &params), None)?;
+        let lines = explain::text(&explained, Wanted::default());
+        Ok(Value::Array(lines.into_iter().map(Value::from).collect()))
     }
 }
 

@@ -95,6 +95,7 @@ pub(super) fn node<S: Scalar>(plan: &Relation<S>, number: &mut usize, counts: bo
         true => Box::new(rows::Counted {
             input: built,
             number: own,
+            begun: false,
         }),
         false => built,
     }

@@ -28,8 +28,9 @@ use crate::Batch;
 use crate::summary::Totals;
 use nestor_model::statement::{ROW, work};
 use nestor_model::{Result, Value};
+use nestor_planner::relation::explain::Ran;
 use nestor_planner::relation::{Env, Tuple};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -57,17 +58,54 @@ impl<S> Copy for Run<'_, '_, S> {}
 #[derive(Default)]
 pub struct Shared {
     tables: RefCell<HashMap<usize, Rc<Vec<Tuple>>>>,
+    /// What is counted.
+    pub counts: Rc<Counts>,
+}
+
+/// What operators did.
+#[derive(Default)]
+pub struct Counts {
     /// The keys and documents that scans read, of those that have ended or were dropped.
-    pub read: Rc<RefCell<Totals>>,
-    /// Rows that nodes gave, by the number of the node in the order of `explain`; `None` unless they are counted.
-    pub counted: Option<RefCell<Vec<u64>>>,
+    pub read: RefCell<Totals>,
+    /// What each node did; `None` unless they are told apart.
+    pub nodes: Option<Nodes>,
+}
+
+/// What each node of a plan did, for EXPLAIN ANALYZE.
+#[derive(Default)]
+pub struct Nodes {
+    /// By the number of the node in the order of `explain`.
+    pub ran: RefCell<Vec<Ran>>,
+    /// The node that is asked for a row.
+    pub current: Cell<usize>,
+    /// With times.
+    pub timed: bool,
+}
+
+impl Nodes {
+    /// Notes what the node with this number did.
+    pub(crate) fn note(&self, number: usize, what: impl FnOnce(&mut Ran)) {
+        let mut ran = self.ran.borrow_mut();
+        if ran.len() <= number {
+            ran.resize(number + 1, Ran::default());
+        }
+        what(&mut ran[number]);
+    }
 }
 
 impl Shared {
-    /// With rows counted.
-    pub fn counting() -> Self {
+    /// With nodes told apart, and timed if that is wanted.
+    pub fn counting(timed: bool) -> Self {
+        let nodes = Nodes {
+            timed,
+            ..Nodes::default()
+        };
+        let counts = Counts {
+            nodes: Some(nodes),
+            ..Counts::default()
+        };
         Self {
-            counted: Some(RefCell::default()),
+            counts: Rc::new(counts),
             ..Self::default()
         }
     }

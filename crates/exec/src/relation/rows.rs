@@ -4,7 +4,9 @@ use super::{BoxRows, Rows, Run, row_done};
 use nestor_model::{Result, Value, bail};
 use nestor_planner::relation::{Scalar, SortKey, TableFunction, Tuple};
 use std::cmp::Ordering;
+use std::mem::replace;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Rows that the statement has.
 pub(super) struct Values<S> {
@@ -221,26 +223,45 @@ impl<S> Rows<S> for Append<S> {
     }
 }
 
-/// Counts the rows that a node gives.
+/// Counts what a node does.
 pub(super) struct Counted<S> {
     pub input: BoxRows<S>,
     pub number: usize,
+    /// It has given a row, or has ended, and nothing is the first row any more.
+    pub begun: bool,
 }
 
 impl<S> Rows<S> for Counted<S> {
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
-        let row = self.input.next(run)?;
-        if let (Some(_), Some(counted)) = (&row, &run.shared.counted) {
-            let mut counted = counted.borrow_mut();
-            if counted.len() <= self.number {
-                counted.resize(self.number + 1, 0);
+        let Some(nodes) = &run.shared.counts.nodes else {
+            return self.input.next(run);
+        };
+        let above = nodes.current.replace(self.number);
+        let begin = nodes.timed.then(Instant::now);
+        let row = self.input.next(run);
+        let took = begin.map_or(Duration::ZERO, |begin| begin.elapsed());
+        nodes.current.set(above);
+        let is_first = !replace(&mut self.begun, true);
+        let gave = matches!(row, Ok(Some(_)));
+        nodes.note(self.number, |ran| {
+            ran.total += took;
+            ran.rows += u64::from(gave);
+            if is_first {
+                ran.loops += 1;
+                ran.startup += took;
             }
-            counted[self.number] += 1;
-        }
-        Ok(row)
+        });
+        row
     }
 
     fn in_order(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {
-        self.input.in_order(run)
+        // This may open the scan, which belongs to its node.
+        let nodes = run.shared.counts.nodes.as_ref();
+        let above = nodes.map(|nodes| (nodes, nodes.current.replace(self.number)));
+        let answer = self.input.in_order(run);
+        if let Some((nodes, above)) = above {
+            nodes.current.set(above);
+        }
+        answer
     }
 }

@@ -1,13 +1,14 @@
 //! Rows of collections, views and tables in memory.
 
-use super::{BoxRows, Rows, Run, row_done};
+use super::{BoxRows, Counts, Rows, Run, row_done};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Step};
 use crate::row::Row;
-use crate::summary::{Totals, totals};
+use crate::summary::{self, totals};
 use nestor_model::{Result, Value};
+use nestor_planner::relation::explain::Access;
 use nestor_planner::relation::{Env, Scalar, Scan, Tuple};
-use std::cell::RefCell;
+use std::mem::take;
 use std::rc::Rc;
 
 /// Opens the tables of a statement.
@@ -56,8 +57,10 @@ pub(super) struct Scanned<S> {
     opened: Option<Opened>,
     /// The number of the part that is open.
     part: usize,
-    /// Where the counts go when it is over.
-    read: Option<Rc<RefCell<Totals>>>,
+    /// Where the counts go when it is over, and the number of the node there.
+    counts: Option<(Rc<Counts>, usize)>,
+    /// Bytes of the documents that were rows.
+    bytes: u64,
 }
 
 impl<S> Drop for Scanned<S> {
@@ -75,21 +78,39 @@ fn scanned<S: Scalar>(scan: &Scan<S>) -> Scanned<S> {
         scan: scan.clone(),
         opened: None,
         part: 0,
-        read: None,
+        counts: None,
+        bytes: 0,
     }
 }
 
 impl<S> Scanned<S> {
     /// Adds up what the open part has read.
     fn account(&mut self) {
-        if let (Some(Opened::Documents { root, .. }), Some(read)) = (&self.opened, &self.read) {
-            read.borrow_mut().add(totals(&**root));
+        if let (Some(Opened::Documents { root, in_order, .. }), Some((counts, number))) = (&self.opened, &self.counts) {
+            let (totals, in_order) = (totals(&**root), *in_order && !self.scan.order.is_empty());
+            counts.read.borrow_mut().add(totals);
+            if let Some(nodes) = &counts.nodes {
+                nodes.note(*number, |ran| {
+                    ran.keys += totals.keys_examined;
+                    ran.documents += totals.docs_examined;
+                    ran.bytes += take(&mut self.bytes);
+                    ran.spilled |= totals.used_disk;
+                    let mut leaves = Vec::new();
+                    summary::leaves(&**root, &mut leaves);
+                    ran.access = Some(Access {
+                        path: summary::plan_summary(&leaves),
+                        in_order,
+                    });
+                });
+            }
         }
     }
 
     fn open(&mut self, run: &Run<'_, '_, S>) -> Result<&mut Opened> {
         if self.opened.is_none() {
-            self.read = Some(run.shared.read.clone());
+            let counts = &run.shared.counts;
+            let number = counts.nodes.as_ref().map_or(0, |nodes| nodes.current.get());
+            self.counts = Some((counts.clone(), number));
         }
         Ok(match &mut self.opened {
             Some(opened) => opened,
@@ -113,7 +134,7 @@ impl<S: Scalar> Scanned<S> {
 impl<S: Scalar> Rows<S> for Scanned<S> {
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
         loop {
-            let (row, exact) = match self.open(run)? {
+            let (row, exact, bytes) = match self.open(run)? {
                 Opened::Documents {
                     root,
                     reader,
@@ -123,7 +144,10 @@ impl<S: Scalar> Rows<S> for Scanned<S> {
                 } => {
                     let mut batch = run.batch.within(run.batch.op);
                     match root.next(&mut batch)? {
-                        Step::Row(row) => (reader.read(&row)?, *exact),
+                        Step::Row(row) => {
+                            let bytes = row.doc.size() as u64;
+                            (reader.read(&row)?, *exact, bytes)
+                        }
                         Step::Pause => continue,
                         Step::Eof if *more => {
                             self.account();
@@ -135,10 +159,11 @@ impl<S: Scalar> Rows<S> for Scanned<S> {
                     }
                 }
                 Opened::Rows(rows) => match rows.next() {
-                    Some(row) => (row, false),
+                    Some(row) => (row, false, 0),
                     None => return Ok(None),
                 },
             };
+            self.bytes += bytes;
             row_done()?;
             if exact || !self.scan.settles || self.holds(&row, &run.env)? {
                 return Ok(Some(row));

@@ -1,10 +1,48 @@
 //! Relations as PostgreSQL's EXPLAIN shows plans: as text a line for each node, indented below what it feeds.
 
 use super::{ApplyKind, JoinKind, Relation, Scan, SortKey};
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
+use std::time::Duration;
 
-/// Rows that each node gave, in the order in which nodes are shown; empty where nothing ran.
-pub type Counted<'c> = &'c [u64];
+/// What a node did while it ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ran {
+    /// How often it was begun: once for each row of the other side where it is run for each of them.
+    pub loops: u64,
+    /// Rows that it gave, in all loops.
+    pub rows: u64,
+    /// Until the first row of each loop, or its end, with what its inputs took.
+    pub startup: Duration,
+    /// In all, with what its inputs took.
+    pub total: Duration,
+    /// Index keys that it read.
+    pub keys: u64,
+    /// Documents that it read.
+    pub documents: u64,
+    /// Bytes of the documents that it made rows of.
+    pub bytes: u64,
+    /// It wrote temporary files.
+    pub spilled: bool,
+    /// How the find layer read, the last time that it did.
+    pub access: Option<Access>,
+}
+
+impl Ran {
+    /// In a loop, on average, as PostgreSQL shows it.
+    pub fn average(&self) -> Ran {
+        let loops = self.loops.max(1);
+        let of = |time: Duration| time.div_f64(loops as f64);
+        Ran {
+            rows: (self.rows + loops / 2) / loops,
+            startup: of(self.startup),
+            total: of(self.total),
+            ..self.clone()
+        }
+    }
+}
+
+/// What each node did, in the order in which nodes are shown; empty where nothing ran.
+pub type Counted<'c> = &'c [Ran];
 
 /// A node as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,8 +51,12 @@ pub struct Shown {
     pub title: String,
     /// What else is known of it, as `name: text`.
     pub details: Vec<String>,
-    /// Rows that it gave, if it ran.
-    pub rows: Option<u64>,
+    /// What it did, if the plan ran.
+    pub ran: Option<Ran>,
+    /// Rows of its input that it did not let pass, in all loops; `None` for nodes that are no filters.
+    pub removed: Option<u64>,
+    /// Its rows come in the order that the scan below it was asked for.
+    pub in_order: bool,
     /// Its inputs.
     pub inputs: Vec<Shown>,
 }
@@ -36,76 +78,43 @@ pub fn show<S: Display>(plan: &Relation<S>, counted: Counted<'_>, access: Access
     node(plan, &mut 0, counted, access)
 }
 
-/// The scan whose order a sort of these rows leaves as it is.
-fn asked<S>(plan: &Relation<S>) -> Option<&Scan<S>> {
-    match plan {
-        Relation::Scan(scan) if !scan.order.is_empty() => Some(scan),
-        Relation::Filter { input, .. } | Relation::Project { input, .. } => asked(input),
-        _ => None,
-    }
-}
-
 fn node<S: Display>(plan: &Relation<S>, number: &mut usize, counted: Counted<'_>, access: Accesses<'_, S>) -> Shown {
     let (mut title, mut details) = describe(plan);
+    // A node that was never begun is not counted.
+    let ran = (!counted.is_empty()).then(|| counted.get(*number).cloned().unwrap_or_default());
+    *number += 1;
+    let inputs: Vec<Shown> = plan
+        .inputs()
+        .into_iter()
+        .map(|input| node(input, number, counted, access))
+        .collect();
+    let mut in_order = false;
     match plan {
-        Relation::Scan(scan) => {
-            let access = access(scan, false);
-            if access.as_ref().is_some_and(|access| access.in_order) {
-                details.push(format!("Order: {}", keys(&scan.order)));
-            }
-            details.extend(access.map(|access| format!("Access: {}", access.path)));
-        }
-        Relation::Count(scan) => details.extend(access(scan, true).map(|access| format!("Access: {}", access.path))),
-        Relation::Sort { input, .. } => {
-            let scan = asked(input);
-            if scan
-                .and_then(|scan| access(scan, false))
-                .is_some_and(|access| access.in_order)
-            {
-                title = "Presorted".to_owned();
+        Relation::Scan(scan) | Relation::Count(scan) => {
+            let read = ran.as_ref().and_then(|ran| ran.access.clone());
+            if let Some(access) = read.or_else(|| access(scan, matches!(plan, Relation::Count(_)))) {
+                in_order = access.in_order;
+                if in_order {
+                    details.push(format!("Order: {}", keys(&scan.order)));
+                }
+                details.push(format!("Access: {}", access.path));
             }
         }
+        Relation::Filter { .. } | Relation::Project { .. } => in_order = inputs.iter().all(|input| input.in_order),
+        Relation::Sort { .. } if inputs.iter().all(|input| input.in_order) => title = "Presorted".to_owned(),
         _ => {}
     }
-    // A node that was never begun gave nothing.
-    let rows = (!counted.is_empty()).then(|| counted.get(*number).copied().unwrap_or(0));
-    *number += 1;
+    let removed = match (plan, &ran, inputs.first().and_then(|input| input.ran.as_ref())) {
+        (Relation::Filter { .. }, Some(ran), Some(input)) => Some(input.rows.saturating_sub(ran.rows)),
+        _ => None,
+    };
     Shown {
         title,
         details,
-        rows,
-        inputs: plan
-            .inputs()
-            .into_iter()
-            .map(|input| node(input, number, counted, access))
-            .collect(),
-    }
-}
-
-impl Shown {
-    /// As text.
-    pub fn lines(&self) -> Vec<String> {
-        let mut out = Vec::new();
-        self.print(0, &mut out);
-        out
-    }
-
-    fn print(&self, depth: usize, out: &mut Vec<String>) {
-        let indent = match depth {
-            0 => String::new(),
-            _ => format!("{}->  ", " ".repeat(depth * 6 - 4)),
-        };
-        let below = " ".repeat(depth * 6 + 2);
-        let mut line = format!("{indent}{}", self.title);
-        if let Some(rows) = self.rows {
-            // Writing to a string cannot fail.
-            let _ = write!(line, "  (actual rows={rows})");
-        }
-        out.push(line);
-        out.extend(self.details.iter().map(|detail| format!("{below}{detail}")));
-        for input in &self.inputs {
-            input.print(depth + 1, out);
-        }
+        ran,
+        removed,
+        in_order,
+        inputs,
     }
 }
 

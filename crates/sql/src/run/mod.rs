@@ -1,7 +1,8 @@
 //! Statements run on the statement service.
 //!
-//! [`find`] turns what a scan knows of its rows into a filter of the find layer and [`ordered`] into an order of it, [`tables`] reads the catalog, [`query`] runs queries.
+//! [`find`] turns what a scan knows of its rows into a filter of the find layer and [`ordered`] into an order of it, [`tables`] reads the catalog, [`query`] runs queries, [`explain`] shows plans.
 
+pub mod explain;
 pub mod find;
 pub mod numbers;
 pub mod ordered;
@@ -12,15 +13,13 @@ pub mod sequences;
 pub mod tables;
 
 use nestor_database::statement::Statement;
-use nestor_exec::relation::Shared;
-use nestor_exec::summary::Totals;
-use std::cell::RefCell;
+use nestor_exec::relation::{Counts, Shared};
 use std::rc::Rc;
 
 /// Tells a statement what its scans have read once they are over, also when they ended with an error: make it before the operators.
 pub(crate) struct Counting<'s, 'r> {
     statement: &'s Statement<'r>,
-    read: Rc<RefCell<Totals>>,
+    counts: Rc<Counts>,
 }
 
 impl<'s, 'r> Counting<'s, 'r> {
@@ -28,13 +27,13 @@ impl<'s, 'r> Counting<'s, 'r> {
     pub(crate) fn new(statement: &'s Statement<'r>, shared: &Shared) -> Self {
         Self {
             statement,
-            read: shared.read.clone(),
+            counts: shared.counts.clone(),
         }
     }
 }
 
 impl Drop for Counting<'_, '_> {
     fn drop(&mut self) {
-        self.statement.observe_totals(self.read.take());
+        self.statement.observe_totals(self.counts.read.take());
     }
 }

@@ -13,10 +13,11 @@ use nestor_database::read;
 use nestor_database::statement::Statement;
 use nestor_exec::relation::{Run, Shared, build};
 use nestor_model::{Result, Value};
-use nestor_planner::relation::explain::{self, Shown};
+use nestor_planner::relation::explain::{self, Access, Shown};
 use nestor_planner::relation::{Env, Scan};
 use nestor_storage::View;
 use sqlparser::ast::Query;
+use std::time::{Duration, Instant};
 
 /// Takes rows; an error stops the query.
 pub type Give<'g> = dyn FnMut(Vec<Value>) -> Result<()> + 'g;
@@ -108,7 +109,17 @@ pub fn run_over(
     Ok(rows)
 }
 
-/// The plan of a query with the access paths of its scans; with `analyze` after it has run.
+/// A plan, and what it took.
+pub struct Explained {
+    /// The plan.
+    pub shown: Shown,
+    /// To bind the query and find the plan.
+    pub planning: Duration,
+    /// To run it, if it ran.
+    pub execution: Option<Duration>,
+}
+
+/// The plan of a query with the access paths of its scans; with `analyze` after it has run, and with times if that says `true`.
 ///
 /// Errors: those of [`run`].
 pub fn explain(
@@ -116,8 +127,8 @@ pub fn explain(
     session: &SessionFacts,
     query: &Query,
     (types, params): (&[Type], &[Value]),
-    analyze: bool,
-) -> Result<Shown> {
+    analyze: Option<bool>,
+) -> Result<Explained> {
     let read = statement.read_view()?;
     explain_over(statement, read.view(), session, query, (types, params), analyze)
 }
@@ -131,8 +142,9 @@ pub fn explain_over(
     session: &SessionFacts,
     query: &Query,
     (types, params): (&[Type], &[Value]),
-    analyze: bool,
-) -> Result<Shown> {
+    analyze: Option<bool>,
+) -> Result<Explained> {
+    let begin = Instant::now();
     let (op, _) = statement.operation(None)?;
     let reading = Reading::new(statement, view, &op, session);
     let planned = PlanCell::default().plan(&reading, query, types)?;
@@ -142,6 +154,7 @@ pub fn explain_over(
         reading: &reading,
     };
     let plan = &planned.plan;
+    let planning = begin.elapsed();
     let batch = read::batch(statement, view, &op, true);
     let env = Env {
         op: &op,
@@ -151,16 +164,31 @@ pub fn explain_over(
     };
     // What depends on rows of another relation is known only while that runs.
     let mut access = |scan: &Scan<Expr>, counts: bool| {
+        let mut depends = false;
+        for condition in &scan.conditions {
+            condition.for_each_outer(&mut |_, _| depends = true);
+        }
+        if depends {
+            return Some(Access {
+                path: "as each row asks".to_owned(),
+                in_order: false,
+            });
+        }
         let access = match counts {
             true => tables.counts(scan, &env),
             false => tables.access(scan, &env),
         };
         access.ok().flatten()
     };
-    if !analyze {
-        return Ok(explain::show(plan, &[], &mut access));
-    }
-    let shared = Shared::counting();
+    let Some(timed) = analyze else {
+        return Ok(Explained {
+            shown: explain::show(plan, &[], &mut access),
+            planning,
+            execution: None,
+        });
+    };
+    let begin = Instant::now();
+    let shared = Shared::counting(timed);
     let _counting = Counting::new(statement, &shared);
     let mut root = build(plan, true);
     let run = Run {
@@ -170,12 +198,14 @@ pub fn explain_over(
         shared: &shared,
     };
     while root.next(&run)?.is_some() {}
-    let mut counted = match &shared.counted {
-        Some(counted) => counted.borrow().clone(),
-        None => return fail("XX000", "rows were not counted"),
-    };
-    if counted.is_empty() {
-        counted.push(0);
-    }
-    Ok(explain::show(plan, &counted, &mut access))
+    let execution = Some(begin.elapsed());
+    // Scans tell what they read when they are dropped.
+    drop(root);
+    let nodes = shared.counts.nodes.as_ref();
+    let counted = nodes.map_or_else(Vec::new, |nodes| nodes.ran.take());
+    Ok(Explained {
+        shown: explain::show(plan, &counted, &mut access),
+        planning,
+        execution,
+    })
 }

@@ -1,14 +1,12 @@
 //! The messages of the extended protocol: Parse, Bind, Describe, Execute.
 
-use super::{
-    Flush, NAMES_MAX, Portal, Prepared, Session, Sink, WAITING_BYTES_MAX, explain, joins, plan_field, show_fields,
-};
+use super::{Flush, NAMES_MAX, Portal, Prepared, Session, Sink, WAITING_BYTES_MAX, joins, plan_field, show_fields};
 use crate::bind::write::writing;
 use crate::catalog::system;
 use crate::error::{error, fail, unsupported};
 use crate::protocol::backend;
 use crate::run::planned::PlanCell;
-use crate::run::query;
+use crate::run::{explain, query};
 use crate::types::{Type, input};
 use crate::{parse, write};
 use nestor_database::Database;
@@ -77,8 +75,13 @@ impl Session {
                 prepared.fields = Some(fields);
                 prepared.types = types;
             }
-            Some(Ast::Explain { format, options, .. }) => {
-                let wanted = explain::wanted(false, format.as_ref(), options.as_deref().unwrap_or_default())?;
+            Some(Ast::Explain {
+                analyze,
+                format,
+                options,
+                ..
+            }) => {
+                let wanted = explain::wanted(*analyze, format.as_ref(), options.as_deref().unwrap_or_default())?;
                 let ty = if wanted.json { Type::Json } else { Type::Text };
                 prepared.fields = Some(vec![plan_field(ty)]);
             }

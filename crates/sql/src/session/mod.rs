@@ -7,7 +7,6 @@ mod block;
 mod copy;
 pub mod current;
 mod cursor;
-mod explain;
 mod extended;
 pub mod login;
 pub mod settings;
@@ -21,6 +20,7 @@ use crate::error::{error, fail, unsupported};
 use crate::parse;
 use crate::protocol::backend;
 use crate::protocol::frontend::Message;
+use crate::run::explain;
 use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
 use crate::run::tables::SessionFacts;
@@ -464,12 +464,18 @@ impl Session {
                 }
                 let wanted = explain::wanted(*analyze, format.as_ref(), options.as_deref().unwrap_or_default())?;
                 let types = &prepared.types;
-                let shown = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
-                    query::explain(statement, facts, query, (types, params), wanted.analyze)
+                let explained = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
+                    query::explain(
+                        statement,
+                        facts,
+                        query,
+                        (types, params),
+                        wanted.analyze.then_some(wanted.timing),
+                    )
                 })?;
                 let (ty, lines) = match wanted.json {
-                    true => (Type::Json, vec![explain::json(&shown)]),
-                    false => (Type::Text, shown.lines()),
+                    true => (Type::Json, vec![explain::json(&explained, wanted)]),
+                    false => (Type::Text, explain::text(&explained, wanted)),
                 };
                 sink.begin(&[plan_field(ty)])?;
                 for line in &lines {
