@@ -77,6 +77,12 @@ pub fn plan_summary(leaves: &[Leaf]) -> String {
     out
 }
 
+/// Whether there is a node of a kind in a tree.
+pub fn has_kind(root: &dyn Operator, kind: NodeKind) -> bool {
+    let report = root.report();
+    report.kind == kind || report.inputs().any(|input| has_kind(input, kind))
+}
+
 /// The sums over `root` and all below it, and over what its stages read of other collections.
 pub fn totals(root: &dyn Operator) -> Totals {
     let report = root.report();

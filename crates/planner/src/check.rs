@@ -18,7 +18,7 @@
 //! nothing and costs less than making the plan, so it runs on every plan, in every build.
 //! (After DataFusion's `physical-optimizer/src/sanity_checker.rs`.)
 
-use crate::choose::{order_within, tells, tells_order};
+use crate::choose::{order_within, tells, tells_all, tells_order};
 use crate::clustered::order;
 use crate::find::{FindQuery, Wanted, is_best_first};
 use crate::plan::{
@@ -156,6 +156,13 @@ pub(crate) fn check_inner(inner: &InnerPlan) -> Result<()> {
 fn check_plan(query: &FindQuery, plan: &PlanNode, wanted: Wanted) -> Result<()> {
     let rows = rows(plan, wanted)?;
     let is_counted = wanted == Wanted::Count || matches!(plan, PlanNode::Count { .. });
+    if let Some(scan) = bare_entries(plan)
+        && wanted == Wanted::Documents
+        && query.projection.is_none()
+        && !tells_all(scan, query)
+    {
+        return refuse(plan, "the index does not tell the values that are looked at");
+    }
     if !matches!(rows, Rows::Documents { .. }) && !is_counted {
         return refuse(plan, "its rows have no documents");
     }
@@ -170,6 +177,20 @@ fn check_plan(query: &FindQuery, plan: &PlanNode, wanted: Wanted) -> Result<()> 
         }
     }
     Ok(())
+}
+
+/// The scan whose entries are all that becomes of the results of a plan.
+fn bare_entries(plan: &PlanNode) -> Option<&IndexScan> {
+    match plan {
+        PlanNode::Covered {
+            input,
+            projection: None,
+        } => scan_below(input),
+        PlanNode::Sort { input, .. } | PlanNode::Skip { input, .. } | PlanNode::Limit { input, .. } => {
+            bare_entries(input)
+        }
+        _ => None,
+    }
 }
 
 /// The parts that the rows of a node carry, if each node below gets the parts it needs.
@@ -609,6 +630,18 @@ mod tests {
                 "does not tell",
                 all(),
                 covered(entries(&["a"]), r#"{"_id":0,"b":1}"#),
+                Wanted::Documents,
+            ),
+            (
+                "does not tell the values that are looked at",
+                FindQuery {
+                    reads: Some(["a".into(), "b".into()].into()),
+                    ..all()
+                },
+                PlanNode::Covered {
+                    input: entries(&["a"]),
+                    projection: None,
+                },
                 Wanted::Documents,
             ),
             (

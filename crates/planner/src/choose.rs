@@ -552,14 +552,13 @@ fn cover(node: PlanNode, query: &FindQuery, ordered: bool) -> PlanNode {
     if query.keeps_keys() {
         return PlanNode::Fetch { input, filter: None };
     }
-    let paths = query.projection.as_ref().and_then(|p| p.included_paths());
-    let covered = match (&*input, paths) {
-        (PlanNode::IndexScan(scan), Some(paths)) => {
+    let covered = match &*input {
+        PlanNode::IndexScan(scan) => {
             let sorted = query
                 .sort
                 .as_ref()
                 .is_none_or(|spec| ordered || tells_order(scan, spec));
-            sorted && paths.iter().all(|path| tells(scan, path)) && !reads_sort_key_of(query)
+            sorted && tells_all(scan, query) && !reads_sort_key_of(query)
         }
         _ => false,
     };
@@ -570,6 +569,16 @@ fn cover(node: PlanNode, query: &FindQuery, ordered: bool) -> PlanNode {
         }
     } else {
         PlanNode::Fetch { input, filter: None }
+    }
+}
+
+/// Whether the entries of a scan tell all that is kept, or looked at, of the results of a query.
+pub(crate) fn tells_all(scan: &IndexScan, query: &FindQuery) -> bool {
+    let included = query.projection.as_ref().and_then(|p| p.included_paths());
+    match (included, &query.reads) {
+        (Some(paths), _) => paths.iter().all(|path| tells(scan, path)),
+        (None, Some(paths)) if query.projection.is_none() => paths.iter().all(|path| tells(scan, path)),
+        _ => false,
     }
 }
 

@@ -27,6 +27,9 @@ pub struct FindQuery {
     pub projection: Option<Arc<Projection>>,
     /// Results are the index keys by which they were found, and nothing of the projection.
     pub return_key: bool,
+    /// The only fields of results that somebody looks at, if that is known; there need not be others in results, which are not copied for
+    /// that, however. Not together with a projection.
+    pub reads: Option<Arc<[Str]>>,
     /// Results to leave out.
     pub skip: u64,
     /// Results to give at most.
@@ -171,6 +174,7 @@ impl FindQuery {
             natural: None,
             projection: None,
             return_key: false,
+            reads: None,
             skip: 0,
             limit: None,
             tailable: false,

@@ -6,6 +6,7 @@ use crate::operator::{BoxOperator, Step};
 use crate::row::Row;
 use crate::summary::{self, totals};
 use nestor_model::{Result, Value};
+use nestor_planner::NodeKind;
 use nestor_planner::relation::explain::Access;
 use nestor_planner::relation::{Env, Scalar, Scan, Tuple};
 use std::mem::take;
@@ -100,6 +101,7 @@ impl<S> Scanned<S> {
                     ran.access = Some(Access {
                         path: summary::plan_summary(&leaves),
                         in_order,
+                        index_only: summary::has_kind(&**root, NodeKind::Covered),
                     });
                 });
             }

@@ -68,6 +68,8 @@ pub struct Access {
     pub path: String,
     /// Rows come in the order that the scan was asked for.
     pub in_order: bool,
+    /// Only index entries are read, and no documents.
+    pub index_only: bool,
 }
 
 /// Tells how the find layer reads what a scan wants, or with `true` how it counts that, as far as it is known.
@@ -94,6 +96,9 @@ fn node<S: Display>(plan: &Relation<S>, number: &mut usize, counted: Counted<'_>
             let read = ran.as_ref().and_then(|ran| ran.access.clone());
             if let Some(access) = read.or_else(|| access(scan, matches!(plan, Relation::Count(_)))) {
                 in_order = access.in_order;
+                if access.index_only {
+                    title = format!("Index Only {title}");
+                }
                 if in_order {
                     details.push(format!("Order: {}", keys(&scan.order)));
                 }

@@ -140,6 +140,8 @@ pub struct Scan<S> {
     pub needed: Vec<bool>,
     /// What holds of the rows that are wanted.
     pub conditions: Vec<S>,
+    /// Of rows that are equal in all that is looked at one is enough; there may be more.
+    pub distinct: bool,
     /// The scan leaves out rows of which a condition does not hold. If not it may give some of them: whoever planned it filters
     /// once more.
     pub settles: bool,

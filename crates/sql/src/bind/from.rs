@@ -384,6 +384,7 @@ impl Binder<'_> {
                 name: table.name.clone(),
                 needed: vec![true; columns.len()],
                 conditions: Vec::new(),
+                distinct: false,
                 settles: false,
                 order: Vec::new(),
             }),

@@ -4,6 +4,7 @@ pub mod counted;
 pub mod estimate;
 pub mod extreme;
 pub mod lookup;
+pub mod loose;
 pub mod order;
 pub mod presorted;
 pub mod pushdown;

@@ -1,10 +1,12 @@
 //! Statements run on the statement service.
 //!
-//! [`find`] turns what a scan knows of its rows into a filter of the find layer and [`ordered`] into an order of it, [`tables`] reads the catalog, [`query`] runs queries, [`explain`] shows plans.
+//! [`find`] turns what a scan knows of its rows into a filter of the find layer and [`ordered`] into an order of it, [`tables`] reads the catalog,
+//! [`opened`] opens tables and [`reader`] makes rows of their documents, [`query`] runs queries, [`explain`] shows plans.
 
 pub mod explain;
 pub mod find;
 pub mod numbers;
+pub mod opened;
 pub mod ordered;
 pub mod planned;
 pub mod query;

@@ -1,10 +1,11 @@
 //! Queries: bound, rewritten, run.
 
 use super::Counting;
+use super::opened::Tables;
 pub use super::planned::Field;
 pub(crate) use super::planned::finished;
 use super::planned::{PlanCell, fields};
-use super::tables::{Reading, SessionFacts, Tables};
+use super::tables::{Reading, SessionFacts};
 use crate::bind::Binder;
 use crate::error::fail;
 use crate::expr::Expr;
@@ -172,6 +173,7 @@ pub fn explain_over(
             return Some(Access {
                 path: "as each row asks".to_owned(),
                 in_order: false,
+                index_only: false,
             });
         }
         let access = match counts {

@@ -1,9 +1,6 @@
-//! The catalog as a statement reads it, and tables opened.
+//! The catalog as a statement reads it, and what it finds in collections.
 
-use super::find;
 use super::numbers::{Got, Sequence};
-use super::ordered::Order;
-use super::reader::Documents;
 use crate::bind::Binder;
 use crate::bind::declared::Declared;
 use crate::bind::entry::{self, Object};
@@ -11,25 +8,24 @@ use crate::catalog::documents::{Inference, SAMPLE};
 use crate::catalog::system::{self, Facts, IndexFacts, RELATIONS, Relation, SequenceFacts};
 use crate::catalog::{Catalog, Column, Kind, Table, known};
 use crate::error::{fail, unsupported};
-use crate::expr::Expr;
 use crate::types::Type;
 use nestor_database::connections::Slot;
 use nestor_database::operation::pipeline::Purpose;
 use nestor_database::operation::{Operation, Work};
-use nestor_database::oplog::is_oplog;
 use nestor_database::read;
 use nestor_database::rights::{Action, Resource};
 use nestor_database::shape::{Shape, Words};
 use nestor_database::statement::Statement;
 use nestor_database::users::{Account, RoleName};
-use nestor_exec::relation::{Opened, Sources};
+use nestor_exec::catalog::indexes;
 use nestor_exec::summary::totals;
-use nestor_exec::{Batch, BoxOperator, Step, count_rows};
+use nestor_exec::{BoxOperator, Step};
 use nestor_model::extjson::{self, Form};
-use nestor_model::{Array, ArrayRef, Document, Namespace, Result, Value, ValueRef, bail};
+use nestor_model::{Array, ArrayRef, Document, Namespace, Path, Result, Str, Value, ValueRef, bail};
+use nestor_planner::PlanNode;
+use nestor_planner::choose::tells;
 use nestor_planner::find::Wanted;
-use nestor_planner::relation::explain::Access;
-use nestor_planner::relation::{Env, Scan};
+use nestor_planner::pipeline::distinct_scan;
 use nestor_query::env::OpContext;
 use nestor_query::sort::SortSpec;
 use nestor_storage::{Collection, Index, View};
@@ -68,6 +64,37 @@ impl SessionFacts {
     }
 }
 
+/// What is to be found in a collection or view.
+#[derive(Clone, Debug)]
+pub struct Find<'f> {
+    /// The condition.
+    pub filter: &'f Document,
+    /// The order, if any; not for views.
+    pub sort: Option<Document>,
+    /// How many at most.
+    pub limit: Option<u64>,
+    /// From the end.
+    pub backwards: bool,
+    /// The only fields that are looked at, if that is known.
+    pub reads: Option<Arc<[Str]>>,
+    /// What becomes of the documents.
+    pub wanted: Wanted,
+}
+
+impl<'f> Find<'f> {
+    /// All documents that a filter matches.
+    pub fn all(filter: &'f Document) -> Self {
+        Self {
+            filter,
+            sort: None,
+            limit: None,
+            backwards: false,
+            reads: None,
+            wanted: Wanted::Documents,
+        }
+    }
+}
+
 /// The state that a statement reads, and what it is run for.
 pub struct Reading<'s, 'r> {
     /// The statement.
@@ -99,36 +126,25 @@ impl<'s, 'r> Reading<'s, 'r> {
     /// Whether what is at a namespace is read by a pipeline, so that no index has its rows.
     ///
     /// Errors: those of the view.
-    fn is_piped(&self, ns: &Namespace) -> Result<bool> {
+    pub(super) fn is_piped(&self, ns: &Namespace) -> Result<bool> {
         match self.view.catalog().get(ns) {
             Some(collection) => self.statement.reads_by_pipeline(self.view, collection),
             None => Ok(false),
         }
     }
 
-    /// Finds what `filter` matches at a namespace, view or not; at most `limit`, from the end if `backwards`, in the order of `sort` if that
-    /// is no view.
+    /// Finds documents at a namespace, view or not.
     ///
     /// Errors: those of the filter and of the view.
-    pub fn find(
-        &self,
-        ns: &Namespace,
-        filter: &Document,
-        sort: Option<&Document>,
-        ends: (Option<u64>, bool),
-    ) -> Result<BoxOperator> {
-        self.find_for(Wanted::Documents, ns, filter, sort, ends)
-    }
-
-    /// As [`Reading::find`], for what becomes of the documents.
-    fn find_for(
-        &self,
-        wanted: Wanted,
-        ns: &Namespace,
-        filter: &Document,
-        sort: Option<&Document>,
-        (limit, backwards): (Option<u64>, bool),
-    ) -> Result<BoxOperator> {
+    pub fn find(&self, ns: &Namespace, find: Find<'_>) -> Result<BoxOperator> {
+        let Find {
+            filter,
+            sort,
+            limit,
+            backwards,
+            reads,
+            wanted,
+        } = find;
         let Some(collection) = self.view.catalog().get(ns).cloned() else {
             return fail("42P01", format!("relation \"{}\" does not exist", ns.coll));
         };
@@ -171,7 +187,7 @@ impl<'s, 'r> Reading<'s, 'r> {
             return statement.open_pipeline(self.view, &operation, piped);
         }
         let raw = filter.to_raw();
-        let order = sort.map(Document::to_raw);
+        let order = sort.as_ref().map(Document::to_raw);
         let words = Words {
             filter: Some(raw.as_raw()),
             sort: order.as_ref().map(|order| order.as_raw()),
@@ -182,16 +198,52 @@ impl<'s, 'r> Reading<'s, 'r> {
             query.sort = Some(Arc::new(SortSpec::parse(sort.as_ref())?));
         }
         query.limit = limit;
+        query.reads = reads;
         query.natural = backwards.then_some(false);
         let cache = Some(&*statement.database.plan_cache);
         nestor_exec::find(&query, wanted, words.written(), &collection, cache)
     }
 
+    /// Finds each value of a field once of what `filter` matches, by an index that has several documents for a value; `None` when there
+    /// is none.
+    pub(super) fn find_distinct(&self, ns: &Namespace, filter: &Document, path: &Str) -> Result<Option<BoxOperator>> {
+        let Some(collection) = self.view.catalog().get(ns) else {
+            return Ok(None);
+        };
+        let (_, mut scope) = self.statement.operation(None)?;
+        let raw = filter.to_raw();
+        let words = Words {
+            filter: Some(raw.as_raw()),
+            ..Words::default()
+        };
+        let mut query = read::filtered(&words, &Default::default(), &mut scope)?;
+        query.reads = Some([path.clone()].into());
+        let all = indexes(collection)?;
+        let Some(scan) = distinct_scan(&query.filter, &Path::new(path), None, all) else {
+            return Ok(None);
+        };
+        let is_unique = scan.index.parts.len() == 1 && (scan.index.unique || scan.index.is_id());
+        if is_unique || !tells(&scan, path) {
+            return Ok(None);
+        }
+        let plan = PlanNode::Covered {
+            input: Box::new(PlanNode::IndexScan(scan)),
+            projection: None,
+        };
+        nestor_exec::run_one_of(vec![plan], Wanted::Distinct, &query, words.written(), collection).map(Some)
+    }
+
     /// Whether a filter finds a document.
     ///
     /// Errors: those of [`Reading::find`].
-    fn finds_any(&self, ns: &Namespace, filter: &Document) -> Result<bool> {
-        let mut root = self.find(ns, filter, None, (Some(1), false))?;
+    pub(super) fn finds_any(&self, ns: &Namespace, filter: &Document) -> Result<bool> {
+        let mut root = self.find(
+            ns,
+            Find {
+                limit: Some(1),
+                ..Find::all(filter)
+            },
+        )?;
         let mut batch = read::batch(self.statement, self.view, self.op, true);
         let found = loop {
             match root.next(&mut batch)? {
@@ -213,7 +265,13 @@ impl<'s, 'r> Reading<'s, 'r> {
             if is_view && backwards {
                 continue;
             }
-            let mut root = self.find(ns, &Document::new(), None, (Some(SAMPLE), backwards))?;
+            let all = Document::new();
+            let sample = Find {
+                limit: Some(SAMPLE),
+                backwards,
+                ..Find::all(&all)
+            };
+            let mut root = self.find(ns, sample)?;
             let mut batch = read::batch(self.statement, self.view, self.op, true);
             loop {
                 match root.next(&mut batch)? {
@@ -585,177 +643,6 @@ fn table_of(reading: &Reading<'_, '_>, name: &str, query: Arc<Query>) -> Result<
         declared: true,
         ..Table::new(name, columns.collect(), Kind::Query(query))
     })
-}
-
-/// The tables of a statement that runs.
-pub struct Tables<'s, 'r> {
-    /// What is read.
-    pub reading: &'s Reading<'s, 'r>,
-    /// The tables that scans name by number.
-    pub tables: Vec<Arc<Table>>,
-}
-
-impl Tables<'_, '_> {
-    /// How the find layer reads what a scan wants; `None` of tables that are no collections.
-    ///
-    /// Errors: those of opening the scan.
-    pub fn access(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Option<Access>> {
-        match self.opened(scan, 0, env)? {
-            Opened::Rows(_) => Ok(None),
-            Opened::Documents { mut root, in_order, .. } => Ok(Some(Access {
-                path: self.path(&mut root)?,
-                in_order,
-            })),
-        }
-    }
-
-    /// The indexes that the find layer reads by.
-    fn path(&self, root: &mut BoxOperator) -> Result<String> {
-        let path = |root: &BoxOperator| {
-            let mut leaves = Vec::new();
-            nestor_exec::summary::leaves(&**root, &mut leaves);
-            nestor_exec::summary::plan_summary(&leaves)
-        };
-        let known = path(root);
-        if !known.is_empty() {
-            return Ok(known);
-        }
-        // Between several plans their trial decides, which the first row is part of.
-        let reading = self.reading;
-        let mut batch = read::batch(reading.statement, reading.view, reading.op, true);
-        while let Step::Pause = root.next(&mut batch)? {}
-        Ok(path(root))
-    }
-}
-
-impl Sources<Expr> for Tables<'_, '_> {
-    fn open(&self, scan: &Scan<Expr>, part: usize, _: &Batch<'_>, env: &Env<'_>) -> Result<Opened> {
-        let opened = self.opened(scan, part, env)?;
-        if let Opened::Documents { root, .. } = &opened {
-            self.reading.statement.note_plan(&**root);
-        }
-        Ok(opened)
-    }
-
-    fn count(&self, scan: &Scan<Expr>, _: &Batch<'_>, env: &Env<'_>) -> Result<Option<u64>> {
-        match self.counting(scan, env)? {
-            Counting::Rows => Ok(None),
-            Counting::Known(rows) => Ok(Some(rows)),
-            Counting::Found(mut root) => {
-                let reading = self.reading;
-                let mut batch = read::batch(reading.statement, reading.view, reading.op, true);
-                reading.statement.note_plan(&*root);
-                let rows = count_rows(&mut *root, &mut batch);
-                reading.statement.observe_totals(totals(&*root));
-                rows.map(Some)
-            }
-        }
-    }
-}
-
-/// How the rows of a scan are counted.
-enum Counting {
-    /// One by one.
-    Rows,
-    /// They have been counted.
-    Known(u64),
-    /// The find layer gives as many as there are, and nothing of them.
-    Found(BoxOperator),
-}
-
-impl Tables<'_, '_> {
-    fn opened(&self, scan: &Scan<Expr>, part: usize, env: &Env<'_>) -> Result<Opened> {
-        let Some(table) = self.tables.get(scan.table) else {
-            return fail("XX000", "a scan names no table");
-        };
-        match &table.kind {
-            Kind::Rows(rows) => {
-                let width = scan.needed.len();
-                let rows: Vec<Vec<Value>> = rows
-                    .iter()
-                    .map(|row| {
-                        let mut row = row.clone();
-                        row.resize(width, Value::Null);
-                        row
-                    })
-                    .collect();
-                Ok(Opened::Rows(rows.into_iter()))
-            }
-            Kind::Query(_) => fail("XX000", "a view was read as a table"),
-            Kind::Collection(ns) | Kind::View(ns) => {
-                let filter = find::filter(&scan.conditions, table, env)?;
-                let order = self.order(scan, table, part, &filter)?;
-                let (filter, sort, parts) = match &order {
-                    Some(order) => (order.filter(part, filter), Some(order.sort()), order.parts()),
-                    None => (filter, None, 1),
-                };
-                Ok(Opened::Documents {
-                    root: self.reading.find(ns, &filter, sort.as_ref(), (None, false))?,
-                    reader: Box::new(Documents::new(table, &scan.needed)),
-                    exact: find::is_exact(&scan.conditions, table),
-                    in_order: order.is_some(),
-                    more: part + 1 < parts,
-                })
-            }
-        }
-    }
-
-    /// How to count what a scan wants. Conditions are left to the find layer only where columns were declared: in other tables a value that
-    /// is none of its column's type is told of.
-    fn counting(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Counting> {
-        let table = self.tables.get(scan.table);
-        let Some((table, Kind::Collection(ns))) = table.map(|table| (table, &table.kind)) else {
-            return Ok(Counting::Rows);
-        };
-        let is_all = scan.conditions.is_empty();
-        let reading = self.reading;
-        let settles = is_all || table.declared && find::is_exact(&scan.conditions, table);
-        if !settles || reading.is_piped(ns)? {
-            return Ok(Counting::Rows);
-        }
-        let known = || {
-            let collection = reading.view.catalog().get(ns).filter(|own| !is_oplog(own))?;
-            let (documents, _) = reading.statement.database.engine.counts_at(reading.view, collection)?;
-            u64::try_from(documents).ok()
-        };
-        // What a transaction has read is noted record by record.
-        if let Some(rows) = (is_all && reading.view.is_fixed()).then(known).flatten() {
-            return Ok(Counting::Known(rows));
-        }
-        let filter = find::filter(&scan.conditions, table, env)?;
-        let found = reading.find_for(Wanted::Count, ns, &filter, None, (None, false))?;
-        Ok(Counting::Found(found))
-    }
-
-    /// How the rows of a scan are counted, for EXPLAIN.
-    ///
-    /// Errors: those of the scan's conditions.
-    pub fn counts(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Option<Access>> {
-        let path = match self.counting(scan, env)? {
-            Counting::Rows => return self.access(scan, env),
-            Counting::Known(_) => "RECORD_STORE_FAST_COUNT".to_owned(),
-            Counting::Found(mut root) => self.path(&mut root)?,
-        };
-        Ok(Some(Access { path, in_order: false }))
-    }
-
-    /// The order in which the find layer gives what a scan wants; `None` for any. What the first part was read in, all others are.
-    fn order(&self, scan: &Scan<Expr>, table: &Table, part: usize, filter: &Document) -> Result<Option<Order>> {
-        let Kind::Collection(ns) = &table.kind else {
-            return Ok(None);
-        };
-        if scan.order.is_empty() || self.reading.is_piped(ns)? {
-            return Ok(None);
-        }
-        let order = Order::of(scan, table);
-        if part == 0
-            && let Some(elsewhere) = order.as_ref().and_then(|order| order.elsewhere(filter.clone()))
-            && self.reading.finds_any(ns, &elsewhere)?
-        {
-            return Ok(None);
-        }
-        Ok(order)
-    }
 }
 
 /// An array of texts.

@@ -10,7 +10,7 @@ use super::{Gathered, WRITTEN_FACTOR};
 use crate::bind::entry::{self, Object};
 use crate::catalog::{Foreign, Kind, Referential, Table};
 use crate::error::{self, Field};
-use crate::run::tables::{Reading, SessionFacts};
+use crate::run::tables::{Find, Reading, SessionFacts};
 use nestor_database::read;
 use nestor_database::statement::Statement;
 use nestor_database::write::rows::{self, RowWriter};
@@ -168,7 +168,13 @@ impl Settling<'_, '_> {
     /// The records that have a key.
     fn find(&self, ws: &WriteSet, ns: &Namespace, filter: &Document, limit: Option<u64>) -> Result<Vec<Bytes>> {
         let reading = Reading::new(self.statement, ws, self.op, self.session);
-        let mut root = reading.find(ns, filter, None, (limit, false))?;
+        let mut root = reading.find(
+            ns,
+            Find {
+                limit,
+                ..Find::all(filter)
+            },
+        )?;
         let mut batch = read::batch(self.statement, ws, self.op, true);
         let mut out = Vec::new();
         loop {

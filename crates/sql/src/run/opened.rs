@@ -1,0 +1,245 @@
+//! Tables opened: what a scan wants as a find, and how rows come from it.
+
+use super::find;
+use super::ordered::Order;
+use super::reader::Documents;
+use super::tables::{Find, Reading};
+use crate::catalog::{Kind, Table};
+use crate::error::fail;
+use crate::expr::Expr;
+use nestor_database::oplog::is_oplog;
+use nestor_database::read;
+use nestor_exec::relation::{Opened, Sources};
+use nestor_exec::summary::{has_kind, totals};
+use nestor_exec::{Batch, BoxOperator, Step, count_rows};
+use nestor_model::{Document, Result, Str, Value};
+use nestor_planner::NodeKind;
+use nestor_planner::find::Wanted;
+use nestor_planner::relation::explain::Access;
+use nestor_planner::relation::{Env, Scan};
+use std::sync::Arc;
+
+/// With more columns than these no index is looked at for all of them.
+const READ_MAX: usize = 8;
+
+/// The tables of a statement that runs.
+pub struct Tables<'s, 'r> {
+    /// What is read.
+    pub reading: &'s Reading<'s, 'r>,
+    /// The tables that scans name by number.
+    pub tables: Vec<Arc<Table>>,
+}
+
+impl Tables<'_, '_> {
+    /// How the find layer reads what a scan wants; `None` of tables that are no collections.
+    ///
+    /// Errors: those of opening the scan.
+    pub fn access(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Option<Access>> {
+        match self.opened(scan, 0, env)? {
+            Opened::Rows(_) => Ok(None),
+            Opened::Documents { mut root, in_order, .. } => Ok(Some(Access {
+                path: self.path(&mut root)?,
+                in_order,
+                index_only: has_kind(&*root, NodeKind::Covered),
+            })),
+        }
+    }
+
+    /// The indexes that the find layer reads by.
+    fn path(&self, root: &mut BoxOperator) -> Result<String> {
+        let path = |root: &BoxOperator| {
+            let mut leaves = Vec::new();
+            nestor_exec::summary::leaves(&**root, &mut leaves);
+            nestor_exec::summary::plan_summary(&leaves)
+        };
+        let known = path(root);
+        if !known.is_empty() {
+            return Ok(known);
+        }
+        // Between several plans their trial decides, which the first row is part of.
+        let reading = self.reading;
+        let mut batch = read::batch(reading.statement, reading.view, reading.op, true);
+        while let Step::Pause = root.next(&mut batch)? {}
+        Ok(path(root))
+    }
+}
+
+impl Sources<Expr> for Tables<'_, '_> {
+    fn open(&self, scan: &Scan<Expr>, part: usize, _: &Batch<'_>, env: &Env<'_>) -> Result<Opened> {
+        let opened = self.opened(scan, part, env)?;
+        if let Opened::Documents { root, .. } = &opened {
+            self.reading.statement.note_plan(&**root);
+        }
+        Ok(opened)
+    }
+
+    fn count(&self, scan: &Scan<Expr>, _: &Batch<'_>, env: &Env<'_>) -> Result<Option<u64>> {
+        match self.counting(scan, env)? {
+            Counting::Rows => Ok(None),
+            Counting::Known(rows) => Ok(Some(rows)),
+            Counting::Found(mut root) => {
+                let reading = self.reading;
+                let mut batch = read::batch(reading.statement, reading.view, reading.op, true);
+                reading.statement.note_plan(&*root);
+                let rows = count_rows(&mut *root, &mut batch);
+                reading.statement.observe_totals(totals(&*root));
+                rows.map(Some)
+            }
+        }
+    }
+}
+
+/// How the rows of a scan are counted.
+enum Counting {
+    /// One by one.
+    Rows,
+    /// They have been counted.
+    Known(u64),
+    /// The find layer gives as many as there are, and nothing of them.
+    Found(BoxOperator),
+}
+
+impl Tables<'_, '_> {
+    fn opened(&self, scan: &Scan<Expr>, part: usize, env: &Env<'_>) -> Result<Opened> {
+        let Some(table) = self.tables.get(scan.table) else {
+            return fail("XX000", "a scan names no table");
+        };
+        match &table.kind {
+            Kind::Rows(rows) => {
+                let width = scan.needed.len();
+                let rows: Vec<Vec<Value>> = rows
+                    .iter()
+                    .map(|row| {
+                        let mut row = row.clone();
+                        row.resize(width, Value::Null);
+                        row
+                    })
+                    .collect();
+                Ok(Opened::Rows(rows.into_iter()))
+            }
+            Kind::Query(_) => fail("XX000", "a view was read as a table"),
+            Kind::Collection(ns) | Kind::View(ns) => {
+                let filter = find::filter(&scan.conditions, table, env)?;
+                if let Some(root) = self.jumping(scan, table, &filter)? {
+                    return Ok(Opened::Documents {
+                        root,
+                        reader: Box::new(Documents::new(table, &scan.needed)),
+                        exact: find::is_exact(&scan.conditions, table),
+                        in_order: false,
+                        more: false,
+                    });
+                }
+                let order = self.order(scan, table, part, &filter)?;
+                let (filter, sort, parts) = match &order {
+                    Some(order) => (order.filter(part, filter), Some(order.sort()), order.parts()),
+                    None => (filter, None, 1),
+                };
+                let find = Find {
+                    sort,
+                    reads: fields_read(scan, table),
+                    ..Find::all(&filter)
+                };
+                Ok(Opened::Documents {
+                    root: self.reading.find(ns, find)?,
+                    reader: Box::new(Documents::new(table, &scan.needed)),
+                    exact: find::is_exact(&scan.conditions, table),
+                    in_order: order.is_some(),
+                    more: part + 1 < parts,
+                })
+            }
+        }
+    }
+
+    /// What reads one index entry for each value of the only column that a scan looks at, if one of each is enough.
+    fn jumping(&self, scan: &Scan<Expr>, table: &Table, filter: &Document) -> Result<Option<BoxOperator>> {
+        let Kind::Collection(ns) = &table.kind else {
+            return Ok(None);
+        };
+        let fields = if scan.distinct { fields_read(scan, table) } else { None };
+        match fields.as_deref() {
+            Some([path]) if !self.reading.is_piped(ns)? => self.reading.find_distinct(ns, filter, path),
+            _ => Ok(None),
+        }
+    }
+
+    /// How to count what a scan wants. Conditions are left to the find layer only where columns were declared: in other tables a value that
+    /// is none of its column's type is told of.
+    fn counting(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Counting> {
+        let table = self.tables.get(scan.table);
+        let Some((table, Kind::Collection(ns))) = table.map(|table| (table, &table.kind)) else {
+            return Ok(Counting::Rows);
+        };
+        let is_all = scan.conditions.is_empty();
+        let reading = self.reading;
+        let settles = is_all || table.declared && find::is_exact(&scan.conditions, table);
+        if !settles || reading.is_piped(ns)? {
+            return Ok(Counting::Rows);
+        }
+        let known = || {
+            let collection = reading.view.catalog().get(ns).filter(|own| !is_oplog(own))?;
+            let (documents, _) = reading.statement.database.engine.counts_at(reading.view, collection)?;
+            u64::try_from(documents).ok()
+        };
+        // What a transaction has read is noted record by record.
+        if let Some(rows) = (is_all && reading.view.is_fixed()).then(known).flatten() {
+            return Ok(Counting::Known(rows));
+        }
+        let filter = find::filter(&scan.conditions, table, env)?;
+        let find = Find {
+            wanted: Wanted::Count,
+            ..Find::all(&filter)
+        };
+        let found = reading.find(ns, find)?;
+        Ok(Counting::Found(found))
+    }
+
+    /// How the rows of a scan are counted, for EXPLAIN.
+    ///
+    /// Errors: those of the scan's conditions.
+    pub fn counts(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Option<Access>> {
+        let path = match self.counting(scan, env)? {
+            Counting::Rows => return self.access(scan, env),
+            Counting::Known(_) => "RECORD_STORE_FAST_COUNT".to_owned(),
+            Counting::Found(mut root) => self.path(&mut root)?,
+        };
+        Ok(Some(Access {
+            path,
+            in_order: false,
+            index_only: false,
+        }))
+    }
+
+    /// The order in which the find layer gives what a scan wants; `None` for any. What the first part was read in, all others are.
+    fn order(&self, scan: &Scan<Expr>, table: &Table, part: usize, filter: &Document) -> Result<Option<Order>> {
+        let Kind::Collection(ns) = &table.kind else {
+            return Ok(None);
+        };
+        if scan.order.is_empty() || self.reading.is_piped(ns)? {
+            return Ok(None);
+        }
+        let order = Order::of(scan, table);
+        if part == 0
+            && let Some(elsewhere) = order.as_ref().and_then(|order| order.elsewhere(filter.clone()))
+            && self.reading.finds_any(ns, &elsewhere)?
+        {
+            return Ok(None);
+        }
+        Ok(order)
+    }
+}
+
+/// The fields that a scan looks at, where so few are that an index may have them all.
+fn fields_read(scan: &Scan<Expr>, table: &Table) -> Option<Arc<[Str]>> {
+    let columns = scan
+        .needed
+        .iter()
+        .zip(&table.columns)
+        .filter(|(is_needed, _)| **is_needed);
+    let whole = scan.needed.iter().skip(table.columns.len()).any(|is_needed| *is_needed);
+    let paths: Vec<Str> = columns
+        .map(|(_, column)| column.path.as_str().into())
+        .take(READ_MAX + 1)
+        .collect();
+    let plain = paths.iter().all(|path| find::usable(path));
+    (!whole && plain && paths.len() <= READ_MAX).then(|| paths.into())
+}
