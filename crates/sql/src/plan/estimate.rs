@@ -94,7 +94,7 @@ fn part(plan: &Plan, condition: &Expr, statistics: &dyn Statistics) -> f64 {
 }
 
 /// Different values of an expression over the rows of `plan`, were there no conditions.
-fn distinct(plan: &Plan, expr: &Expr, statistics: &dyn Statistics) -> f64 {
+pub fn distinct(plan: &Plan, expr: &Expr, statistics: &dyn Statistics) -> f64 {
     match source(plan, expr) {
         Some((table, column)) if statistics.is_unique(table, column) => statistics.rows(table),
         Some((table, _)) => statistics.rows(table) / 10.0,
