@@ -6,7 +6,7 @@ use crate::ops::{
     ReturnKey, Skip, Sort, SortMerge, TextMatch, TextOr,
 };
 use nestor_model::statement::{ROW, work};
-use nestor_model::{Error, ErrorCode, Result};
+use nestor_model::{Error, ErrorCode, Result, Value};
 use nestor_planner::plan::IndexScan as IndexScanPlan;
 use nestor_planner::{IndexInfo, PlanNode};
 use nestor_storage::{Collection, Index, IndexId};
@@ -17,6 +17,15 @@ pub fn build(plan: &PlanNode, collection: &Arc<Collection>) -> Result<BoxOperato
     let root = assemble(plan, collection)?;
     note_use(plan, collection);
     Ok(root)
+}
+
+/// Finds the records with these `_id`s, which are different and neither null, arrays nor regular expressions, in this order; counts that as
+/// a use of the index.
+pub fn look_up(collection: &Arc<Collection>, ids: Vec<Value>) -> BoxOperator {
+    if let Some(index) = collection.id_index() {
+        collection.state.note_index_use(index.id);
+    }
+    Box::new(IdLookup::of_all(collection.clone(), ids))
 }
 
 /// Counts a query that runs by `plan`, for `$indexStats` and `$collStats`.

@@ -34,7 +34,7 @@ pub mod text;
 pub mod write;
 
 pub use batch::Batch;
-pub use build::build;
+pub use build::{build, look_up};
 pub use figures::Figures;
 pub use multi_plan::{MultiPlan, find, run_one_of};
 pub use nestor_model::interrupt::{self, Interrupt, KillSwitch, lose_patience};

@@ -38,6 +38,37 @@ pub fn is_exact(conditions: &[Expr], table: &Table) -> bool {
     })
 }
 
+/// The different `_id`s of which rows have one because of a condition, in order; `None` when it does not say that.
+///
+/// Errors: those of the values that it is compared with.
+pub fn ids(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Option<Vec<Value>>> {
+    let is_id = |expr: &Expr| {
+        matches!(expr.node(), Node::Column { .. }) && path(expr, table).is_some_and(|(path, _)| path == "_id")
+    };
+    if !is_exact(std::slice::from_ref(condition), table) {
+        return Ok(None);
+    }
+    let (column, values) = match condition.node() {
+        Node::Compare(Comparison::Equal, a, b) if is_id(a) => (a, vec![b.value(&[], env)?]),
+        Node::Compare(Comparison::Equal, a, b) if is_id(b) => (b, vec![a.value(&[], env)?]),
+        Node::InList(a, items, false) if is_id(a) => {
+            let values = items.iter().map(|item| item.value(&[], env));
+            (a, values.collect::<Result<_>>()?)
+        }
+        Node::Quantified { arg, array, .. } if is_id(arg) => match array.value(&[], env)? {
+            Value::Array(items) => (arg, items.iter().map(|item| item.to_value()).collect()),
+            _ => return Ok(Some(Vec::new())),
+        },
+        _ => return Ok(None),
+    };
+    let ty = column.ty();
+    let values = values.into_iter().filter(|value| !matches!(value, Value::Null));
+    let mut values: Vec<Value> = values.map(|value| stored::write(&ty, value)).collect();
+    values.sort_by(|a, b| nestor_model::compare(a, b));
+    values.dedup_by(|a, b| nestor_model::compare(&*a, &*b).is_eq());
+    Ok(Some(values))
+}
+
 /// The filter of a scan's conditions.
 ///
 /// Errors: those of the values that columns are compared with.

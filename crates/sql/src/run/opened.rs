@@ -9,6 +9,7 @@ use crate::error::fail;
 use crate::expr::Expr;
 use nestor_database::oplog::is_oplog;
 use nestor_database::read;
+use nestor_exec::catalog::id_collation;
 use nestor_exec::relation::{Opened, Sources};
 use nestor_exec::summary::{has_kind, totals};
 use nestor_exec::{Batch, BoxOperator, Step, count_rows};
@@ -119,6 +120,15 @@ impl Tables<'_, '_> {
             }
             Kind::Query(_) => fail("XX000", "a view was read as a table"),
             Kind::Collection(ns) | Kind::View(ns) => {
+                if let Some(root) = self.looked_up(scan, table, env)? {
+                    return Ok(Opened::Documents {
+                        root,
+                        reader: Box::new(Documents::new(table, &scan.needed)),
+                        exact: scan.conditions.len() == 1,
+                        in_order: false,
+                        more: false,
+                    });
+                }
                 let filter = find::filter(&scan.conditions, table, env)?;
                 if let Some(root) = self.jumping(scan, table, &filter)? {
                     return Ok(Opened::Documents {
@@ -148,6 +158,27 @@ impl Tables<'_, '_> {
                 })
             }
         }
+    }
+
+    /// What looks up the `_id`s that one of the conditions names, without asking the planner.
+    fn looked_up(&self, scan: &Scan<Expr>, table: &Table, env: &Env<'_>) -> Result<Option<BoxOperator>> {
+        let Kind::Collection(ns) = &table.kind else {
+            return Ok(None);
+        };
+        let settles = scan.settles || scan.conditions.len() == 1;
+        let Some(collection) = self.reading.view.catalog().get(ns).filter(|_| settles) else {
+            return Ok(None);
+        };
+        let finds = collection.is_clustered() || collection.id_index().is_some();
+        if !scan.order.is_empty() || !finds || id_collation(collection)?.is_some() || self.reading.is_piped(ns)? {
+            return Ok(None);
+        }
+        for condition in &scan.conditions {
+            if let Some(ids) = find::ids(condition, table, env)? {
+                return Ok(Some(nestor_exec::look_up(collection, ids)));
+            }
+        }
+        Ok(None)
     }
 
     /// What reads one index entry for each value of the only column that a scan looks at, if one of each is enough.
