@@ -24,36 +24,36 @@ pub struct BucketAuto {
 /// Preferred numbers: one decade of a series (ISO 3, IEC 60063), or the powers of two.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Granularity {
-    /// Multipliers from 1 (inclusive) to 10 (exclusive), ascending.
-    Series(Vec<f64>),
+    /// Hundredths, from 100 (inclusive) to 1,000 (exclusive), ascending. Whole numbers, so that boundaries are the doubles next to what the
+    /// series says: 8.2 × 100 is not 820.
+    Series(Vec<u16>),
     /// 1, 2, 4, ...
     PowersOf2,
 }
 
-const R80: [f64; 80] = [
-    1.00, 1.03, 1.06, 1.09, 1.12, 1.15, 1.18, 1.22, 1.25, 1.28, 1.32, 1.36, 1.40, 1.45, 1.50, 1.55, 1.60, 1.65, 1.70,
-    1.75, 1.80, 1.85, 1.90, 1.95, 2.00, 2.06, 2.12, 2.18, 2.24, 2.30, 2.36, 2.43, 2.50, 2.58, 2.65, 2.72, 2.80, 2.90,
-    3.00, 3.07, 3.15, 3.25, 3.35, 3.45, 3.55, 3.65, 3.75, 3.87, 4.00, 4.12, 4.25, 4.37, 4.50, 4.62, 4.75, 4.87, 5.00,
-    5.15, 5.30, 5.45, 5.60, 5.80, 6.00, 6.15, 6.30, 6.50, 6.70, 6.90, 7.10, 7.30, 7.50, 7.75, 8.00, 8.25, 8.50, 8.75,
-    9.00, 9.25, 9.50, 9.75,
+const R80: [u16; 80] = [
+    100, 103, 106, 109, 112, 115, 118, 122, 125, 128, 132, 136, 140, 145, 150, 155, 160, 165, 170, 175, 180, 185, 190,
+    195, 200, 206, 212, 218, 224, 230, 236, 243, 250, 258, 265, 272, 280, 290, 300, 307, 315, 325, 335, 345, 355, 365,
+    375, 387, 400, 412, 425, 437, 450, 462, 475, 487, 500, 515, 530, 545, 560, 580, 600, 615, 630, 650, 670, 690, 710,
+    730, 750, 775, 800, 825, 850, 875, 900, 925, 950, 975,
 ];
-const R10: [f64; 10] = [1.00, 1.25, 1.60, 2.00, 2.50, 3.15, 4.00, 5.00, 6.30, 8.00];
-const E24: [f64; 24] = [
-    1.0, 1.1, 1.2, 1.3, 1.5, 1.6, 1.8, 2.0, 2.2, 2.4, 2.7, 3.0, 3.3, 3.6, 3.9, 4.3, 4.7, 5.1, 5.6, 6.2, 6.8, 7.5, 8.2,
-    9.1,
+const R10: [u16; 10] = [100, 125, 160, 200, 250, 315, 400, 500, 630, 800];
+const E24: [u16; 24] = [
+    100, 110, 120, 130, 150, 160, 180, 200, 220, 240, 270, 300, 330, 360, 390, 430, 470, 510, 560, 620, 680, 750, 820,
+    910,
 ];
 
 impl Granularity {
     /// The series of that name.
     pub fn named(name: &str) -> Option<Self> {
-        let every = |series: &[f64], step: usize| Some(Self::Series(series.iter().copied().step_by(step).collect()));
+        let every = |series: &[u16], step: usize| Some(Self::Series(series.iter().copied().step_by(step).collect()));
         match name {
             "R5" => every(&R10, 2),
             "R10" => every(&R10, 1),
             "R20" => every(&R80, 4),
             "R40" => every(&R80, 2),
             "R80" => every(&R80, 1),
-            "1-2-5" => every(&[1.0, 2.0, 5.0], 1),
+            "1-2-5" => every(&[100, 200, 500], 1),
             "E6" => every(&E24, 4),
             "E12" => every(&E24, 2),
             "E24" => every(&E24, 1),
@@ -68,8 +68,8 @@ impl Granularity {
     /// Steps of equal ratio rounded to three digits. The standard has one exception, 9.20 in E192.
     fn logarithmic(steps: u32) -> Self {
         let step = |i: u32| {
-            let rounded = (10f64.powf(f64::from(i) / f64::from(steps)) * 100.0).round() / 100.0;
-            if rounded == 9.19 { 9.20 } else { rounded }
+            let rounded = (10f64.powf(f64::from(i) / f64::from(steps)) * 100.0).round() as u16;
+            if rounded == 919 { 920 } else { rounded }
         };
         Self::Series((0..steps).map(step).collect())
     }
@@ -84,10 +84,10 @@ impl Granularity {
             Self::Series(series) => {
                 let mut decade = Self::decade(value);
                 loop {
-                    if let Some(step) = series.iter().map(|s| s * decade).find(|s| *s > value) {
+                    if let Some(step) = series.iter().map(|&s| Self::scaled(s, decade)).find(|s| *s > value) {
                         return step;
                     }
-                    decade *= 10.0;
+                    decade += 1;
                 }
             }
         }
@@ -103,18 +103,31 @@ impl Granularity {
             Self::Series(series) => {
                 let mut decade = Self::decade(value);
                 loop {
-                    if let Some(step) = series.iter().rev().map(|s| s * decade).find(|s| *s < value) {
+                    if let Some(step) = series
+                        .iter()
+                        .rev()
+                        .map(|&s| Self::scaled(s, decade))
+                        .find(|s| *s < value)
+                    {
                         return step;
                     }
-                    decade /= 10.0;
+                    decade -= 1;
                 }
             }
         }
     }
 
-    /// The power of ten at or below `value`.
-    fn decade(value: f64) -> f64 {
-        10f64.powf(value.log10().floor())
+    /// Which power of ten is at or below `value`.
+    fn decade(value: f64) -> i32 {
+        value.log10().floor() as i32
+    }
+
+    /// So many hundredths of a power of ten.
+    fn scaled(hundredths: u16, decade: i32) -> f64 {
+        match decade - 2 {
+            power @ 0.. => f64::from(hundredths) * 10f64.powi(power),
+            power => f64::from(hundredths) / 10f64.powi(-power),
+        }
     }
 }
 
@@ -220,19 +233,17 @@ mod tests {
             ("R5", 10.0, 6.3, 16.0),
             ("1-2-5", 3.0, 2.0, 5.0),
             ("E6", 1000.0, 680.0, 1500.0),
+            ("E12", 760.4, 680.0, 820.0),
+            ("E12", 0.0085, 0.0082, 0.01),
+            ("E24", 8.3, 8.2, 9.1),
+            ("R80", 1.29e25, 1.28e25, 1.32e25),
             ("POWERSOF2", 1.0, 0.5, 2.0),
             ("POWERSOF2", 9.0, 8.0, 16.0),
             ("R40", 0.0, 0.0, 0.0),
         ] {
             let granularity = Granularity::named(series).expect("a known series");
-            assert!(
-                (granularity.round_down(value) - down).abs() < 1e-9,
-                "{series} below {value}"
-            );
-            assert!(
-                (granularity.round_up(value) - up).abs() < 1e-9,
-                "{series} above {value}"
-            );
+            assert_eq!(granularity.round_down(value), down, "{series} below {value}");
+            assert_eq!(granularity.round_up(value), up, "{series} above {value}");
         }
         assert_eq!(Granularity::named("R7"), None);
     }
