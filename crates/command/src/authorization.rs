@@ -5,9 +5,9 @@ use crate::context::Context;
 use crate::first_user;
 use crate::needs::{Asked, Needs};
 use nestor_database::operation::Access;
-use nestor_database::rights::{Action, Grants, Privilege, Resource};
-use nestor_database::users::{Account, UserName};
-use nestor_model::{RawDoc, Result, ValueRef, bail};
+use nestor_database::rights::{Action, Grants, Resource};
+use nestor_database::users::Account;
+use nestor_model::{Result, bail};
 
 /// Refuses a command that whoever is logged in may not run.
 ///
@@ -77,31 +77,9 @@ fn of_operation(context: &mut Context<'_>, account: &Account) -> Result<bool> {
         };
         Access::of(&intent, read.view())?
     };
-    context.privileges = access.privileges;
-    if lists_own_sessions(context.body, &account.name) {
-        let needless = |privilege: &Privilege| privilege.action == Action::ListSessions;
-        context.privileges.retain(|privilege| !needless(privilege));
-    }
+    context.privileges = access.privileges_of(&account.name);
     Ok(context
         .privileges
         .iter()
         .all(|privilege| account.grants.allow(privilege)))
-}
-
-/// Whether an aggregation lists sessions of nobody but who asks.
-fn lists_own_sessions(body: RawDoc<'_>, own: &UserName) -> bool {
-    let pipeline = body.get("pipeline").and_then(ValueRef::as_array);
-    let first = pipeline
-        .and_then(|pipeline| pipeline.get(0))
-        .and_then(ValueRef::as_document);
-    let Some(("$listSessions" | "$listLocalSessions", stage)) = first.and_then(|stage| stage.iter().next()) else {
-        return false;
-    };
-    let stage = stage.as_document();
-    let is_all = stage
-        .and_then(|stage| stage.get("allUsers"))
-        .is_some_and(ValueRef::truthy);
-    let users = stage.and_then(|stage| stage.get("users")).and_then(ValueRef::as_array);
-    let mut users = users.into_iter().flat_map(|users| users.iter());
-    !is_all && users.all(|user| UserName::parse_any(user, "").is_ok_and(|user| user == *own))
 }

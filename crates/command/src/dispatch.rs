@@ -32,6 +32,7 @@ use nestor_database::statement::record::{Ending, Observed};
 use nestor_database::statement::relational::Relational;
 use nestor_database::statement::transaction;
 use nestor_exec::Interrupt;
+use nestor_model::namespace::ADMIN;
 use nestor_model::statement;
 use nestor_model::{Document, ErrorCode, RawDoc, RawWriter, Result, bail};
 use nestor_storage::Engine;
@@ -80,7 +81,7 @@ impl Service {
 
     /// Runs a short command of database `admin` for the process itself, which needs no right, and returns the reply.
     pub fn run_as_process(&self, mut command: Document) -> Document {
-        command.push("$db", "admin");
+        command.push("$db", ADMIN);
         let body = command.to_raw();
         let mut conn = Connection::of_process(self);
         let outcome = self.run(&mut conn, Request::new(body.as_raw()));
@@ -262,13 +263,13 @@ impl Service {
                 terms.lsid = None;
             }
             if legacy && terms.db.is_empty() {
-                terms.db = "admin";
+                terms.db = ADMIN;
             }
             if terms.db.is_empty() {
                 bail!(40571, "OP_MSG requests require a $db argument");
             }
             nestor_database::names::check_database(terms.db)?;
-            if spec.flags.has(Flags::ADMIN) && terms.db != "admin" {
+            if spec.flags.has(Flags::ADMIN) && terms.db != ADMIN {
                 bail!(
                     Unauthorized,
                     "{} may only be run against the admin database.",

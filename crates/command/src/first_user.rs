@@ -5,6 +5,7 @@
 use crate::context::Context;
 use crate::facts::Flags;
 use nestor_database::parameters::Param;
+use nestor_model::namespace::ADMIN;
 use nestor_model::{Result, bail};
 use std::sync::MutexGuard;
 
@@ -12,7 +13,7 @@ use std::sync::MutexGuard;
 ///
 /// Errors: 13; those of reading.
 pub fn check(context: &Context<'_>) -> Result<()> {
-    let makes_one = context.spec.flags.has(Flags::FIRST_USER) && context.db() == "admin";
+    let makes_one = context.spec.flags.has(Flags::FIRST_USER) && context.db() == ADMIN;
     let parameters = &context.service.node.parameters;
     let may_be = makes_one && is_local(context.conn.peer) && parameters.is_on(Param::LocalhostAuthBypass);
     if may_be && !context.service.users.any()? {

@@ -9,6 +9,7 @@ use nestor_database::concern::read::Level;
 use nestor_database::session_id::{Lsid, Owner};
 use nestor_database::terms::Terms;
 use nestor_database::uuid::Uuid;
+use nestor_model::namespace::{CONFIG, LOCAL};
 use nestor_model::number::safe_i64;
 use nestor_model::value::DocRef;
 use nestor_model::{Error, ErrorCode, RawDoc, Result, Timestamp, ValueRef, bail};
@@ -128,7 +129,7 @@ impl<'a> Generic<'a> {
                 spec.name
             );
         }
-        if self.terms.in_transaction && matches!(self.terms.db, "config" | "local") {
+        if self.terms.in_transaction && matches!(self.terms.db, CONFIG | LOCAL) {
             bail!(
                 OperationNotSupportedInTransaction,
                 "Cannot run command against the '{}' database in a transaction.",

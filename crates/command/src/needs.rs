@@ -12,6 +12,7 @@ use nestor_database::rights::Action::*;
 use nestor_database::rights::grant::is_system;
 use nestor_database::rights::{Action, Actions, Grant, Privilege, Resource, Right, Scope};
 use nestor_database::users::{Account, RoleName, UserName};
+use nestor_model::namespace::ADMIN;
 use nestor_model::{Namespace, RawDoc, Str, ValueRef};
 use nestor_query::stage::{ParseContext, Pipeline, Place};
 
@@ -177,7 +178,7 @@ impl Asked<'_> {
         for privilege in privileges.into_iter().flat_map(|privileges| privileges.iter()) {
             let grant = privilege.as_document().and_then(|doc| Grant::parse(doc).ok());
             if let Some(grant) = grant {
-                want_in(grant.on.database().unwrap_or("admin"), action, wanted);
+                want_in(grant.on.database().unwrap_or(ADMIN), action, wanted);
             }
         }
     }

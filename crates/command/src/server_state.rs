@@ -16,9 +16,10 @@ use nestor_database::session_id::Owner;
 use nestor_database::users::UserName;
 use nestor_database::uuid::Uuid;
 use nestor_exec::pipeline::{ServerState, resolve};
-use nestor_model::{Document, Error, Namespace, Result, Timestamp, Value, ValueRef, bail, doc};
+use nestor_model::namespace::ADMIN;
+use nestor_model::{Document, Error, Namespace, Result, Timestamp, Value, bail, doc};
 use nestor_query::env::OpContext;
-use nestor_query::stage::{CollStats, SourceStage};
+use nestor_query::stage::{CollStats, CurrentOp, SessionsOf, SourceStage};
 use nestor_storage::View;
 use std::collections::HashMap;
 
@@ -44,11 +45,9 @@ impl ServerState for State {
             SourceStage::CollStats(asked) => Ok(vec![self.coll_stats(asked, namespace, view)?]),
             SourceStage::IndexStats => self.index_stats(namespace, view),
             SourceStage::ListCatalog => Ok(list_catalog(namespace, view)),
-            SourceStage::CurrentOp(options) => Ok(self.current_op(options, caller.as_ref())),
-            SourceStage::ListLocalSessions(options) | SourceStage::ListSessions(options) => {
-                self.list_sessions(options, caller)
-            }
-            SourceStage::ListClusterCatalog(options) => Ok(list_cluster_catalog(options, namespace, view)),
+            SourceStage::CurrentOp(asked) => Ok(self.current_op(*asked, caller.as_ref())),
+            SourceStage::ListLocalSessions(of) | SourceStage::ListSessions(of) => Ok(self.list_sessions(of, caller)),
+            SourceStage::ListClusterCatalog { shards } => Ok(list_cluster_catalog(*shards, namespace, view)),
             SourceStage::PlanCacheStats => self.plan_cache_stats(namespace, view),
             SourceStage::QuerySettings { debug_shape } => Ok(self.list_query_settings(*debug_shape)),
             SourceStage::QueryStats { hmac_key } => Ok(self.list_query_stats(hmac_key.as_deref())),
@@ -177,13 +176,12 @@ impl State {
 
     /// The operations that run and the transactions that wait for the next one, and what the options ask for besides.
     /// Without `allUsers` they are the caller's, if there is one.
-    fn current_op(&self, options: &Document, caller: Option<&UserName>) -> Vec<Document> {
-        let is_on = |name: &str, default: bool| options.get(name).map_or(default, ValueRef::truthy);
-        let only = caller.filter(|_| !is_on("allUsers", false));
+    fn current_op(&self, asked: CurrentOp, caller: Option<&UserName>) -> Vec<Document> {
+        let only = caller.filter(|_| !asked.all_users);
         let owner = only.map(Owner::of);
         let shown = Shown {
-            idle: is_on("idleConnections", false),
-            truncated: is_on("truncateOps", false),
+            idle: asked.idle_connections,
+            truncated: asked.truncated,
         };
         let connections = self.shared.connections.all();
         let mut out: Vec<Document> = connections
@@ -191,7 +189,7 @@ impl State {
             .filter(|slot| only.is_none() || slot.is_of(only))
             .filter_map(|slot| describe_operation(self.commands, &self.shared.host, slot, &self.shared.cursors, shown))
             .collect();
-        if is_on("idleSessions", true) {
+        if asked.idle_sessions {
             let idle = self.shared.sessions.idle_transactions();
             out.extend(
                 idle.iter()
@@ -199,7 +197,7 @@ impl State {
                     .map(|(lsid, facts)| describe_transaction(&self.shared.host, *lsid, facts)),
             );
         }
-        if is_on("idleCursors", false) {
+        if asked.idle_cursors {
             out.extend(
                 self.shared
                     .cursors
@@ -250,18 +248,12 @@ impl State {
             .collect()
     }
 
-    /// The caller's sessions, those of `users`, or with `allUsers` or without a caller all.
-    fn list_sessions(&self, options: &Document, caller: Option<UserName>) -> Result<Vec<Document>> {
-        let named = options.get("users").and_then(ValueRef::as_array);
-        let named: Option<Vec<UserName>> = match named {
-            Some(users) => Some(
-                users
-                    .iter()
-                    .map(|user| UserName::parse_any(user, ""))
-                    .collect::<Result<_>>()?,
-            ),
-            None if options.get("allUsers").is_some_and(ValueRef::truthy) => None,
-            None => caller.map(|caller| vec![caller]),
+    /// The caller's sessions, which are all without a caller, those of some users, or all.
+    fn list_sessions(&self, of: &SessionsOf, caller: Option<UserName>) -> Vec<Document> {
+        let named: Option<Vec<UserName>> = match of {
+            SessionsOf::Users(users) => Some(users.iter().map(|(user, db)| UserName::new(user, db)).collect()),
+            SessionsOf::All => None,
+            SessionsOf::Caller => caller.map(|caller| vec![caller]),
         };
         let wanted: Option<Vec<Owner>> = named.as_ref().map(|users| users.iter().map(Owner::of).collect());
         // A session knows the digest of its user only; the names of those who are connected are known.
@@ -274,7 +266,7 @@ impl State {
         let now = nestor_database::clock::now_ms();
         let sessions = self.shared.sessions.all().into_iter();
         let shown = sessions.filter(|(lsid, _)| wanted.as_ref().is_none_or(|wanted| wanted.contains(&lsid.owner)));
-        Ok(shown
+        shown
             .map(|(lsid, idle)| {
                 let last = now - i64::try_from(idle.as_millis()).unwrap_or(0);
                 let mut out = doc! { "_id": lsid.to_document(), "lastUse": Value::DateTime(last) };
@@ -283,7 +275,7 @@ impl State {
                 }
                 out
             })
-            .collect())
+            .collect()
     }
 }
 
@@ -325,12 +317,11 @@ fn list_catalog(ns: &Namespace, view: &dyn View) -> Vec<Document> {
 }
 
 /// What `listCollections` tells, of the databases' collections: of one database, or of all when asked on `admin`.
-fn list_cluster_catalog(options: &Document, ns: &Namespace, view: &dyn View) -> Vec<Document> {
-    let with_shards = matches!(options.get("shards"), Some(ValueRef::Bool(true)));
+fn list_cluster_catalog(with_shards: bool, ns: &Namespace, view: &dyn View) -> Vec<Document> {
     view.catalog()
         .databases()
         .flat_map(|database| database.collections())
-        .filter(|c| ns.db == "admin" || c.ns.db == ns.db)
+        .filter(|c| ns.db == ADMIN || c.ns.db == ns.db)
         .map(|c| {
             let described = describe(c, false);
             let mut out = doc! { "ns": c.ns.to_string(), "db": c.ns.db.clone() };

@@ -7,6 +7,7 @@ use crate::service::Service;
 use nestor_database::machine::host_name;
 use nestor_exec::Interrupt;
 use nestor_exec::write::{Writer, with_retry};
+use nestor_model::namespace::LOCAL;
 use nestor_model::{Document, Namespace, RawWriter, Result, Value, doc};
 use nestor_query::env::OpContext;
 use nestor_storage::View;
@@ -14,7 +15,7 @@ use nestor_storage::View;
 impl Service {
     /// Adds the document of this start. It belongs to this node alone: nothing of it is in the oplog.
     pub fn log_start(&self) -> Result<()> {
-        let ns = Namespace::new("local", "startup_log");
+        let ns = Namespace::new(LOCAL, "startup_log");
         let document = self.start_document().to_raw();
         let op = OpContext::new(nestor_database::clock::now_ms(), self.last_time(), 0);
         with_retry(&Interrupt::default(), |obstacle| {

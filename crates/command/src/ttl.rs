@@ -10,6 +10,7 @@ use crate::Connection;
 use crate::request::Request;
 use crate::service::Service;
 use nestor_database::parameters::Param;
+use nestor_model::namespace::LOCAL;
 use nestor_model::{Document, Namespace, RawDocBuf, TimeSeries, Value, ValueRef, doc};
 use nestor_storage::{Collection, View};
 
@@ -31,7 +32,7 @@ impl Service {
             .catalog()
             .databases()
             .flat_map(|database| database.collections())
-            .filter(|collection| collection.ns.db != "local" && !collection.is_view())
+            .filter(|collection| collection.ns.db != LOCAL && !collection.is_view())
             .flat_map(|collection| {
                 let filters = expired(collection, now_ms);
                 filters.into_iter().map(|filter| (collection.ns.clone(), filter))

@@ -4,6 +4,7 @@
 use crate::oplog;
 use crate::options::DatabaseOptions;
 use nestor_exec::write::Writer;
+use nestor_model::namespace::{ADMIN, CONFIG, LOCAL};
 use nestor_model::{CollectionOptions, Document, Namespace, Result, Value, doc};
 use nestor_query::env::OpContext;
 use nestor_storage::{Engine, View};
@@ -33,13 +34,13 @@ pub fn run(engine: &Engine, options: &DatabaseOptions, mut new_uuid: impl FnMut(
 fn wanted(options: &DatabaseOptions, engine: &Engine) -> Vec<(Namespace, Document, Vec<Document>)> {
     let mut out = vec![
         (
-            Namespace::new("admin", "system.version"),
+            Namespace::new(ADMIN, "system.version"),
             Document::new(),
             vec![doc! { "_id": "featureCompatibilityVersion", "version": "8.0" }],
         ),
-        (Namespace::new("config", "system.sessions"), Document::new(), Vec::new()),
+        (Namespace::new(CONFIG, "system.sessions"), Document::new(), Vec::new()),
         (
-            Namespace::new("local", "startup_log"),
+            Namespace::new(LOCAL, "startup_log"),
             doc! { "capped": true, "size": 10_485_760 },
             Vec::new(),
         ),
@@ -47,7 +48,7 @@ fn wanted(options: &DatabaseOptions, engine: &Engine) -> Vec<(Namespace, Documen
     if let Some(name) = &options.replica_set {
         let size = i64::try_from(oplog::initial_bytes(engine, options)).unwrap_or(i64::MAX);
         let topology = engine.topology();
-        out.push((Namespace::new("config", "transactions"), Document::new(), Vec::new()));
+        out.push((Namespace::new(CONFIG, "transactions"), Document::new(), Vec::new()));
         out.push((
             oplog::namespace(),
             doc! { "capped": true, "size": size, "autoIndexId": false },
@@ -63,7 +64,7 @@ fn wanted(options: &DatabaseOptions, engine: &Engine) -> Vec<(Namespace, Documen
             "term": topology.term,
             "members": members,
         };
-        out.push((Namespace::new("local", "system.replset"), Document::new(), vec![config]));
+        out.push((Namespace::new(LOCAL, "system.replset"), Document::new(), vec![config]));
     }
     out
 }

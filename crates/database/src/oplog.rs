@@ -6,25 +6,21 @@
 //! Source: manual, "replSetResizeOplog", "--oplogSize", "--oplogMinRetentionHours".
 
 use crate::options::DatabaseOptions;
+use nestor_model::namespace::{LOCAL, OPLOG};
 use nestor_model::{Namespace, Result};
 use nestor_storage::log::LogRetention;
 use nestor_storage::{Collection, Engine, View};
 
 /// `local.oplog.rs`.
 pub fn namespace() -> Namespace {
-    Namespace::new("local", "oplog.rs")
-}
-
-/// Whether a collection is `local.oplog.rs`, whose documents are the entries of the log.
-pub fn is_oplog(collection: &Collection) -> bool {
-    collection.ns.db == "local" && collection.ns.coll == "oplog.rs"
+    Namespace::new(LOCAL, OPLOG)
 }
 
 /// How many documents a collection has, and their bytes. Of the oplog they are the entries of the log, and what the log takes.
 ///
 /// Errors: those of reading the journal.
 pub fn sizes(engine: &Engine, collection: &Collection) -> Result<(i64, i64)> {
-    if is_oplog(collection) {
+    if collection.ns.is_oplog() {
         let entries = i64::try_from(engine.log_entries()?).unwrap_or(i64::MAX);
         return Ok((entries, i64::try_from(engine.log_bytes()).unwrap_or(i64::MAX)));
     }

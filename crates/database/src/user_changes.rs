@@ -7,6 +7,7 @@ use crate::users::{roles_namespace, users_namespace};
 use crate::write::{Progress, writable};
 use nestor_exec::point;
 use nestor_exec::write::{Changed, Writer};
+use nestor_model::namespace::ADMIN;
 use nestor_model::{Document, Namespace, Result, Value, ValueRef, doc};
 use nestor_query::env::OpContext;
 use nestor_query::update::Touched;
@@ -64,7 +65,7 @@ impl Changes<'_, '_> {
         // Tools that carry users look here for the form that they are stored in.
         let form = doc! { "_id": "authSchema", "currentVersion": 5 };
         self.one(
-            &Namespace::new("admin", "system.version"),
+            &Namespace::new(ADMIN, "system.version"),
             "authSchema",
             |old| match old {
                 Some(_) => Ok(Outcome::Keep),

@@ -31,7 +31,7 @@ pub fn look_up(collection: &Arc<Collection>, ids: Vec<Value>) -> BoxOperator {
 /// Counts a query that runs by `plan`, for `$indexStats` and `$collStats`.
 pub(crate) fn note_use(plan: &PlanNode, collection: &Collection) {
     match plan {
-        PlanNode::CollScan(scan) if scan.range().is_none() && !is_oplog(collection) => {
+        PlanNode::CollScan(scan) if scan.range().is_none() && !collection.ns.is_oplog() => {
             collection.state.note_scan(scan.tailable)
         }
         PlanNode::IndexScan(scan) => collection.state.note_index_use(IndexId(scan.index.id)),
@@ -57,7 +57,7 @@ pub(crate) fn assemble(plan: &PlanNode, collection: &Arc<Collection>) -> Result<
     let counted = |node: &PlanNode| work(ROW).and_then(|()| input(node));
     Ok(match plan {
         PlanNode::Eof => Box::new(Eof::default()),
-        PlanNode::CollScan(scan) if is_oplog(collection) => Box::new(OplogScan::new(scan)),
+        PlanNode::CollScan(scan) if collection.ns.is_oplog() => Box::new(OplogScan::new(scan)),
         PlanNode::CollScan(scan) => Box::new(CollScan::new(collection.records, scan)),
         PlanNode::IdLookup(lookup) => Box::new(IdLookup::new(collection.clone(), lookup)),
         PlanNode::IndexScan(scan) => Box::new(index_scan(scan, collection)?),
@@ -132,9 +132,4 @@ fn index_of<'c>(planned: &IndexInfo, collection: &'c Collection) -> Result<&'c A
             format!("index '{}' was dropped", planned.name),
         )
     })
-}
-
-/// Whether this is the oplog, whose entries are in the journal and not in records.
-fn is_oplog(collection: &Collection) -> bool {
-    collection.ns.db == "local" && collection.ns.coll == "oplog.rs"
 }

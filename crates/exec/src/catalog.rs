@@ -139,7 +139,7 @@ pub fn masked<'c>(collection: &'c Collection, caller: Option<&Caller>) -> Result
 ///
 /// Errors: 13.
 pub fn refuse_log(view: &dyn View, collection: &Collection, caller: Option<&Caller>) -> Result<()> {
-    if caller.is_none() || collection.ns.db != "local" || !collection.ns.coll.starts_with("oplog.") {
+    if caller.is_none() || !collection.ns.is_named_as_oplog() {
         return Ok(());
     }
     for other in view.catalog().collections() {

@@ -35,9 +35,31 @@ impl Namespace {
     }
 }
 
-/// Whether a database is the server's own: `admin`, `config` and `local`.
+/// The database of users, roles and commands to the whole server.
+pub const ADMIN: &str = "admin";
+/// The database of what sessions, transactions and clusters keep.
+pub const CONFIG: &str = "config";
+/// The database of what is never replicated, and of the oplog.
+pub const LOCAL: &str = "local";
+
+/// Whether a database is the server's own.
 pub fn is_internal_database(name: &str) -> bool {
-    matches!(name, "admin" | "config" | "local")
+    matches!(name, ADMIN | CONFIG | LOCAL)
+}
+
+/// The collection of [`LOCAL`] whose documents are the entries of the log.
+pub const OPLOG: &str = "oplog.rs";
+
+impl Namespace {
+    /// Whether it is the oplog, whose entries are in the journal and not in records.
+    pub fn is_oplog(&self) -> bool {
+        self.db == LOCAL && self.coll == OPLOG
+    }
+
+    /// Whether it has a name of oplogs, which nobody may give to other collections.
+    pub fn is_named_as_oplog(&self) -> bool {
+        self.db == LOCAL && self.coll.starts_with("oplog.")
+    }
 }
 
 impl fmt::Display for Namespace {

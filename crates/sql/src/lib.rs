@@ -1,6 +1,6 @@
 //! SQL over documents: PostgreSQL's dialect and its wire protocol.
 //!
-//! Reading order: [`types`] (what values there are), [`expr`], [`functions`] and [`aggregates`] (what is computed of them), [`parse`],
+//! Reading order: [`types`] (what values there are), [`expr`], [`current`] (whose statement a thread runs), [`functions`] and [`aggregates`] (what is computed of them), [`parse`],
 //! [`catalog`] (tables), [`bind`] (from statements to plans), [`plan`] (rules), [`run`] (queries on the statement service), [`write`](mod@write) (statements that write), [`ddl`] (those that change what tables there are), [`mod@copy`] (files of rows), then
 //! [`protocol`] (bytes to messages and back) and [`session`] (what a connection is at).
 //!
@@ -12,6 +12,7 @@ mod asked;
 pub mod bind;
 pub mod catalog;
 pub mod copy;
+pub mod current;
 pub mod ddl;
 pub mod error;
 pub mod expr;

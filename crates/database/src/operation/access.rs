@@ -7,13 +7,15 @@
 use super::views::bases;
 use super::{Intent, Operation, Piped, Work};
 use crate::rights::{Action, Privilege, Resource};
+use crate::users::UserName;
 use crate::write;
 use crate::write::prepared::Prepared;
 use crate::write::statements::{WriteOp, Writes};
 use nestor_exec::catalog::id_collation;
-use nestor_model::{Namespace, Result, ValueRef};
+use nestor_model::namespace::ADMIN;
+use nestor_model::{Namespace, Result, Str};
 use nestor_query::stage::change_stream::{ChangeStream, Watched};
-use nestor_query::stage::{Merge, Pipeline, SourceStage, Stage, WhenMatched, WhenNotMatched};
+use nestor_query::stage::{Merge, Pipeline, SessionsOf, SourceStage, Stage, WhenMatched, WhenNotMatched};
 use nestor_storage::View;
 
 /// The namespaces that an operation reads and writes, and the rights it needs. No entry comes twice.
@@ -25,6 +27,8 @@ pub struct Access {
     pub writes: Vec<Namespace>,
     /// The rights that it needs, all of them.
     pub privileges: Vec<Privilege>,
+    /// Names and databases of users whose sessions it shows, which needs no right for one's own.
+    sessions_of: Vec<(Str, Str)>,
 }
 
 impl Access {
@@ -41,6 +45,19 @@ impl Access {
                 ..Self::default()
             }),
         }
+    }
+
+    /// The rights that it needs when `caller` asks.
+    pub fn privileges_of(self, caller: &UserName) -> Vec<Privilege> {
+        let mut out = self.privileges;
+        let own = (&caller.user, &caller.db);
+        if self.sessions_of.iter().any(|(user, db)| (user, db) != own) {
+            out.push(Privilege {
+                resource: Resource::Cluster,
+                action: Action::ListSessions,
+            });
+        }
+        out
     }
 
     fn of_operation(operation: &Operation<'_>, view: &dyn View) -> Result<Self> {
@@ -191,20 +208,20 @@ impl Access {
 
     /// A stage that shows the server's own state.
     fn source(&mut self, ns: &Namespace, source: &SourceStage) {
-        let is_on = |options: &nestor_model::Document, name: &str| options.get(name).is_some_and(ValueRef::truthy);
         match source {
             SourceStage::CollStats(_) => self.need(ns, Action::CollStats),
             SourceStage::IndexStats => self.need(ns, Action::IndexStats),
             SourceStage::PlanCacheStats => self.need(ns, Action::PlanCacheRead),
             // Everybody may see their own operations and sessions.
-            SourceStage::CurrentOp(options) => self.of_others(is_on(options, "allUsers"), Action::Inprog),
-            SourceStage::ListSessions(options) | SourceStage::ListLocalSessions(options) => {
-                let others = is_on(options, "allUsers") || options.get("users").is_some();
-                self.of_others(others, Action::ListSessions);
-            }
-            SourceStage::ListCatalog | SourceStage::ListClusterCatalog(_) => {
+            SourceStage::CurrentOp(asked) => self.of_others(asked.all_users, Action::Inprog),
+            SourceStage::ListSessions(of) | SourceStage::ListLocalSessions(of) => match of {
+                SessionsOf::Caller => {}
+                SessionsOf::Users(users) => self.sessions_of.extend(users.iter().cloned()),
+                SessionsOf::All => self.of_others(true, Action::ListSessions),
+            },
+            SourceStage::ListCatalog | SourceStage::ListClusterCatalog { .. } => {
                 let resource = match ns.coll.is_empty() {
-                    true if ns.db == "admin" => Resource::Cluster,
+                    true if ns.db == ADMIN => Resource::Cluster,
                     true => Resource::Database(ns.db.clone()),
                     false => Resource::Collection(ns.clone()),
                 };

@@ -3,6 +3,7 @@
 //! Source: manual, "Resource Document".
 
 use super::{Action, Actions, Privilege, Resource};
+use nestor_model::namespace::{CONFIG, LOCAL};
 use nestor_model::{DocRef, Document, Namespace, Result, Str, ValueRef, bail, doc};
 use std::collections::{BTreeMap, HashMap};
 
@@ -34,11 +35,11 @@ pub struct Grant {
 
 /// Whether a collection is the server's own: a right on its database says nothing of it.
 pub fn is_system(db: &str, coll: &str) -> bool {
-    coll.starts_with("system.") || db == "local" && coll.starts_with("replset.")
+    coll.starts_with("system.") || db == LOCAL && coll.starts_with("replset.")
 }
 
 fn is_internal(db: &str) -> bool {
-    matches!(db, "config" | "local")
+    matches!(db, CONFIG | LOCAL)
 }
 
 impl Pattern {

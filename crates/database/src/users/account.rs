@@ -14,6 +14,7 @@ use crate::login::mechanism::Mechanism;
 use crate::rights::grant::merged;
 use crate::rights::{Action, Grant, Grants, builtin};
 use crate::uuid::Uuid;
+use nestor_model::namespace::{ADMIN, LOCAL};
 use nestor_model::{DocRef, Document, Namespace, Result, Value, ValueRef, doc};
 use nestor_query::env::Caller;
 use nestor_query::masking::{Key, Sight};
@@ -76,7 +77,7 @@ impl Account {
     /// Errors: those of making credentials.
     pub fn of_cluster(key: &str) -> Result<Self> {
         let name = UserName::new(SYSTEM_USER.0, SYSTEM_USER.1);
-        let role = RoleName::new("__system", "admin");
+        let role = RoleName::new("__system", ADMIN);
         let document = doc! { "roles": vec![Value::from(role.to_document())] };
         let wanted = Mechanism::ALL.map(|mechanism| (mechanism, mechanism.default_iterations()));
         let credentials = credential::make(&wanted, &name.user, key, false)?;
@@ -108,7 +109,7 @@ impl Account {
 }
 
 /// Name and database of the user that the cluster's key is the password of.
-pub const SYSTEM_USER: (&str, &str) = ("__system", "local");
+pub const SYSTEM_USER: (&str, &str) = ("__system", LOCAL);
 
 fn caller(name: &UserName, resolved: &Resolved, key: &Arc<OnceLock<Key>>) -> Caller {
     let grants: Grants = resolved.grants.iter().cloned().collect();

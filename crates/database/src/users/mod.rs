@@ -17,6 +17,7 @@ use crate::login::credential::Credential;
 use crate::login::mechanism::Mechanism;
 use crate::login::secret_bytes;
 use nestor_exec::point;
+use nestor_model::namespace::{ADMIN, LOCAL};
 use nestor_model::{Document, Namespace, Result, ValueRef};
 use nestor_query::masking::Key;
 use nestor_storage::log::{Interest, Kinds, Scope, Upto};
@@ -28,17 +29,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 /// The collection of users.
 pub fn users_namespace() -> Namespace {
-    Namespace::new("admin", "system.users")
+    Namespace::new(ADMIN, "system.users")
 }
 
 /// The collection of roles.
 pub fn roles_namespace() -> Namespace {
-    Namespace::new("admin", "system.roles")
+    Namespace::new(ADMIN, "system.roles")
 }
 
 /// Where the key of masked values is kept: no right on database `local` reaches it, and no dump has it.
 pub fn masking_key_namespace() -> Namespace {
-    Namespace::new("local", "system.version")
+    Namespace::new(LOCAL, "system.version")
 }
 
 /// The `_id` of that key.
@@ -92,7 +93,7 @@ struct Changes {
 
 impl Changes {
     fn new(engine: &Engine) -> Self {
-        let scope = Scope::Database("admin".into());
+        let scope = Scope::Database(ADMIN.into());
         let interest = Interest::new(scope, Kinds::CHANGES, Upto::Accepted);
         let mut reader = engine.read_log(LogPosition::after(engine.last_optime()), interest);
         let signal = reader.signal();

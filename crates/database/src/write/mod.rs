@@ -35,6 +35,7 @@ use nestor_exec::interrupt::while_waiting;
 use nestor_exec::write::collection_locks::Exclusion;
 use nestor_exec::write::oplog::{self, Image, Origin};
 use nestor_exec::write::{Obstacle, with_retry};
+use nestor_model::namespace::LOCAL;
 use nestor_model::{CollectionOptions, Error, ErrorCode, Namespace, RawDocBuf, Result, Timestamp, Value, bail, doc};
 use nestor_storage::{Collection, CollectionId, Lsn, Reservation, StorageError, View, Waited, WriteSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -88,7 +89,7 @@ impl Written {
 impl Statement<'_> {
     /// The origin of writes for the oplog; `None` for databases whose writes are not logged.
     pub fn origin(&self, db: &str) -> Option<Origin> {
-        if db == "local" {
+        if db == LOCAL {
             return None;
         }
         let session = match (self.terms.lsid, self.terms.txn_number) {
@@ -349,7 +350,7 @@ pub(crate) fn check_capped(context: &Statement<'_>, collection: &Collection) -> 
 
 /// Refuses namespaces that commands may not write to.
 pub fn check_namespace(ns: &Namespace) -> Result<()> {
-    if ns.db == "local" && ns.coll.starts_with("oplog.") {
+    if ns.is_named_as_oplog() {
         bail!(InvalidNamespace, "cannot write to {ns}");
     }
     nestor_storage::catalog::names::check_new_collection(ns)?;

@@ -9,6 +9,7 @@ use crate::statement::Statement;
 use nestor_exec::point;
 use nestor_exec::write::oplog::Origin;
 use nestor_exec::write::{Changed, Writer, with_retry};
+use nestor_model::namespace::LOCAL;
 use nestor_model::{Binary, Namespace, Result, Value, ValueRef, doc};
 use nestor_query::env::OpContext;
 use nestor_query::update::Touched;
@@ -132,7 +133,7 @@ fn change<T>(
             return Ok(None);
         };
         let new = doc! { "_id": id.clone(), "last": last, "isCalled": is_called }.to_raw();
-        let mut writer = Writer::new(&mut ws, collection, &op, (db != "local").then(Origin::default))?;
+        let mut writer = Writer::new(&mut ws, collection, &op, (db != LOCAL).then(Origin::default))?;
         match &found {
             None => drop(writer.insert(new, None)?),
             Some((record, old)) => {

@@ -3,6 +3,7 @@
 //! An operation is an entry of the log, or one of those that an `applyOps` entry, a transaction, has. Of an operation that is not
 //! the stream's, only the namespace is looked at.
 
+use nestor_model::namespace::is_internal_database;
 use nestor_model::{DocRef, RawDoc, RawWriter, ValueRef};
 use nestor_query::stage::change_stream::{ChangeStream, Watched};
 
@@ -146,7 +147,7 @@ fn command<'e>(op: RawDoc<'e>, db: &'e str, stream: &ChangeStream) -> Option<Cha
             // The log tells of its collections before.
             Watched::Collection(_) => false,
             Watched::Database(watched) => watched.db == db,
-            Watched::Cluster => !is_internal(db),
+            Watched::Cluster => !is_internal_database(db),
         },
         _ => sees(stream, ns.0, ns.1) || to.is_some_and(|to| sees(stream, to.0, to.1)),
     };
@@ -174,12 +175,8 @@ fn sees(stream: &ChangeStream, db: &str, coll: &str) -> bool {
     match &stream.watched {
         Watched::Collection(watched) => watched.db == db && watched.coll == coll,
         Watched::Database(watched) => watched.db == db && !is_hidden,
-        Watched::Cluster => !is_hidden && !is_internal(db),
+        Watched::Cluster => !is_hidden && !is_internal_database(db),
     }
-}
-
-fn is_internal(db: &str) -> bool {
-    matches!(db, "admin" | "config" | "local")
 }
 
 fn document<'e>(op: RawDoc<'e>, name: &str) -> Option<RawDoc<'e>> {

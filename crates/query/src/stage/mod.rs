@@ -46,7 +46,7 @@ pub use lookup::{Lookup, LookupJoin};
 pub use merge::{Merge, WhenMatched, WhenNotMatched};
 pub use out::Out;
 pub use redact::{Redact, redact};
-pub use sources::{CollStats, SourceStage, SqlQuery};
+pub use sources::{CollStats, CurrentOp, SessionsOf, SourceStage, SqlQuery};
 pub use union_with::UnionWith;
 pub use unpack::Unpack;
 pub use unwind::{Unwind, Unwound};

@@ -2,8 +2,9 @@
 
 use super::args::{Options, long_of};
 use super::{ParseContext, Place, Stage};
+use nestor_model::namespace::{ADMIN, CONFIG};
 use nestor_model::number::{Num, safe_i64};
-use nestor_model::{DocRef, Document, Error, ErrorCode, Result, Value, ValueRef, doc};
+use nestor_model::{DocRef, Error, ErrorCode, Result, Str, Value, ValueRef};
 use std::sync::Arc;
 
 /// A stage that reads the server's state.
@@ -13,13 +14,14 @@ pub enum SourceStage {
     CollStats(CollStats),
     IndexStats,
     PlanCacheStats,
-    /// With its options: `allUsers`, `idleSessions`, `idleCursors`, `localOps`, ...
-    CurrentOp(Document),
-    /// With its options: `users`, `allUsers`.
-    ListSessions(Document),
-    ListLocalSessions(Document),
+    CurrentOp(CurrentOp),
+    ListSessions(SessionsOf),
+    ListLocalSessions(SessionsOf),
     ListCatalog,
-    ListClusterCatalog(Document),
+    ListClusterCatalog {
+        /// `shards`.
+        shards: bool,
+    },
     QuerySettings {
         /// `showDebugQueryShape`.
         debug_shape: bool,
@@ -43,6 +45,32 @@ pub struct SqlQuery {
     pub text: String,
     /// The values of `$1`, `$2`, ... in it.
     pub parameters: Vec<Value>,
+}
+
+/// What `$currentOp` is asked for. `localOps`, `targetAllNodes` and `backtrace` make no difference where there is one node, and no operation waits for a latch.
+#[derive(Debug, Clone, Copy)]
+pub struct CurrentOp {
+    /// `allUsers`: also operations of others than the caller.
+    pub all_users: bool,
+    /// `idleConnections`: also connections that wait for a command.
+    pub idle_connections: bool,
+    /// `idleSessions`: also transactions that wait for their next command.
+    pub idle_sessions: bool,
+    /// `idleCursors`: also cursors that wait for a getMore.
+    pub idle_cursors: bool,
+    /// `truncateOps`: long commands are shown cut off.
+    pub truncated: bool,
+}
+
+/// Whose sessions `$listSessions` shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionsOf {
+    /// The caller's.
+    Caller,
+    /// Those of these users: names with their databases, at least one.
+    Users(Vec<(Str, Str)>),
+    /// Everybody's.
+    All,
 }
 
 /// What `$collStats` is asked for.
@@ -69,7 +97,7 @@ impl SourceStage {
             Self::ListSessions(_) => "$listSessions",
             Self::ListLocalSessions(_) => "$listLocalSessions",
             Self::ListCatalog => "$listCatalog",
-            Self::ListClusterCatalog(_) => "$listClusterCatalog",
+            Self::ListClusterCatalog { .. } => "$listClusterCatalog",
             Self::QuerySettings { .. } => "$querySettings",
             Self::ListSampledQueries => "$listSampledQueries",
             Self::QueryStats { .. } => "$queryStats",
@@ -95,7 +123,7 @@ pub(super) fn parse(
         "$planCacheStats" => plan_cache_stats(value)?,
         "$currentOp" => {
             let options = current_op(value)?;
-            if context.namespace.db != "admin" {
+            if context.namespace.db != ADMIN {
                 return Err(Error::new(
                     ErrorCode::InvalidNamespace,
                     "$currentOp must be run against the 'admin' database with {aggregate: 1}",
@@ -104,7 +132,7 @@ pub(super) fn parse(
             SourceStage::CurrentOp(options)
         }
         "$listSessions" => {
-            if context.namespace.db != "config" || context.namespace.coll != "system.sessions" {
+            if context.namespace.db != CONFIG || context.namespace.coll != "system.sessions" {
                 return Err(Error::new(
                     ErrorCode::InvalidNamespace,
                     "$listSessions may only be run against config.system.sessions",
@@ -121,7 +149,9 @@ pub(super) fn parse(
             empty(stage, 6_200_600, value)?;
             SourceStage::ListCatalog
         }
-        "$listClusterCatalog" => SourceStage::ListClusterCatalog(list_cluster_catalog(value, context)?),
+        "$listClusterCatalog" => SourceStage::ListClusterCatalog {
+            shards: list_cluster_catalog(value, context)?,
+        },
         "$querySettings" => {
             let ValueRef::Document(doc) = value else {
                 return Err(Error::location(
@@ -140,7 +170,7 @@ pub(super) fn parse(
                 ));
             };
             Options::read(stage, doc, &["namespace"])?.string("namespace")?;
-            if context.namespace.db != "admin" {
+            if context.namespace.db != ADMIN {
                 return Err(Error::new(
                     ErrorCode::InvalidNamespace,
                     "$listSampledQueries must be run against the 'admin' database with {aggregate: 1}",
@@ -199,7 +229,7 @@ fn sql(value: ValueRef<'_>, context: &ParseContext<'_>) -> Result<SqlQuery> {
 ///
 /// Errors: 9 for what is no document or has other fields, 73 elsewhere than on `admin`, 40414, 14, 2.
 fn query_stats(value: ValueRef<'_>, context: &ParseContext<'_>) -> Result<Option<Vec<u8>>> {
-    if context.namespace.db != "admin" || !context.namespace.coll.is_empty() {
+    if context.namespace.db != ADMIN || !context.namespace.coll.is_empty() {
         return Err(Error::new(
             ErrorCode::InvalidNamespace,
             "$queryStats must be run against the 'admin' database with {aggregate: 1}",
@@ -258,7 +288,8 @@ pub(super) fn refusal(stage: &str) -> Error {
 }
 
 /// Errors: 9621301 on a collection, 9621302 no document, 40415, 14, 40600.
-fn list_cluster_catalog(value: ValueRef<'_>, context: &ParseContext<'_>) -> Result<Document> {
+/// Whether it is asked for `shards`.
+fn list_cluster_catalog(value: ValueRef<'_>, context: &ParseContext<'_>) -> Result<bool> {
     const NAME: &str = "$listClusterCatalog";
     // On a collection this error comes before that of standing inside a $facet.
     if !context.namespace.coll.is_empty() {
@@ -281,7 +312,7 @@ fn list_cluster_catalog(value: ValueRef<'_>, context: &ParseContext<'_>) -> Resu
             return Err(options.wrong_type(name, value, "bool"));
         }
     }
-    Ok(doc.to_document())
+    Ok(matches!(doc.get("shards"), Some(ValueRef::Bool(true))))
 }
 
 fn empty(stage: &str, code: i32, value: ValueRef<'_>) -> Result<()> {
@@ -399,40 +430,47 @@ fn plan_cache_stats(value: ValueRef<'_>) -> Result<SourceStage> {
     Ok(SourceStage::PlanCacheStats)
 }
 
-fn current_op(value: ValueRef<'_>) -> Result<Document> {
+fn current_op(value: ValueRef<'_>) -> Result<CurrentOp> {
     let ValueRef::Document(doc) = value else {
         return Err(Error::failed_to_parse(format!(
             "$currentOp options must be specified in an object, but found: {}",
             value.bson_type().alias()
         )));
     };
+    let mut out = CurrentOp {
+        all_users: false,
+        idle_connections: false,
+        idle_sessions: true,
+        idle_cursors: false,
+        truncated: false,
+    };
     for (name, value) in doc {
-        if !matches!(
-            name,
-            "idleConnections"
-                | "idleSessions"
-                | "allUsers"
-                | "localOps"
-                | "truncateOps"
-                | "idleCursors"
-                | "backtrace"
-                | "targetAllNodes"
-        ) {
-            return Err(Error::failed_to_parse(format!(
-                "unrecognized option '{name}' in $currentOp stage"
-            )));
-        }
-        if !matches!(value, ValueRef::Bool(_)) {
+        let mut no_difference = false;
+        let option = match name {
+            "allUsers" => &mut out.all_users,
+            "idleConnections" => &mut out.idle_connections,
+            "idleSessions" => &mut out.idle_sessions,
+            "idleCursors" => &mut out.idle_cursors,
+            "truncateOps" => &mut out.truncated,
+            "localOps" | "backtrace" | "targetAllNodes" => &mut no_difference,
+            _ => {
+                return Err(Error::failed_to_parse(format!(
+                    "unrecognized option '{name}' in $currentOp stage"
+                )));
+            }
+        };
+        let ValueRef::Bool(value) = value else {
             return Err(Error::failed_to_parse(format!(
                 "the '{name}' parameter of the $currentOp stage must be a boolean value, but found: {}",
                 value.bson_type().alias()
             )));
-        }
+        };
+        *option = value;
     }
-    Ok(doc.to_document())
+    Ok(out)
 }
 
-fn sessions(stage: &'static str, value: ValueRef<'_>) -> Result<Document> {
+fn sessions(stage: &'static str, value: ValueRef<'_>) -> Result<SessionsOf> {
     let ValueRef::Document(doc) = value else {
         return Err(Error::type_mismatch(format!(
             "{stage} options must be specified in an object, but found: {}",
@@ -445,10 +483,6 @@ fn sessions(stage: &'static str, value: ValueRef<'_>) -> Result<Document> {
         Some(ValueRef::Bool(all)) => all,
         Some(other) => return Err(options.wrong_type("allUsers", other, "bool")),
     };
-    let mut out = Document::new();
-    if all {
-        out.push("allUsers", true);
-    }
     let mut users = Vec::new();
     for user in options
         .array("users")?
@@ -462,17 +496,15 @@ fn sessions(stage: &'static str, value: ValueRef<'_>) -> Result<Document> {
         let user = Options::read("listSessionsUser", user, &["user", "db"])?;
         let name = user.string("user")?.ok_or_else(|| user.missing("user"))?;
         let db = user.string("db")?.ok_or_else(|| user.missing("db"))?;
-        users.push(Value::from(doc! { "user": name, "db": db }));
+        users.push((Str::from(name), Str::from(db)));
     }
-    if users.is_empty() {
-        return Ok(out);
-    }
-    if all {
-        return Err(Error::new(
+    match (all, users.is_empty()) {
+        (false, true) => Ok(SessionsOf::Caller),
+        (true, true) => Ok(SessionsOf::All),
+        (false, false) => Ok(SessionsOf::Users(users)),
+        (true, false) => Err(Error::new(
             ErrorCode::UnsupportedFormat,
             format!("{stage} may not specify {{allUsers: true}} and {{users: [...]}} at the same time"),
-        ));
+        )),
     }
-    out.push("users", users);
-    Ok(out)
 }

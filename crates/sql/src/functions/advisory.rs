@@ -1,8 +1,8 @@
 //! The `pg_advisory_lock` family.
 
 use super::Row;
+use crate::current;
 use crate::error::fail;
-use crate::session::current;
 use crate::types::integer;
 use nestor_database::advisory::{Key, Mode};
 use nestor_model::{Result, Value};

@@ -7,7 +7,7 @@ use super::tables::{Find, Reading};
 use crate::catalog::{Kind, Table};
 use crate::error::fail;
 use crate::expr::Expr;
-use nestor_database::oplog::is_oplog;
+
 use nestor_database::read;
 use nestor_exec::catalog::id_collation;
 use nestor_exec::relation::{Opened, Sources};
@@ -207,7 +207,7 @@ impl Tables<'_, '_> {
             return Ok(Counting::Rows);
         }
         let known = || {
-            let collection = reading.view.catalog().get(ns).filter(|own| !is_oplog(own))?;
+            let collection = reading.view.catalog().get(ns).filter(|own| !own.ns.is_oplog())?;
             let (documents, _) = reading.statement.database.engine.counts_at(reading.view, collection)?;
             u64::try_from(documents).ok()
         };

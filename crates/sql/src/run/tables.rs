@@ -21,6 +21,7 @@ use nestor_exec::catalog::indexes;
 use nestor_exec::summary::totals;
 use nestor_exec::{BoxOperator, Step};
 use nestor_model::extjson::{self, Form};
+use nestor_model::namespace::ADMIN;
 use nestor_model::{Array, ArrayRef, Document, Namespace, Path, Result, Str, Value, ValueRef, bail};
 use nestor_planner::PlanNode;
 use nestor_planner::choose::tells;
@@ -457,7 +458,7 @@ impl Facts for Reading<'_, '_> {
 
     fn is_superuser(&self) -> bool {
         let account = self.session.account.as_ref();
-        account.is_none_or(|account| account.all_roles.contains(&RoleName::new("root", "admin")))
+        account.is_none_or(|account| account.all_roles.contains(&RoleName::new("root", ADMIN)))
     }
 
     fn settings(&self) -> Vec<(String, String)> {

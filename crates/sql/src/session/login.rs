@@ -12,6 +12,7 @@ use nestor_database::login::nonce;
 use nestor_database::login::scram::{Challenge, Hello};
 use nestor_database::users::restriction::Ends;
 use nestor_database::users::{Account, UserName};
+use nestor_model::namespace::ADMIN;
 use nestor_model::{Document, Error, ErrorCode, Result, doc};
 use std::sync::{Arc, PoisonError};
 
@@ -55,7 +56,7 @@ pub fn begin(database: &Database, (user, db): (&str, &str), message: &[u8]) -> R
     let mut name = UserName::new(user, db);
     let mut account = database.users.account(&name)?.0;
     if account.is_none() {
-        name = UserName::new(user, "admin");
+        name = UserName::new(user, ADMIN);
         account = database.users.account(&name)?.0;
     }
     let mechanism = Mechanism::ScramSha256;

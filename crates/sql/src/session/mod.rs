@@ -5,17 +5,16 @@
 
 mod block;
 mod copy;
-pub mod current;
 mod cursor;
 mod extended;
 pub mod login;
 pub mod settings;
 
 use self::block::Block;
-use self::current::Current;
 use self::cursor::Cursor;
 use self::login::{Login, Peers};
 use crate::bind::write::writing;
+use crate::current::{self, Current};
 use crate::error::{error, fail, unsupported};
 use crate::parse;
 use crate::protocol::backend;
@@ -36,6 +35,7 @@ use nestor_database::statement::record::{Ending, Observed};
 use nestor_database::terms::Terms;
 use nestor_database::users::RoleName;
 use nestor_exec::Interrupt;
+use nestor_model::namespace::ADMIN;
 use nestor_model::statement::under;
 use nestor_model::{Document, ErrorCode, Result, Value, doc};
 use sqlparser::ast::{self, Set, Statement as Ast};
@@ -152,7 +152,7 @@ impl Session {
 
     /// Goes on as the user who has logged in.
     pub fn log_in(&mut self, login: Login) {
-        let is_superuser = login.account.all_roles.contains(&RoleName::new("root", "admin"));
+        let is_superuser = login.account.all_roles.contains(&RoleName::new("root", ADMIN));
         let shown = if is_superuser { "on" } else { "off" };
         self.facts.settings.insert("is_superuser".to_owned(), shown.to_owned());
         self.facts.account = Some(login.account.clone());

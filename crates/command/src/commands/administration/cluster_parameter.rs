@@ -17,6 +17,7 @@ use nestor_database::node::{ClusterParameters, Node};
 use nestor_database::rights::Action;
 use nestor_database::write::Progress;
 use nestor_database::write::replace::{read_by_id, replace_by_id};
+use nestor_model::namespace::CONFIG;
 use nestor_model::value::DocRef;
 use nestor_model::{Document, Namespace, RawWriter, Result, Timestamp, Value, ValueRef, bail, doc};
 use nestor_storage::Engine;
@@ -120,8 +121,9 @@ fn apply_audit(node: &Node) {
     }
 }
 
-fn namespace() -> Namespace {
-    Namespace::new("config", "clusterParameters")
+/// Where cluster parameters are kept.
+pub fn namespace() -> Namespace {
+    Namespace::new(CONFIG, "clusterParameters")
 }
 
 /// Reads what was stored. A value that nobody understands is left out.

@@ -17,6 +17,7 @@ use nestor_database::rights::Action;
 use nestor_database::terms::Terms;
 use nestor_database::write::Progress;
 use nestor_database::write::replace::{read_by_id, replace_by_id};
+use nestor_model::namespace::CONFIG;
 use nestor_model::{DocRef, Document, Error, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_storage::Engine;
 
@@ -24,7 +25,7 @@ use nestor_storage::Engine;
 const ID: &str = "ReadWriteConcernDefaults";
 
 fn namespace() -> Namespace {
-    Namespace::new("config", "settings")
+    Namespace::new(CONFIG, "settings")
 }
 
 /// Reads what was stored.

@@ -91,7 +91,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             "Document validators are not allowed on system collection {ns}"
         );
     }
-    if ns.db == "local" && ns.coll == "oplog.rs" && (args.capped_size.is_some() || args.capped_max.is_some()) {
+    if ns.is_oplog() && (args.capped_size.is_some() || args.capped_max.is_some()) {
         bail!(InvalidOptions, "the size of the oplog cannot be changed by collMod");
     }
     if args.view_on == Some("") {
@@ -318,7 +318,7 @@ fn capped(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -
     if args.capped_size.is_none() && args.capped_max.is_none() {
         return Ok(());
     }
-    let is_oplog = collection.ns.db == "local" && collection.ns.coll.starts_with("oplog.");
+    let is_oplog = collection.ns.is_named_as_oplog();
     if !collection.is_capped() || is_oplog {
         bail!(InvalidOptions, "Collection must be capped.");
     }

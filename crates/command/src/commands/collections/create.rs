@@ -14,6 +14,7 @@ use nestor_database::write::Progress;
 use nestor_database::write::create_entry;
 use nestor_database::write::timeseries;
 use nestor_model::collection_options::{ValidationAction, ValidationLevel};
+use nestor_model::namespace::LOCAL;
 use nestor_model::timeseries::{BUCKETS_PREFIX, Bucketing, Granularity};
 use nestor_model::value::ArrayRef;
 use nestor_model::{
@@ -150,7 +151,7 @@ fn make(
 /// Only collections of `local` may say that they want no index on `_id`; they have one all the same, as finding a document by
 /// its `_id` costs nothing then.
 fn check_auto_index(ns: &Namespace, args: &CreateArgs<'_>) -> Result<()> {
-    if args.auto_index_id == Some(false) && ns.db != "local" {
+    if args.auto_index_id == Some(false) && ns.db != LOCAL {
         bail!(InvalidOptions, "the autoIndexId option cannot be false");
     }
     Ok(())

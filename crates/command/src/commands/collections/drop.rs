@@ -13,6 +13,7 @@ use nestor_database::system_profile;
 use nestor_database::uuid::Uuid;
 use nestor_database::write;
 use nestor_database::write::Progress;
+use nestor_model::namespace::{ADMIN, LOCAL};
 use nestor_model::{Namespace, RawWriter, Result, bail};
 use nestor_storage::View;
 
@@ -63,7 +64,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 fn check_droppable(ns: &Namespace) -> Result<()> {
     let kept = matches!(
         (ns.db.as_str(), ns.coll.as_str()),
-        ("local", "oplog.rs" | "system.replset") | ("admin", "system.version")
+        (LOCAL, "oplog.rs" | "system.replset") | (ADMIN, "system.version")
     );
     if kept {
         bail!(IllegalOperation, "can't drop system collection {ns}");

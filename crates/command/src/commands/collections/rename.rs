@@ -124,7 +124,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 ///
 /// Error: 20.
 fn check_movable(ns: &Namespace) -> Result<()> {
-    let is_oplog = ns.db == "local" && ns.coll.starts_with("oplog.");
+    let is_oplog = ns.is_named_as_oplog();
     if is_oplog || ns.coll.starts_with("system.") {
         bail!(IllegalOperation, "system collections cannot be renamed: {ns}");
     }

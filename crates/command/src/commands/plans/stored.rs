@@ -3,6 +3,7 @@
 
 use super::representative::stored_shape;
 use crate::args::{NotNull, StrictBool};
+use crate::commands::administration::cluster_parameter::namespace;
 use crate::context::Context;
 use nestor_database::query_settings::{Entries, Entry, IndexHint};
 use nestor_database::write::Progress;
@@ -14,10 +15,6 @@ use std::sync::Arc;
 
 /// `_id` of the document.
 const ID: &str = "querySettings";
-
-fn namespace() -> Namespace {
-    Namespace::new("config", "clusterParameters")
-}
 
 /// The settings that were stored. What cannot be understood is left out.
 pub fn load(engine: &Engine) -> Result<Entries> {

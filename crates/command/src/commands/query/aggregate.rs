@@ -255,7 +255,7 @@ fn check_read_concern(level: Level, pipeline: &Pipeline) -> Result<()> {
         (
             Some(Stage::Source(
                 SourceStage::CurrentOp(_)
-                | SourceStage::ListClusterCatalog(_)
+                | SourceStage::ListClusterCatalog { .. }
                 | SourceStage::ListLocalSessions(_)
                 | SourceStage::PlanCacheStats,
             )),

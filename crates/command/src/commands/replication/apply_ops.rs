@@ -20,6 +20,7 @@ use nestor_database::write::validator::Validator;
 use nestor_database::write::{Progress, prepare};
 use nestor_exec::point;
 use nestor_exec::write::{Changed, Writer};
+use nestor_model::namespace::ADMIN;
 use nestor_model::value::DocRef;
 use nestor_model::{
     Array, Document, Error, ErrorCode, Namespace, RawDoc, RawDocBuf, RawWriter, Result, Value, ValueRef, bail, doc,
@@ -425,7 +426,7 @@ impl Entry<'_> {
                 // The log has the UUID of what was dropped.
                 let drop_target = self.o.get("dropTarget").is_some_and(|target| target.truthy());
                 let command = doc! { "renameCollection": value, "to": to, "dropTarget": drop_target };
-                run_command(context, "admin", command)
+                run_command(context, ADMIN, command)
             }
             "createIndexes" => {
                 let spec = self.o.as_doc().iter().skip(1);

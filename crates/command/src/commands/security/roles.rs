@@ -17,6 +17,7 @@ use nestor_database::user_changes::{Changes, Outcome, change, role_values};
 use nestor_database::users::account::{self, stored_grants};
 use nestor_database::users::{RoleName, role_document};
 use nestor_database::write::Progress;
+use nestor_model::namespace::{ADMIN, LOCAL};
 use nestor_model::{Error, ErrorCode, RawWriter, Result, Value, ValueRef, bail, doc};
 
 /// `createRole`.
@@ -152,7 +153,7 @@ crate::args! {
 fn create(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = CreateArgs::parse(context.body, context.sequences)?;
     let name = role_name(args.role, context.db())?;
-    if name.db == "local" {
+    if name.db == LOCAL {
         bail!(BadValue, "Cannot create roles in the local database");
     }
     check_restrictions(args.restrictions)?;
@@ -300,7 +301,7 @@ fn not_found(name: &RoleName) -> Error {
 fn check_inherited(changes: &Changes<'_, '_>, name: &RoleName, roles: &[RoleName]) -> Result<()> {
     let view = changes.view();
     check_roles(view, roles)?;
-    if let Some(other) = roles.iter().find(|role| name.db != "admin" && role.db != name.db) {
+    if let Some(other) = roles.iter().find(|role| name.db != ADMIN && role.db != name.db) {
         bail!(
             InvalidRoleModification,
             "Roles on the '{}' database cannot be granted roles from other databases: {other}",
@@ -330,7 +331,7 @@ fn grants(privileges: RawArray<'_>, name: &RoleName) -> Result<Vec<Grant>> {
             );
         };
         let grant = Grant::parse(doc)?;
-        if name.db != "admin" && grant.on.database() != Some(&name.db) {
+        if name.db != ADMIN && grant.on.database() != Some(&name.db) {
             bail!(
                 InvalidRoleModification,
                 "Roles on the '{}' database cannot be granted privileges that target other databases or the cluster",

@@ -18,6 +18,7 @@ use nestor_database::user_changes::{Outcome, change, role_values};
 use nestor_database::users::restriction::Restrictions;
 use nestor_database::users::{RoleName, UserName, account, role_document};
 use nestor_database::write::Progress;
+use nestor_model::namespace::LOCAL;
 use nestor_model::{Document, Error, ErrorCode, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_storage::View;
 
@@ -131,7 +132,7 @@ crate::args! {
 fn create(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = CreateArgs::parse(context.body, context.sequences)?;
     let name = user_name(args.user, context.db())?;
-    if name.db == "local" {
+    if name.db == LOCAL {
         bail!(BadValue, "Cannot create users in the local database");
     }
     check_restrictions(args.restrictions)?;

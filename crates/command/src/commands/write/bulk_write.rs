@@ -22,6 +22,7 @@ use nestor_database::write::statements::{
 };
 use nestor_exec::ops::Values;
 use nestor_model::ArrayRef;
+use nestor_model::namespace::ADMIN;
 use nestor_model::{Document, Error, ErrorCode, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc};
 
 /// The command.
@@ -197,7 +198,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let opening = Opening {
         batch_size: Some(batch_size.unwrap_or(u64::MAX)),
         ..Opening::of_values(
-            Namespace::new("admin", "$cmd.bulkWrite"),
+            Namespace::new(ADMIN, "$cmd.bulkWrite"),
             Box::new(Values::new(std::mem::take(&mut totals.results))),
             op,
         )

@@ -9,6 +9,7 @@ pub use token::{EventId, Token};
 
 use super::args::Options;
 use super::{ParseContext, Stage};
+use nestor_model::namespace::{ADMIN, CONFIG, LOCAL};
 use nestor_model::{Error, ErrorCode, Namespace, Result, Timestamp, ValueRef, bail};
 use std::sync::Arc;
 
@@ -229,7 +230,7 @@ fn start(options: &Options<'_>) -> Result<Start> {
 fn watched(namespace: &Namespace, all_changes: bool, on_config: bool, on_system: bool) -> Result<Watched> {
     let is_database = namespace.coll.is_empty();
     if all_changes {
-        if namespace.db != "admin" || !is_database {
+        if namespace.db != ADMIN || !is_database {
             bail!(
                 InvalidOptions,
                 "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no \
@@ -238,7 +239,7 @@ fn watched(namespace: &Namespace, all_changes: bool, on_config: bool, on_system:
         }
         return Ok(Watched::Cluster);
     }
-    let is_internal = matches!(namespace.db.as_str(), "admin" | "local") || (namespace.db == "config" && !on_config);
+    let is_internal = matches!(namespace.db.as_str(), ADMIN | LOCAL) || (namespace.db == CONFIG && !on_config);
     if is_internal {
         return Err(Error::new(
             ErrorCode::InvalidNamespace,
