@@ -1,12 +1,14 @@
 //! Groups and what is computed of them.
 
-use super::key::RowKey;
+use super::key::{Keys, RowKey, hash_of};
 use super::sort::{self, Keyed};
 use super::{BoxRows, Rows, Run, row_done, weight};
 use crate::kept::Kept;
-use nestor_model::{Result, Value};
+use hashbrown::HashTable;
+use nestor_model::{Result, Value, values_equal};
 use nestor_planner::relation::{Accumulator, Call, Env, Scalar, Tuple};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::hash::RandomState;
 
 /// What one call has of one group.
 pub(super) struct State {
@@ -14,6 +16,8 @@ pub(super) struct State {
     seen: Option<HashSet<RowKey>>,
     /// Rows that wait to be put in order.
     waiting: Vec<Keyed>,
+    /// Where arguments are put together.
+    args: Vec<Value>,
     weight: usize,
 }
 
@@ -23,6 +27,7 @@ impl State {
             accumulator: call.function.start(),
             seen: call.distinct.then(HashSet::new),
             waiting: Vec::new(),
+            args: Vec::new(),
             weight: 0,
         }
     }
@@ -33,6 +38,24 @@ impl State {
             && !filter.holds(row, env)?
         {
             return Ok(0);
+        }
+        let plain = self.seen.is_none() && call.order.is_empty();
+        // The value of a column is looked at where it stands.
+        if let [arg] = call.args.as_slice()
+            && let Some(value) = arg.place().and_then(|place| row.get(place))
+            && plain
+        {
+            return self.accumulate(std::slice::from_ref(value));
+        }
+        if plain {
+            let mut args = std::mem::take(&mut self.args);
+            args.clear();
+            for arg in &call.args {
+                args.push(arg.value(row, env)?);
+            }
+            let grown = self.accumulate(&args);
+            self.args = args;
+            return grown;
         }
         let mut args: Vec<Value> = call.args.iter().map(|arg| arg.value(row, env)).collect::<Result<_>>()?;
         let mut grown = 0;
@@ -51,9 +74,14 @@ impl State {
             self.waiting.push((keys, std::mem::take(&mut args)));
             return Ok(grown);
         }
-        self.accumulator.add(&args)?;
+        Ok(grown + self.accumulate(&args)?)
+    }
+
+    /// The row with these arguments belongs to the group; returns by how many bytes the state grew.
+    fn accumulate(&mut self, args: &[Value]) -> Result<usize> {
+        self.accumulator.add(args)?;
         let now = self.accumulator.weight();
-        grown += now.saturating_sub(self.weight);
+        let grown = now.saturating_sub(self.weight);
         self.weight = now;
         Ok(grown)
     }
@@ -71,7 +99,7 @@ impl State {
 
 struct Aggregated<S> {
     input: BoxRows<S>,
-    groups: Vec<S>,
+    groups: Keys<S>,
     sets: Vec<Vec<usize>>,
     calls: Vec<Call<S>>,
     kept: Kept,
@@ -79,8 +107,12 @@ struct Aggregated<S> {
 }
 
 struct Group {
-    keys: Vec<Value>,
+    hash: u64,
     set: usize,
+    /// The values of the columns of its set; the others are null.
+    values: Vec<Value>,
+    /// Their keys, where these are other ones.
+    keys: Vec<Value>,
     states: Vec<State>,
 }
 
@@ -92,7 +124,7 @@ pub(super) fn aggregate<S: Scalar>(
 ) -> BoxRows<S> {
     Box::new(Aggregated {
         input,
-        groups: groups.to_vec(),
+        groups: Keys::new(groups.to_vec(), 0),
         sets: sets.to_vec(),
         calls: calls.to_vec(),
         kept: Kept::default(),
@@ -102,52 +134,63 @@ pub(super) fn aggregate<S: Scalar>(
 
 impl<S: Scalar> Aggregated<S> {
     fn read(&mut self, run: &Run<'_, '_, S>) -> Result<Vec<Group>> {
-        let mut places: HashMap<RowKey, usize> = HashMap::new();
+        let keys = &self.groups;
+        let hashes = RandomState::new();
+        let mut places: HashTable<usize> = HashTable::new();
         let mut groups: Vec<Group> = Vec::new();
         let states = |calls: &[Call<S>]| calls.iter().map(State::new).collect::<Vec<_>>();
         let state_bytes = size_of::<Group>() + self.calls.len() * (size_of::<State>() + 64);
         for (number, set) in self.sets.iter().enumerate() {
             // An empty set has a group also without rows.
             if set.is_empty() {
-                let mut key = vec![Value::Null; self.groups.len()];
-                key.push(Value::Int64(number as i64));
-                places.insert(RowKey(key), groups.len());
+                let hash = hash_of(&hashes, std::iter::empty());
+                places.insert_unique(hash, groups.len(), |at| groups[*at].hash);
                 groups.push(Group {
-                    keys: vec![Value::Null; self.groups.len()],
+                    hash,
                     set: number,
+                    values: vec![Value::Null; keys.len()],
+                    keys: vec![Value::Null; if keys.is_exact() { 0 } else { keys.len() }],
                     states: states(&self.calls),
                 });
             }
         }
+        let mut computed = Vec::new();
         while let Some(row) = self.input.next(run)? {
             row_done()?;
-            let values: Vec<Value> = self
-                .groups
-                .iter()
-                .map(|by| by.value(&row, &run.env))
-                .collect::<Result<_>>()?;
+            keys.compute(&row, &run.env, &mut computed)?;
             for (number, set) in self.sets.iter().enumerate() {
-                let mut key: Vec<Value> = vec![Value::Null; values.len()];
-                for place in set {
-                    key[*place] = self.groups[*place].key(values[*place].clone());
-                }
-                key.push(Value::Int64(number as i64));
-                let key = RowKey(key);
-                let place = match places.get(&key) {
+                let hash = hash_of(&hashes, set.iter().map(|i| keys.part(*i, &row, &computed)));
+                let is_same = |at: &usize| {
+                    let group = &groups[*at];
+                    let known = if keys.is_exact() { &group.values } else { &group.keys };
+                    let mut parts = set.iter();
+                    group.hash == hash
+                        && group.set == number
+                        && parts.all(|i| values_equal(keys.part(*i, &row, &computed), &known[*i]))
+                };
+                let place = match places.find(hash, is_same) {
                     Some(place) => *place,
                     None => {
-                        let mut keys = vec![Value::Null; values.len()];
-                        for place in set {
-                            keys[*place] = values[*place].clone();
+                        let mut values = vec![Value::Null; keys.len()];
+                        let mut own = Vec::new();
+                        for i in set {
+                            values[*i] = keys.value(*i, &row, &computed, &run.env)?;
                         }
-                        self.kept.grow(2 * weight(&keys) + state_bytes)?;
-                        places.insert(key, groups.len());
+                        if !keys.is_exact() {
+                            own.resize(keys.len(), Value::Null);
+                            set.iter().for_each(|i| own[*i] = computed[*i].clone());
+                        }
+                        self.kept.grow(weight(&values) + weight(&own) + state_bytes)?;
+                        let place = groups.len();
+                        places.insert_unique(hash, place, |at| groups[*at].hash);
                         groups.push(Group {
-                            keys,
+                            hash,
                             set: number,
+                            values,
+                            keys: own,
                             states: states(&self.calls),
                         });
-                        groups.len() - 1
+                        place
                     }
                 };
                 let mut grown = 0;
@@ -172,7 +215,7 @@ impl<S: Scalar> Rows<S> for Aggregated<S> {
             return Ok(None);
         };
         row_done()?;
-        let mut row = group.keys;
+        let mut row = group.values;
         for (state, call) in group.states.iter_mut().zip(&self.calls) {
             row.push(state.result(call)?);
         }

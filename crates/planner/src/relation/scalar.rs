@@ -74,6 +74,11 @@ pub trait Scalar: Clone + Debug + Display + Send + Sync + 'static {
         value
     }
 
+    /// Whether [`Scalar::key`] gives each of its values as it is.
+    fn is_own_key(&self) -> bool {
+        false
+    }
+
     /// The column that it is, if it is one as it stands in the row.
     fn place(&self) -> Option<usize> {
         None

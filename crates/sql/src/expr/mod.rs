@@ -524,6 +524,10 @@ impl Scalar for Expr {
             _ => compare::key(&self.ty(), value),
         }
     }
+
+    fn is_own_key(&self) -> bool {
+        compare::is_own_key(&self.ty())
+    }
 }
 
 impl fmt::Display for Expr {

@@ -53,6 +53,15 @@ fn compare_arrays(element: &Type, a: &Array, b: &Array) -> Ordering {
     a.len().cmp(&b.len())
 }
 
+/// Whether [`key`] gives values of `ty` as they are.
+pub fn is_own_key(ty: &Type) -> bool {
+    match ty {
+        Type::Interval | Type::Bpchar => false,
+        Type::Array(element) => **element != Type::Interval,
+        _ => true,
+    }
+}
+
 /// A value by which BSON's equality tells values of `ty` apart as SQL does.
 pub fn key(ty: &Type, value: Value) -> Value {
     match (ty, value) {
