@@ -32,6 +32,8 @@ pub enum Given {
 
 /// What a lookup by an index costs, in rows that are read in order and kept in a table.
 pub const LOOKUP_COST: f64 = 20.0;
+/// What a row costs that is found so, besides.
+pub const FOUND_COST: f64 = 2.0;
 /// Rows of tables of which nothing is known.
 const ROWS_UNKNOWN: f64 = 1000.0;
 
@@ -102,6 +104,11 @@ pub fn distinct(plan: &Plan, expr: &Expr, statistics: &dyn Statistics) -> f64 {
     }
 }
 
+/// Whether an expression over the rows of `plan` is a column in which no two rows of its table are the same.
+pub fn is_unique(plan: &Plan, expr: &Expr, statistics: &dyn Statistics) -> bool {
+    source(plan, expr).is_some_and(|(table, column)| statistics.is_unique(table, column))
+}
+
 /// Rows of a join on `keys`, which are expressions over the left and over the right rows.
 pub fn joined(
     (left, left_rows): (&Plan, f64),
@@ -111,7 +118,13 @@ pub fn joined(
 ) -> f64 {
     let mut rows = left_rows * right_rows;
     for (i, (a, b)) in keys.iter().enumerate() {
-        let values = distinct(left, a, statistics).max(distinct(right, b, statistics));
+        let (of_a, of_b) = (distinct(left, a, statistics), distinct(right, b, statistics));
+        // What refers to rows of a table has no more values than that has rows.
+        let values = match (is_unique(left, a, statistics), is_unique(right, b, statistics)) {
+            (true, false) => of_a,
+            (false, true) => of_b,
+            _ => of_a.max(of_b),
+        };
         // Of keys of several parts, each further one is less telling.
         let values = if i == 0 { values } else { values.min(10.0) };
         rows /= values.max(1.0);

@@ -3,7 +3,7 @@
 //! `a JOIN b ON b.x = a.y` becomes, for each row of `a`, what a scan of `b` finds by `x`: the find layer chooses the index as
 //! it does for any filter, and nothing is kept.
 
-use super::estimate::{self, LOOKUP_COST, Statistics};
+use super::estimate::{self, FOUND_COST, LOOKUP_COST, Statistics};
 use super::{Plan, outward, pushdown, reaches_out};
 use crate::expr::{Comparison, Expr, Node};
 use nestor_planner::relation::{Apply, ApplyKind, Join, JoinKind, Relation};
@@ -37,7 +37,17 @@ fn is_cheaper(join: &Join<Expr>, statistics: &dyn Statistics) -> bool {
     let read = statistics
         .rows(scan.table)
         .min(estimate::rows(&join.right, statistics) * LOOKUP_COST);
-    indexed && estimate::rows(&join.left, statistics) * LOOKUP_COST < read
+    indexed && {
+        let left = estimate::rows(&join.left, statistics);
+        let keys = join.keys.iter().map(|(a, b)| (a.clone(), b.shifted(-width)));
+        let found = estimate::joined(
+            (&join.left, left),
+            (&join.right, estimate::rows(&join.right, statistics)),
+            &keys.collect::<Vec<_>>(),
+            statistics,
+        );
+        left * LOOKUP_COST + found * FOUND_COST < read
+    }
 }
 
 fn looked_up(join: Join<Expr>, statistics: &dyn Statistics) -> Plan {

@@ -18,6 +18,8 @@ pub struct Member {
     pub expr: Expr,
     /// How many different values it has.
     pub distinct: f64,
+    /// No two rows of its table have the same.
+    pub is_unique: bool,
     /// An index finds the input's rows by it.
     pub is_indexed: bool,
 }
@@ -292,6 +294,8 @@ fn class(set: Vec<(usize, Expr)>, inputs: &[Input], statistics: &dyn Statistics)
         members: Vec::new(),
         mask: 0,
     };
+    // What refers to rows of a table has no more values than that has rows.
+    let mut most = f64::MAX;
     for (at, expr) in set {
         if out.mask & (1 << at) != 0 {
             continue;
@@ -299,17 +303,27 @@ fn class(set: Vec<(usize, Expr)>, inputs: &[Input], statistics: &dyn Statistics)
         let input = &inputs[at];
         let own = input.own(&expr);
         let source = estimate::scan_of(&input.plan).and_then(|_| estimate::source(&input.plan, &own));
+        let is_unique = estimate::is_unique(&input.plan, &own, statistics);
         let distinct = match implied::is_fixed(&input.plan, &own) {
             true => 1.0,
             false => estimate::distinct(&input.plan, &own, statistics).max(1.0),
         };
+        if is_unique {
+            most = most.min(distinct);
+        }
         out.mask |= 1 << at;
         out.members.push(Member {
             input: at,
             expr,
             distinct,
+            is_unique,
             is_indexed: source.is_some_and(|(table, column)| statistics.is_indexed(table, column)),
         });
+    }
+    for member in &mut out.members {
+        if !member.is_unique {
+            member.distinct = member.distinct.min(most);
+        }
     }
     out
 }

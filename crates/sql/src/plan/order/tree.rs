@@ -5,7 +5,7 @@
 //! inputs, with a factor for the length of a set.
 
 use super::graph::{Graph, Mask};
-use crate::plan::estimate::LOOKUP_COST;
+use crate::plan::estimate::{FOUND_COST, LOOKUP_COST};
 
 /// A tree of joins. The right input of each is kept in memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +50,7 @@ fn input(graph: &Graph, i: usize) -> Set {
 fn cost(graph: &Graph, left: &Set, right: &Set, rows: f64) -> f64 {
     let mut kept = right.cost + right.rows * KEEP_COST + left.rows;
     if right.mask.count_ones() == 1 && graph.is_found(right.mask.trailing_zeros() as usize, left.mask) {
-        kept = kept.min(left.rows * LOOKUP_COST);
+        kept = kept.min(left.rows * LOOKUP_COST + rows * FOUND_COST);
     }
     left.cost + kept + rows
 }
