@@ -200,6 +200,91 @@ fn joins_in_any_order_give_the_pairs_of_plain_loops() {
     }
 }
 
+/// What outer joins, EXISTS and NOT EXISTS of two tables give.
+fn paired(kind: &str, left: &[Row], right: &[Row], conditions: &[Condition]) -> Vec<String> {
+    let shown = |rows: [&Row; 2], width: usize| {
+        let values = rows.into_iter().flatten().take(width);
+        let values: Vec<String> = values.map(|v| v.map_or("NULL".to_owned(), |v| v.to_string())).collect();
+        values.join(" | ")
+    };
+    let is_pair = |l: &Row, r: &Row| conditions.iter().all(|c| c.truth(&[l, r]) == Some(true));
+    let nulls = vec![None; COLUMNS.len()];
+    let mut out = Vec::new();
+    for l in left {
+        let pairs: Vec<&Row> = right.iter().filter(|r| is_pair(l, r)).collect();
+        match kind {
+            "EXISTS" if !pairs.is_empty() => out.push(shown([l, &nulls], 3)),
+            "NOT EXISTS" if pairs.is_empty() => out.push(shown([l, &nulls], 3)),
+            "EXISTS" | "NOT EXISTS" => {}
+            _ => {
+                out.extend(pairs.iter().map(|r| shown([l, r], 6)));
+                if pairs.is_empty() && kind != "RIGHT" {
+                    out.push(shown([l, &nulls], 6));
+                }
+            }
+        }
+    }
+    if matches!(kind, "RIGHT" | "FULL") {
+        let alone = right.iter().filter(|r| !left.iter().any(|l| is_pair(l, r)));
+        out.extend(alone.map(|r| shown([&nulls, r], 6)));
+    }
+    out.sort();
+    out
+}
+
+#[test]
+fn outer_and_semi_joins_give_what_plain_loops_do() {
+    let database = Database::new();
+    let slot = database.service.connections.add("test");
+    let mut session = Session::new(slot, "tester", "test");
+    let mut random = Random::new(0x5e_a1);
+    let mut all: Vec<Vec<Row>> = Vec::new();
+    for (table, count) in [(0, 9), (1, 14), (2, 0)] {
+        must(
+            &database,
+            &mut session,
+            &format!("CREATE TABLE o{table} (id int PRIMARY KEY, a int, b int)"),
+        );
+        let value = |random: &mut Random| (!random.one_in(5)).then(|| random.below(4) as i64);
+        let rows: Vec<Row> = (0..count)
+            .map(|id| vec![Some(id), value(&mut random), value(&mut random)])
+            .collect();
+        for row in &rows {
+            let values: Vec<String> = row
+                .iter()
+                .map(|v| v.map_or("NULL".to_owned(), |v| v.to_string()))
+                .collect();
+            must(
+                &database,
+                &mut session,
+                &format!("INSERT INTO o{table} VALUES ({})", values.join(", ")),
+            );
+        }
+        all.push(rows);
+    }
+    for round in 0..500 {
+        let kind = *random.pick(&["LEFT", "RIGHT", "FULL", "EXISTS", "NOT EXISTS"]);
+        let conditions: Vec<Condition> = (0..1 + random.below(3))
+            .map(|_| Condition::random(&mut random, 2, 1))
+            .collect();
+        let (left, right) = (random.below(3), random.below(3));
+        let text: Vec<String> = conditions.iter().map(|c| format!("({})", c.text())).collect();
+        let text = text.join(" AND ");
+        let sql = match kind {
+            "EXISTS" | "NOT EXISTS" => {
+                format!("SELECT * FROM o{left} t0 WHERE {kind} (SELECT 1 FROM o{right} t1 WHERE {text})")
+            }
+            kind => format!("SELECT * FROM o{left} t0 {kind} JOIN o{right} t1 ON {text}"),
+        };
+        let mut rows = must(&database, &mut session, &sql);
+        rows.sort();
+        assert!(
+            rows == paired(kind, &all[left], &all[right], &conditions),
+            "round {round}: {sql}\n{rows:?}"
+        );
+    }
+}
+
 /// Sixty tables in an order of FROM in which neighbours have nothing in common: with products there would be no end.
 #[test]
 fn many_tables_are_joined_along_their_conditions() {
