@@ -9,11 +9,14 @@ use nestor_model::{Error, ErrorCode, ObjectId, Result, Value, ValueRef};
 use rquickjs::context::EvalOptions;
 use rquickjs::context::intrinsic::{Date, Eval, Json, MapSet, Promise, RegExp, RegExpCompiler, TypedArrays};
 use rquickjs::function::{Args, This};
-use rquickjs::{Array, Coerced, Context, Ctx, Exception, Object, Persistent, Runtime, Symbol, Value as JsValue};
+use rquickjs::module::WriteOptions;
+use rquickjs::{
+    Array, Coerced, Context, Ctx, Exception, Module, Object, Persistent, Runtime, Symbol, Value as JsValue,
+};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// What calls within a script may take of the thread's stack, in bytes.
@@ -194,7 +197,7 @@ impl Interpreter {
 
 /// Makes what scripts find beside the language.
 fn prelude(ctx: &Ctx<'_>, heap: &Rc<Heap>) -> rquickjs::Result<Kept> {
-    let prelude: JsFunction<'_> = ctx.eval_with_options(include_str!("prelude.js"), options("prelude"))?;
+    let prelude = compiled_prelude(ctx)?;
     let tools: Object<'_> = prelude.call((native(ctx)?,))?;
     let function = |name: &str| tools.get::<_, JsFunction<'_>>(name).map(|f| Persistent::save(ctx, f));
     let objects: Object<'_> = ctx.globals().get("Object")?;
@@ -207,6 +210,30 @@ fn prelude(ctx: &Ctx<'_>, heap: &Rc<Heap>) -> rquickjs::Result<Kept> {
         class: lazy::class(&objects.get("prototype")?)?,
         heap: heap.clone(),
     })
+}
+
+/// The function of `prelude.js`. It is parsed once in a process, which takes longer than all else that makes an interpreter; from then on its
+/// bytecode is read.
+#[allow(unsafe_code)]
+fn compiled_prelude<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<JsFunction<'js>> {
+    static BYTECODE: OnceLock<Vec<u8>> = OnceLock::new();
+    let module = match BYTECODE.get() {
+        // SAFETY: the bytes are those that this library wrote in this process.
+        Some(bytes) => unsafe { Module::load(ctx.clone(), bytes) }?,
+        None => {
+            let source = concat!("export default ", include_str!("prelude.js"));
+            let module = Module::declare(ctx.clone(), "prelude", source)?;
+            let bytes = module.write(WriteOptions {
+                strip_source: true,
+                ..WriteOptions::default()
+            })?;
+            // Another thread may have been faster: it wrote the same.
+            let _ = BYTECODE.set(bytes);
+            module
+        }
+    };
+    let (module, _) = module.eval()?;
+    module.get("default")
 }
 
 /// What the prelude needs and the language does not have.
