@@ -10,6 +10,7 @@ use crate::types::{Type, cast, compare, integer};
 use nestor_model::statement::{note, work};
 use nestor_model::{Array, Result, Value};
 use nestor_planner::relation::{Env, Scalar};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
@@ -257,6 +258,22 @@ impl Expr {
     }
 }
 
+impl Expr {
+    /// Its value for a row, where it stands if it stands somewhere.
+    ///
+    /// Errors: those of what it computes.
+    fn seen<'v>(&'v self, row: &'v [Value], env: &'v Env<'_>) -> Result<Cow<'v, Value>> {
+        let found = match self.node() {
+            Node::Const(value, _) => Some(value),
+            Node::Column { index, .. } => row.get(*index),
+            Node::Param(number, _) => env.params.get(*number),
+            _ => return self.value(row, env).map(Cow::Owned),
+        };
+        note(1);
+        Ok(Cow::Borrowed(found.unwrap_or(&Value::Null)))
+    }
+}
+
 fn truth(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(b) => Some(*b),
@@ -314,10 +331,24 @@ impl Scalar for Expr {
             }
             Node::Param(number, _) => Ok(env.params.get(*number).cloned().unwrap_or(Value::Null)),
             Node::Call { function, args, .. } => {
+                let is_null = |value: &Value| function.strict && matches!(value, Value::Null);
+                // Two arguments, which is what operators have, need no list of their own.
+                if let [a, b] = args.as_slice() {
+                    let a = a.value(row, env)?;
+                    if is_null(&a) {
+                        return Ok(Value::Null);
+                    }
+                    let both = [a, b.value(row, env)?];
+                    if is_null(&both[1]) {
+                        return Ok(Value::Null);
+                    }
+                    work(1)?;
+                    return (function.run)(&both, env, args);
+                }
                 let mut values = Vec::with_capacity(args.len());
                 for arg in args {
                     let value = arg.value(row, env)?;
-                    if function.strict && matches!(value, Value::Null) {
+                    if is_null(&value) {
                         return Ok(Value::Null);
                     }
                     values.push(value);
@@ -370,8 +401,11 @@ impl Scalar for Expr {
                 Ok(Value::Bool((truth(&arg.value(row, env)?) == Some(*is)) != *negated))
             }
             Node::Compare(op, a, b) => {
-                let (x, y) = (a.value(row, env)?, b.value(row, env)?);
-                Ok(compared(*op, &a.ty(), &x, &y))
+                let (x, y) = (a.seen(row, env)?, b.seen(row, env)?);
+                Ok(match a.node() {
+                    Node::Column { ty, .. } => compared(*op, ty, &x, &y),
+                    _ => compared(*op, &a.ty(), &x, &y),
+                })
             }
             Node::Distinct(a, b, negated) => {
                 let distinct = match (a.value(row, env)?, b.value(row, env)?) {
@@ -419,14 +453,14 @@ impl Scalar for Expr {
                 Ok(found)
             }
             Node::InList(arg, items, negated) => {
-                let value = arg.value(row, env)?;
-                if matches!(value, Value::Null) {
+                let value = arg.seen(row, env)?;
+                if matches!(*value, Value::Null) {
                     return Ok(Value::Null);
                 }
                 let ty = arg.ty();
                 let mut unknown = false;
                 for item in items {
-                    let found = compared(Comparison::Equal, &ty, &value, &item.value(row, env)?);
+                    let found = compared(Comparison::Equal, &ty, &value, &*item.seen(row, env)?);
                     match truth(&found) {
                         Some(true) => return Ok(Value::Bool(!negated)),
                         Some(false) => {}
