@@ -5,6 +5,7 @@ pub mod estimate;
 pub mod extreme;
 pub mod lookup;
 pub mod loose;
+pub mod merged;
 pub mod order;
 pub mod presorted;
 pub mod pushdown;
