@@ -3,7 +3,7 @@
 use crate::error;
 use crate::run::query::Field;
 use crate::types::output;
-use nestor_model::{Error, Value};
+use nestor_model::{Error, Result, Value};
 
 /// Appends a message whose body `body` writes.
 pub fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
@@ -85,8 +85,32 @@ pub fn format(formats: &[i16], i: usize) -> i16 {
     }
 }
 
-/// DataRow.
-pub fn data_row(out: &mut Vec<u8>, fields: &[Field], row: &[Value], formats: &[i16]) {
+/// What the values of a row may weigh to be sent, in bytes, and what they may become when they are written out: 16 of the longest strings
+/// of documents, or as many as fit one reply of commands twice over.
+pub const ROW_BYTES_MAX: usize = 256 << 20;
+
+/// Refuses a row that is too large to be sent: values that many columns share are written out for each of them.
+///
+/// Errors: 54000.
+pub fn check_size(bytes: usize) -> Result<()> {
+    match bytes > ROW_BYTES_MAX {
+        true => error::fail(
+            "54000",
+            format!("a row of more than {ROW_BYTES_MAX} bytes cannot be sent"),
+        ),
+        false => Ok(()),
+    }
+}
+
+/// DataRow. After an error nothing of it is there.
+///
+/// Errors: those of [`check_size`].
+pub fn data_row(out: &mut Vec<u8>, fields: &[Field], row: &[Value], formats: &[i16]) -> Result<()> {
+    let begin = out.len();
+    let mut size = check_size(row.iter().map(Value::weight).sum());
+    if size.is_err() {
+        return size;
+    }
     message(out, b'D', |out| {
         out.extend_from_slice(&(fields.len() as u16).to_be_bytes());
         for (i, (field, value)) in fields.iter().zip(row).enumerate() {
@@ -102,8 +126,16 @@ pub fn data_row(out: &mut Vec<u8>, fields: &[Field], row: &[Value], formats: &[i
             }
             let length = (out.len() - at - 4) as u32;
             out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+            size = check_size(out.len() - begin);
+            if size.is_err() {
+                return;
+            }
         }
     });
+    if size.is_err() {
+        out.truncate(begin);
+    }
+    size
 }
 
 /// CopyInResponse (`G`) or CopyOutResponse (`H`) of so many columns.

@@ -200,7 +200,9 @@ impl Session {
             let mut give = |row: Vec<Value>| {
                 let (sink, options, fields) = &mut *state.borrow_mut();
                 part.clear();
+                backend::check_size(row.iter().map(Value::weight).sum())?;
                 file::row(options, fields, &row, &mut part);
+                backend::check_size(part.len())?;
                 backend::message(sink.out, b'd', |out| out.extend_from_slice(&part));
                 sink.make_room()
             };

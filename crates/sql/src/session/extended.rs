@@ -254,7 +254,7 @@ impl Session {
         let mut given = 0;
         if let Some(waiting) = &mut portal.waiting {
             for row in waiting.by_ref().take(limit) {
-                backend::data_row(out, &fields, &row, &portal.formats);
+                backend::data_row(out, &fields, &row, &portal.formats)?;
                 given += 1;
             }
         }

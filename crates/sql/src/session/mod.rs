@@ -822,12 +822,11 @@ impl Sink<'_, '_> {
         if formats.is_empty() {
             return self.row(row);
         }
-        backend::data_row(self.out, &self.fields, row, formats);
-        Ok(())
+        backend::data_row(self.out, &self.fields, row, formats)
     }
 
     fn row(&mut self, row: &[Value]) -> Result<()> {
-        backend::data_row(self.out, &self.fields, row, self.formats);
+        backend::data_row(self.out, &self.fields, row, self.formats)?;
         self.make_room()
     }
 
