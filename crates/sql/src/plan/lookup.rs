@@ -40,9 +40,10 @@ fn is_cheaper(join: &Join<Expr>, statistics: &dyn Statistics) -> bool {
     indexed && {
         let left = estimate::rows(&join.left, statistics);
         let keys = join.keys.iter().map(|(a, b)| (a.clone(), b.shifted(-width)));
+        // All that have the key are fetched, whatever the table's own conditions say of them then.
         let found = estimate::joined(
             (&join.left, left),
-            (&join.right, estimate::rows(&join.right, statistics)),
+            (&join.right, statistics.rows(scan.table)),
             &keys.collect::<Vec<_>>(),
             statistics,
         );

@@ -49,8 +49,12 @@ fn input(graph: &Graph, i: usize) -> Set {
 /// What a join of two sets costs, with the rows that it gives.
 fn cost(graph: &Graph, left: &Set, right: &Set, rows: f64) -> f64 {
     let mut kept = right.cost + right.rows * KEEP_COST + left.rows;
-    if right.mask.count_ones() == 1 && graph.is_found(right.mask.trailing_zeros() as usize, left.mask) {
-        kept = kept.min(left.rows * LOOKUP_COST + rows * FOUND_COST);
+    let only = right.mask.trailing_zeros() as usize;
+    if right.mask.count_ones() == 1 && graph.is_found(only, left.mask) {
+        // All that have the key are fetched, whatever the table's own conditions say of them then.
+        let input = &graph.inputs[only];
+        let found = rows * (input.read / input.rows.max(1.0)).max(1.0);
+        kept = kept.min(left.rows * LOOKUP_COST + found * FOUND_COST);
     }
     left.cost + kept + rows
 }
