@@ -107,10 +107,8 @@ pub fn check_size(bytes: usize) -> Result<()> {
 /// Errors: those of [`check_size`].
 pub fn data_row(out: &mut Vec<u8>, fields: &[Field], row: &[Value], formats: &[i16]) -> Result<()> {
     let begin = out.len();
-    let mut size = check_size(row.iter().map(Value::weight).sum());
-    if size.is_err() {
-        return size;
-    }
+    check_size(row.iter().map(Value::weight).sum())?;
+    let mut size = Ok(());
     message(out, b'D', |out| {
         out.extend_from_slice(&(fields.len() as u16).to_be_bytes());
         for (i, (field, value)) in fields.iter().zip(row).enumerate() {
