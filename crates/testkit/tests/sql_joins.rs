@@ -106,7 +106,7 @@ impl Condition {
             0..=6 => Self::Compare(column(random), "=", column(random)),
             7 | 8 => Self::Compare(column(random), "=", Side::Number(random.below(4) as i64)),
             9 => Self::Compare(column(random), "<", Side::Number(random.below(4) as i64)),
-            10 => Self::Compare(column(random), *random.pick(&["<", "<>"]), column(random)),
+            10 => Self::Compare(column(random), random.pick::<&str>(&["<", "<>"]), column(random)),
             11 => Self::Not(Box::new(Self::random(random, tables, depth - 1))),
             _ => {
                 let branch = |random: &mut Random| -> Vec<Self> {
