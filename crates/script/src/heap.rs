@@ -13,6 +13,7 @@ pub const HEAP_BYTES_MAX: usize = 100 * 1024 * 1024;
 pub(crate) struct Heap {
     bytes: Cell<usize>,
     held: RefCell<Held>,
+    refused: Cell<bool>,
 }
 
 impl Heap {
@@ -21,6 +22,7 @@ impl Heap {
         Rc::new(Self {
             bytes: Cell::new(0),
             held: RefCell::new(Held::by_this_statement()),
+            refused: Cell::new(false),
         })
     }
 
@@ -37,8 +39,15 @@ impl Heap {
         let fits = fits && !refusals::is_next();
         if fits {
             self.bytes.set(after);
+        } else {
+            self.refused.set(true);
         }
         fits
+    }
+
+    /// Whether memory was refused since this was asked last.
+    pub(crate) fn was_refused(&self) -> bool {
+        self.refused.take()
     }
 
     /// What was taken is free again.

@@ -174,11 +174,12 @@ impl Interpreter {
     /// Runs what may throw; what was thrown becomes an error.
     fn run<R>(&self, run: impl for<'js> FnOnce(&Tools<'js>) -> std::result::Result<R, Fault>) -> Result<R> {
         self.context.with(|ctx| {
+            self.heap.was_refused();
             let kept = self.kept.clone();
             let tools = Tools { ctx, kept };
             self.kept.running(|| run(&tools)).map_err(|fault| match fault {
                 Fault::Ours(error) => error,
-                Fault::Js(error) => thrown(&tools.ctx, &error),
+                Fault::Js(error) => thrown(&tools.ctx, &error, &self.heap),
             })
         })
     }
@@ -359,12 +360,16 @@ fn is_function(source: &str) -> bool {
 }
 
 /// What a script threw, as an error; or why it had to stop.
-fn thrown(ctx: &Ctx<'_>, error: &rquickjs::Error) -> Error {
+fn thrown(ctx: &Ctx<'_>, error: &rquickjs::Error, heap: &Heap) -> Error {
     let value = ctx.catch();
     if let Err(stop) = look() {
         return stop;
     }
     let message = match error {
+        // Where there is no memory for an error, nothing is thrown in its place.
+        rquickjs::Error::Exception if value.is_null() && heap.was_refused() => {
+            "InternalError: out of memory".to_owned()
+        }
         rquickjs::Error::Exception => describe(&value),
         other => other.to_string(),
     };
