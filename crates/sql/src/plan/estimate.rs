@@ -83,6 +83,13 @@ fn part(plan: &Plan, condition: &Expr, statistics: &dyn Statistics) -> f64 {
         Node::Compare(Comparison::NotEqual, ..) => 0.9,
         Node::Compare(..) => 0.35,
         Node::InList(a, items, false) => items.len() as f64 * equal(a),
+        // As many as PostgreSQL takes an array for whose length is not known.
+        Node::Quantified {
+            op: Comparison::Equal,
+            arg,
+            array,
+            all: false,
+        } if array.is_constant() => 10.0 * equal(arg),
         Node::Match(_) => 0.1,
         Node::And(all) => all.iter().map(|c| part(plan, c, statistics)).product(),
         Node::Or(any) => any.iter().map(|c| part(plan, c, statistics)).sum(),
