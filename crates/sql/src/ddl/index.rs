@@ -123,6 +123,7 @@ pub(super) fn create(
                 }
             }
             let spec = IndexSpec::parse(listed.to_raw())?;
+            statement.check_index(&collection, &spec)?;
             if statement.in_transaction() {
                 let is_new = ws.snapshot().catalog().by_id(collection.id).is_none() && ws.counts(&collection).0 == 0;
                 if !is_new {

@@ -80,6 +80,8 @@ pub struct Find<'f> {
     pub reads: Option<Arc<[Str]>>,
     /// What becomes of the documents.
     pub wanted: Wanted,
+    /// Documents as they are stored, whoever asks: for the server's own questions, whose answers nobody sees. Not for views.
+    pub stored: bool,
 }
 
 impl<'f> Find<'f> {
@@ -92,6 +94,7 @@ impl<'f> Find<'f> {
             backwards: false,
             reads: None,
             wanted: Wanted::Documents,
+            stored: false,
         }
     }
 }
@@ -145,13 +148,14 @@ impl<'s, 'r> Reading<'s, 'r> {
             backwards,
             reads,
             wanted,
+            stored,
         } = find;
         let Some(collection) = self.view.catalog().get(ns).cloned() else {
             return fail("42P01", format!("relation \"{}\" does not exist", ns.coll));
         };
         let statement = self.statement;
         let (_, mut scope) = statement.operation(None)?;
-        if statement.reads_by_pipeline(self.view, &collection)? {
+        if !stored && statement.reads_by_pipeline(self.view, &collection)? {
             let mut stages: Vec<Value> = Vec::new();
             if !filter.is_empty() {
                 let mut stage = Document::new();

@@ -4,6 +4,9 @@
 //! changes its key, conflicts with this one, whichever of both sees the other's state. So no two transactions can leave a row without its
 //! key. Who deletes a key looks for rows that have it, in the state that it writes to, and refuses, deletes or changes them.
 //!
+//! Whether a key is there is asked of the documents as they are stored, whatever of them is masked for the user. Where the answer would
+//! tell of a masked field, the statement is refused.
+//!
 //! Commands of MQL know nothing of all this.
 
 use super::{Gathered, WRITTEN_FACTOR};
@@ -11,15 +14,17 @@ use crate::bind::entry::{self, Object};
 use crate::catalog::{Foreign, Kind, Referential, Table};
 use crate::error::{self, Field};
 use crate::run::tables::{Find, Reading, SessionFacts};
+use nestor_database::masking;
 use nestor_database::read;
 use nestor_database::statement::Statement;
 use nestor_database::write::rows::{self, RowWriter};
 use nestor_exec::Step;
+use nestor_exec::catalog::masked;
 use nestor_model::statement::work;
-use nestor_model::{DocRef, Document, Namespace, RawDocBuf, Result, Value, ValueRef};
+use nestor_model::{DocRef, Document, Namespace, RawDocBuf, Result, Value, ValueRef, bail};
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::update::{Update, UpdateOptions};
-use nestor_storage::{Bytes, View, WriteSet};
+use nestor_storage::{Bytes, Collection, View, WriteSet};
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -172,6 +177,7 @@ impl Settling<'_, '_> {
             ns,
             Find {
                 limit,
+                stored: true,
                 ..Find::all(filter)
             },
         )?;
@@ -187,6 +193,20 @@ impl Settling<'_, '_> {
                 Step::Pause => {}
                 Step::Eof => return Ok(out),
             }
+        }
+    }
+
+    /// Refuses to tell by a key whether a masked field has a value.
+    ///
+    /// Errors: 13.
+    fn check_told(&self, collection: &Collection, paths: &[String], key: &str) -> Result<()> {
+        match masked(collection, self.op.caller.as_deref())? {
+            Some(masked) if paths.iter().any(|path| masked.masking.touches(path)) => bail!(
+                Unauthorized,
+                "{} is masked for you: the foreign key '{key}' would tell of a masked field",
+                collection.ns
+            ),
+            _ => Ok(()),
         }
     }
 
@@ -209,7 +229,9 @@ impl Settling<'_, '_> {
             let (Some(collection), Some(Object::Table(_, table))) = (parent.as_ref(), declared) else {
                 return error::fail("42P01", format!("relation \"{}\" does not exist", foreign.table));
             };
-            let filter = filter_of(&table.paths(&table.referred(foreign)), &key);
+            let referred = table.paths(&table.referred(foreign));
+            self.check_told(collection, &referred, &foreign.name)?;
+            let filter = filter_of(&referred, &key);
             let Some(record) = self.find(ws, &ns, &filter, Some(1))?.pop() else {
                 let message = format!(
                     "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
@@ -260,6 +282,9 @@ impl Settling<'_, '_> {
                 continue;
             }
             let own = reference.table.paths(&reference.foreign.columns);
+            if let Some(collection) = ws.catalog().get(&reference.ns) {
+                self.check_told(collection, &own, &reference.foreign.name)?;
+            }
             let children = self.find(ws, &reference.ns, &filter_of(&own, &old), None)?;
             if children.is_empty() {
                 continue;
@@ -340,6 +365,9 @@ impl Settling<'_, '_> {
         });
         if let (Some(None), Some(column)) = (&key, not_null) {
             return Err(super::refused::null(column, &reference.table.name));
+        }
+        if let (Some(_), Some(collection)) = (&update, ws.catalog().get(ns)) {
+            masking::check_insert(collection, self.op)?;
         }
         let mut writer = RowWriter::open(self.statement, ws, ns, self.op)?;
         let mut met: HashSet<Bytes> = HashSet::new();

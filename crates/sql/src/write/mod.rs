@@ -22,6 +22,7 @@ use crate::run::planned::Sizes;
 use crate::run::query::{Field, Give};
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::Type;
+use nestor_database::masking;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::read;
 use nestor_database::rights::Action as Right;
@@ -254,22 +255,34 @@ fn attempt(
     Ok(done)
 }
 
-/// Refuses writes that the user may not make.
+/// Refuses writes that the user may not make, or that would tell of what is masked for the user: which rows a change meets, what becomes
+/// of them, and whether a unique index has a value.
 fn check_rights(reading: &Reading<'_, '_>, write: &Write) -> Result<()> {
     let Kind::Collection(ns) = &write.table.kind else {
         return Ok(());
     };
-    match &write.action {
+    let changes = match &write.action {
         Action::Insert { conflict, .. } => {
             reading.check_right(ns, Right::Insert)?;
-            match conflict.as_ref().and_then(|conflict| conflict.update.as_ref()) {
-                Some(_) => reading.check_right(ns, Right::Update),
-                None => Ok(()),
+            let changes = conflict.as_ref().is_some_and(|conflict| conflict.update.is_some());
+            if changes {
+                reading.check_right(ns, Right::Update)?;
             }
+            changes
         }
-        Action::Update { .. } => reading.check_right(ns, Right::Update),
-        Action::Delete => reading.check_right(ns, Right::Remove),
+        Action::Update { .. } => reading.check_right(ns, Right::Update).map(|()| true)?,
+        Action::Delete => reading.check_right(ns, Right::Remove).map(|()| true)?,
+    };
+    let Some(collection) = reading.view.catalog().get(ns) else {
+        return Ok(());
+    };
+    if changes {
+        return reading
+            .statement
+            .check_plain(collection, "SQL does not change its rows");
     }
+    // Before it is looked whether a row conflicts.
+    masking::check_insert(collection, reading.op)
 }
 
 /// Without RETURNING nobody looks at the rows of FROM and USING.
