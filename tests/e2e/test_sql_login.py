@@ -110,6 +110,14 @@ def test_rights_to_change_tables(shop):
     root.shop.command("createRole", "ofT", roles=[], privileges=some)
     root.shop.command("createUser", "maker", pwd="x", roles=["ofT"])
     maker = Sql(port, user="maker", password="x")
+    Sql(port, user="root", password="secret").query("CREATE TABLE declared (_id bigint PRIMARY KEY)")
+    # A key of another table tells what is in there.
+    some[0]["actions"].append("createCollection")
+    root.shop.command("updateRole", "ofT", privileges=some)
+    for table in ["declared", "nothing_there"]:
+        refused("42501", maker.query, f"CREATE TABLE t (_id bigint PRIMARY KEY, a bigint REFERENCES {table} (_id))")
+    some[0]["actions"].remove("createCollection")
+    root.shop.command("updateRole", "ofT", privileges=some)
     for statement, action in actions.items():
         refused("42501", maker.query, statement)
         some[0]["actions"].append(action)

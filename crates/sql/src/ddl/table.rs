@@ -51,7 +51,7 @@ pub(super) fn create(
             };
         }
         check_expressions(statement, session, ws, &ns, &declared)?;
-        check_keys(ws, &ns, &declared)?;
+        check_keys(session, ws, &ns, &declared)?;
         catalog::create(statement, ws, &ns, uuid, &options)?;
         for spec in &specs {
             catalog::create_index(statement, ws, &ns, spec)?;
@@ -181,10 +181,18 @@ pub(super) fn check_expressions(
 }
 
 /// Keys of other tables are keys there. The entries of these tables are written anew, so that whoever deletes keys meanwhile without knowing
-/// of this table conflicts with it.
-pub(super) fn check_keys(ws: &mut nestor_storage::WriteSet, ns: &Namespace, declared: &Declared) -> Result<()> {
+/// of this table conflicts with it. Rows that may have a key or not tell which keys there are, so it takes the right to read them.
+pub(super) fn check_keys(
+    session: &SessionFacts,
+    ws: &mut nestor_storage::WriteSet,
+    ns: &Namespace,
+    declared: &Declared,
+) -> Result<()> {
     for key in &declared.foreign {
         let other = Namespace::new(&*ns.db, key.table.as_str());
+        if other != *ns {
+            session.check_right(&other, Right::Find)?;
+        }
         let collection = ws.catalog().get(&other).cloned();
         let found = match (other == *ns, collection.as_deref().map(entry::of)) {
             (true, _) => None,
