@@ -10,6 +10,9 @@ use nestor_database::write::statements::{Report, WriteOp};
 use nestor_model::{Document, Error, ErrorCode, RawWriter, Result, Timestamp, Value, bail, doc};
 use nestor_storage::Lsn;
 
+/// Bytes that all errors of a reply carry beside their codes: clients refuse replies that are much larger than a document may be.
+const ERRORS_BYTES_MAX: usize = 8 << 20;
+
 /// The results of a command's statements, added up.
 #[derive(Debug, Default)]
 pub struct Totals {
@@ -79,25 +82,36 @@ impl Totals {
             return;
         }
         reply.begin_array("writeErrors");
+        let mut left = ERRORS_BYTES_MAX;
         for (i, (index, error)) in self.errors.iter().enumerate() {
             reply.begin_document_at(i);
             reply.append("index", *index as i32);
-            append_error(error, reply);
+            append_error(error, &mut left, reply);
             reply.end();
         }
         reply.end();
     }
 }
 
-/// Appends `code`, the extra fields and `errmsg` of an error within a reply.
-fn append_error(error: &Error, reply: &mut RawWriter) {
+/// Appends `code`, the extra fields and `errmsg` of an error within a reply. Of those that do not fit into the bytes `left` extra fields are
+/// left out, and the message is empty.
+fn append_error(error: &Error, left: &mut usize, reply: &mut RawWriter) {
+    let mut fits = |bytes: usize| {
+        let rest = left.checked_sub(bytes);
+        *left = rest.unwrap_or(*left);
+        rest.is_some()
+    };
+    let message = match fits(error.message().len()) {
+        true => error.message(),
+        false => "",
+    };
     reply.append("code", error.code().number());
-    if let Some(extra) = error.extra() {
-        for (name, value) in extra.iter() {
+    for (name, value) in error.extra().iter().flat_map(|extra| extra.iter()) {
+        if fits(name.len() + value.to_value().weight()) {
             reply.append(name, value);
         }
     }
-    reply.append("errmsg", error.message());
+    reply.append("errmsg", message);
 }
 
 /// Appends a count: an int, or a long when it does not fit.

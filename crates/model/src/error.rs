@@ -174,6 +174,19 @@ impl fmt::Display for ErrorCode {
     }
 }
 
+/// Bytes that a message has at most: it can name values of clients, and what scripts throw.
+pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// A message, cut off where it is longer than [`MESSAGE_BYTES_MAX`].
+fn bounded(mut message: String) -> String {
+    if message.len() > MESSAGE_BYTES_MAX {
+        let end = (0..=MESSAGE_BYTES_MAX).rev().find(|end| message.is_char_boundary(*end));
+        message.truncate(end.unwrap_or(0));
+        message.shrink_to_fit();
+    }
+    message
+}
+
 /// An error as a client sees it: code, message, and the extra fields some codes carry
 /// (`keyPattern`/`keyValue` of 11000, `errInfo` of 121, ...).
 #[derive(Clone, Debug)]
@@ -188,11 +201,11 @@ struct Parts {
 }
 
 impl Error {
-    /// An error without extra fields.
+    /// An error without extra fields; of a long message the first [`MESSAGE_BYTES_MAX`] bytes.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self(Box::new(Parts {
             code,
-            message: message.into(),
+            message: bounded(message.into()),
             extra: None,
             labels: Vec::new(),
         }))
@@ -237,7 +250,7 @@ impl Error {
     /// Puts `context` and `: ` before the message; code and fields stay.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
-        self.0.message = format!("{context}: {}", self.0.message);
+        self.0.message = bounded(format!("{context}: {}", self.0.message));
         self
     }
 
@@ -291,5 +304,14 @@ mod tests {
         assert_eq!(ErrorCode::DuplicateKey.name(), "DuplicateKey");
         assert_eq!(ErrorCode::location(40415).name(), "Location40415");
         assert_eq!(ErrorCode::location(14), ErrorCode::TypeMismatch);
+    }
+
+    #[test]
+    fn messages_are_bounded_and_cut_between_characters() {
+        let long = Error::bad_value("\u{e9}".repeat(MESSAGE_BYTES_MAX));
+        assert_eq!(long.message().len(), MESSAGE_BYTES_MAX);
+        let longer = long.context("x");
+        assert_eq!(longer.message().len(), MESSAGE_BYTES_MAX - 1);
+        assert!(longer.message().ends_with('\u{e9}'));
     }
 }
