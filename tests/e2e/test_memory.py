@@ -1,6 +1,7 @@
 """What clients leave in the server's memory has a limit: messages half-sent, replies that nobody reads, and all operations together."""
 
 import contextlib
+import datetime
 import random
 import resource
 import threading
@@ -223,3 +224,57 @@ def test_a_group_of_large_documents_that_is_written_is_small(start, tmp_path):
     assert [error.code for error in ended] == [50]
     assert highest < CACHE + BESIDE_CACHE
     assert db.list_collection_names() == ["docs"]
+
+
+def test_replies_of_many_large_errors_can_be_received(start):
+    """Messages that name large values, and what scripts throw, are cut; of many errors the last ones have their codes only."""
+    server = start(None)
+    client = server.client(retryWrites=False)
+    values = client.limits.docs
+    values.create_index("k", unique=True)
+    large = {"k": "x" * 1_000_000}
+    values.insert_one(dict(large))
+    with pytest.raises(pymongo.errors.BulkWriteError) as caught:
+        values.insert_many([dict(large) for _ in range(40)], ordered=False)
+    failed = caught.value.details["writeErrors"]
+    assert [error["code"] for error in failed] == [11000] * 40
+    assert failed[0]["keyValue"] == large and failed[0]["errmsg"].startswith("E11000") and failed[39]["errmsg"] == ""
+    with pytest.raises(pymongo.errors.BulkWriteError) as caught:
+        values.insert_many([{}, dict(large)], ordered=False)
+    assert caught.value.details["writeErrors"][0]["errmsg"].endswith("\" }")
+    throws = {"$function": {"body": "function () { throw new Error('x'.repeat(60000000)) }", "args": [], "lang": "js"}}
+    with pytest.raises(pymongo.errors.OperationFailure) as caught:
+        values.update_many({}, [{"$set": {"y": throws}}])
+    assert caught.value.code == 139 and caught.value.details["errmsg"].startswith("Error: xxx")
+    assert server.stop() == 0
+
+
+def test_what_the_base_cannot_store_is_refused(start, tmp_path):
+    """A key is longer than its string: one of zeros twice as long. Once accepted, it let no checkpoint succeed."""
+    server = start(tmp_path / "data")
+    client = server.client(retryWrites=False)
+    docs, series = client.limits.docs, client.limits.series
+    docs.create_index("k")
+    client.limits.create_collection("series", timeseries={"timeField": "t", "metaField": "m"})
+    zeros = "\0" * (10 << 20)
+    when = datetime.datetime(2026, 1, 1)
+    for act in [
+        lambda: docs.insert_one({"_id": zeros}),
+        lambda: docs.insert_one({"k": zeros}),
+        lambda: docs.update_one({"_id": 1}, {"$set": {"k": zeros}}, upsert=True),
+        lambda: docs.insert_many([{"_id": 2}, {"_id": 3, "k": zeros}, {"_id": 4}], ordered=False),
+        lambda: series.insert_one({"t": when, "m": "x" * (5 << 20), "v": "y" * (4 << 20)}),
+    ]:
+        with pytest.raises(pymongo.errors.PyMongoError) as caught:
+            act()
+        details = caught.value.details
+        assert details["writeErrors"][0]["code"] == 10334 if details.get("writeErrors") else details["code"] == 10334, details
+    assert [doc["_id"] for doc in docs.find({}, {"k": 0})] == [2, 4]
+    # Several of these make a bucket each.
+    series.insert_many([{"t": when, "m": 1, "v": "y" * (3 << 20)} for _ in range(5)])
+    assert [len(doc["v"]) for doc in series.find()] == [3 << 20] * 5
+    assert server.stop() == 0
+    server.start()
+    client = server.client()
+    assert client.limits.docs.count_documents({}) == 2 and client.limits.series.count_documents({}) == 5
+    assert server.stop() == 0

@@ -100,6 +100,16 @@ pub enum StorageError {
     /// A write or sync failed before, so what is on disk is unknown. Reads go on, writes are refused until restart.
     #[error("writes are refused after a failure of the disk: {0}")]
     ReadOnlyAfterFailure(String),
+    /// A key or value of a commit is longer than the base stores. Nothing was written.
+    #[error("{what} of {len} bytes is longer than the limit of {max}")]
+    TooLarge {
+        /// `key` or `value`.
+        what: &'static str,
+        /// Its length in bytes.
+        len: usize,
+        /// The limit in bytes.
+        max: usize,
+    },
     /// The engine is closed.
     #[error("the storage engine is closed")]
     Closed,
@@ -140,6 +150,7 @@ impl StorageError {
                 _ => ErrorCode::FileStreamFailed,
             },
             Self::Corrupt { .. } | Self::CommitsLost { .. } | Self::Undecodable(_) => ErrorCode::DataCorruptionDetected,
+            Self::TooLarge { .. } => ErrorCode::BSONObjectTooLarge,
             Self::NewerFormat { .. } => ErrorCode::UnsupportedFormat,
             Self::DirectoryInUse { .. } => ErrorCode::DBPathInUse,
             Self::NoDataDirectory { .. } => ErrorCode::InvalidPath,
@@ -208,7 +219,8 @@ impl From<BaseError> for StorageError {
                 found,
                 supported,
             },
-            // Sizes are bounded by the journal's limits, order by the memtable, and the engine opens for writing.
+            BaseError::TooLarge { what, len, max } => Self::TooLarge { what, len, max },
+            // The memtable keeps the order, and the engine opens for writing.
             other => Self::Undecodable(other.to_string()),
         }
     }

@@ -26,6 +26,9 @@ pub const MEASUREMENTS_MAX: usize = 1_000;
 pub const MEASUREMENT_BYTES_MAX: usize = 128_000;
 /// Measurements that a bucket has before [`MEASUREMENT_BYTES_MAX`] counts.
 pub const MEASUREMENTS_MIN: usize = 10;
+/// Bytes of the measurements of a bucket at most, if it has several: large values are in a bucket three times, as smallest and largest
+/// ones too, and it must not become larger than documents may be.
+pub const LARGE_BYTES_MAX: usize = 4 << 20;
 /// Measurements of any bucket at most: more would fill memory when they are decoded.
 const ROWS_MAX: usize = 1 << 16;
 /// Bytes of a number.
@@ -241,6 +244,16 @@ impl Bucket {
     }
 }
 
+/// Whether a bucket of `len` measurements takes one more, with which they have `bytes` bytes.
+pub fn has_room(len: usize, bytes: usize) -> bool {
+    match len {
+        0 => true,
+        1..MEASUREMENTS_MIN => bytes <= LARGE_BYTES_MAX,
+        MEASUREMENTS_MIN..MEASUREMENTS_MAX => bytes <= MEASUREMENT_BYTES_MAX,
+        _ => false,
+    }
+}
+
 /// Measurements on their way into a bucket, by field.
 #[derive(Default)]
 pub struct Rows<'a> {
@@ -267,7 +280,7 @@ impl<'a> Rows<'a> {
 
     /// Whether one more of `bytes` bytes goes into the same bucket.
     pub fn has_room(&self, bytes: usize) -> bool {
-        self.len < MEASUREMENTS_MAX && (self.len < MEASUREMENTS_MIN || self.bytes + bytes <= MEASUREMENT_BYTES_MAX)
+        has_room(self.len, self.bytes + bytes)
     }
 
     /// Adds a measurement. Its metaField is left out.

@@ -26,8 +26,8 @@ pub use commits::Subscription;
 pub use history::{HistoryStats, PastState};
 pub use options::{EngineOptions, EngineStats, Pins, Room};
 
-use crate::base::Base;
 use crate::base::tree::{Tree, TreeOptions};
+use crate::base::{Base, Change, check_change};
 use crate::catalog::{Catalog, Collection};
 use crate::faults::{Fault, strikes};
 use crate::journal::frame::Seal;
@@ -753,6 +753,11 @@ impl Inner {
 
     /// A write set with its frame for the journal.
     fn prepare(&self, mut ws: Box<WriteSet>) -> Result<Prepared> {
+        // What the base cannot store must not be accepted: no checkpoint would succeed any more.
+        for (key, value) in ws.kept_trees().flat_map(|(_, overlay)| overlay) {
+            let value = value.as_deref();
+            check_change(&Change { key, value })?;
+        }
         let frame = match &self.store {
             Some(_) => frame::prepare(&ws, self.options.journal.seals.is_some())?,
             None => frame::prepare_log(&ws)?,

@@ -6,9 +6,9 @@ use crate::write::Progress;
 use nestor_exec::keys::id_key;
 use nestor_exec::write::Writer;
 use nestor_exec::write::oplog::Statements;
-use nestor_model::{Namespace, ObjectId, RawDoc, RawWriter, Result, TimeSeries, ValueRef, bail};
+use nestor_model::{Namespace, ObjectId, RawDoc, RawWriter, Result, TimeSeries, ValueRef, bail, raw};
 use nestor_query::env::OpContext;
-use nestor_query::timeseries::bucket::{MEASUREMENT_BYTES_MAX, MEASUREMENTS_MAX, MEASUREMENTS_MIN};
+use nestor_query::timeseries::bucket::{MEASUREMENTS_MAX, has_room};
 use nestor_query::timeseries::{Bucket, Header, Rows, bucket_id};
 use nestor_storage::{Bytes, View, WriteSet};
 use std::collections::HashMap;
@@ -41,8 +41,7 @@ impl Chosen<'_> {
     fn takes(&self, time_ms: i64, bytes: usize, series: &TimeSeries) -> bool {
         let ends_ms = self.begins_ms.saturating_add(series.span_secs * 1000);
         let is_of_time = (self.begins_ms..ends_ms).contains(&time_ms);
-        let has_room = self.rows < MEASUREMENTS_MIN || self.bytes + bytes <= MEASUREMENT_BYTES_MAX;
-        is_of_time && has_room && !self.is_full()
+        is_of_time && has_room(self.rows, self.bytes + bytes)
     }
 
     fn is_full(&self) -> bool {
@@ -57,7 +56,7 @@ pub fn is_measurement(doc: RawDoc<'_>, series: &TimeSeries) -> bool {
 
 /// Inserts measurements into the time-series collection at `ns`, all or none.
 ///
-/// Errors: 2 for a measurement without a date, 263 within a transaction.
+/// Errors: 2 for a measurement without a date, 10334 for one that is too large, 263 within a transaction.
 pub fn group(
     statement: &Statement<'_>,
     ns: &Namespace,
@@ -132,6 +131,13 @@ fn write(writer: &mut Writer<'_>, bucket: &Chosen<'_>, series: &TimeSeries) -> R
     bucket.docs.iter().for_each(|doc| added.push(*doc, series));
     let Some(Stored { record, bytes }) = &bucket.stored else {
         let new = added.into_bucket(series, bucket.id, bucket.meta, bucket.begins_ms);
+        if new.as_raw().len() > raw::DOCUMENT_BYTES_MAX {
+            bail!(
+                BSONObjectTooLarge,
+                "the bucket of a measurement is larger than {}: it has large values three times",
+                raw::DOCUMENT_BYTES_MAX
+            );
+        }
         return writer.insert_by(new, statements).map(drop);
     };
     let new = match added.appended_to(bytes.document(), series)? {
