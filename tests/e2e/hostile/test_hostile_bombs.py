@@ -7,9 +7,8 @@ import time
 import bson
 import pymongo
 from bson import Binary, Int64
-from harness import rss_bytes
+from watch import MIB, tell, watched
 
-MIB = 1 << 20
 # What the process may take in all, thread stacks and what the allocator keeps included.
 LIMIT = 4 << 30
 AT_ONCE = 4
@@ -132,21 +131,8 @@ def test_bombs(start, tmp_path, dice, seconds):
     results = []
     end = time.monotonic() + seconds
     threads = [threading.Thread(target=throw, args=(server, Bombs(type(dice)(dice.random())), end, results), daemon=True) for _ in range(AT_ONCE)]
-    for thread in threads:
-        thread.start()
-    with server.raw(60) as steady:
-        slowest = highest = 0
-        while any(thread.is_alive() for thread in threads):
-            begun = time.monotonic()
-            assert steady.command({"ping": 1, "$db": "admin"})["ok"] == 1
-            slowest = max(slowest, time.monotonic() - begun)
-            highest = max(highest, rss_bytes(server.pid))
-            assert time.monotonic() < end + 120, "a statement does not end"
-            time.sleep(0.05)
-    counts = {}
-    for code, _, _ in results:
-        counts[code] = counts.get(code, 0) + 1
-    print(f"{len(results)} statements: {counts}; at most {highest // MIB} MiB, slowest ping {slowest:.2f} s, slowest statement {max(took for _, _, took in results):.1f} s")
+    slowest, highest = watched(server, threads, end, 120)
+    tell(results, slowest, highest)
     for code, command, took in results:
         assert code not in UNFORESEEN and (isinstance(code, int) or code in EXPECTED), f"{code} for {str(command)[:2000]}"
         assert took < STATEMENT_MAX_S, f"{took:.1f} s for {str(command)[:2000]}"

@@ -9,9 +9,9 @@ import time
 
 import pymongo
 from bson import Code
-from harness import op_msg, rss_bytes
+from harness import op_msg
+from watch import MIB, tell, watched
 
-MIB = 1 << 20
 LIMIT = 4 << 30
 AT_ONCE = 4
 PING_MAX_S = 30
@@ -206,23 +206,10 @@ def test_kinds_of_bombs(start, tmp_path, dice, seconds):
     make = type(dice)
     threads = [threading.Thread(target=throw, args=(server, Bombs(make(dice.random())), end, results), daemon=True) for _ in range(AT_ONCE)]
     threads.append(threading.Thread(target=follow, args=(server, make(dice.random()), end, kept), daemon=True))
-    for thread in threads:
-        thread.start()
-    with server.raw(60) as steady:
-        slowest = highest = 0
-        while any(thread.is_alive() for thread in threads):
-            begun = time.monotonic()
-            assert steady.command({"ping": 1, "$db": "admin"})["ok"] == 1
-            slowest = max(slowest, time.monotonic() - begun)
-            highest = max(highest, rss_bytes(server.pid))
-            assert time.monotonic() < end + 180, "a statement does not end"
-            time.sleep(0.05)
+    slowest, highest = watched(server, threads, end, 180)
     for raw in kept:
         raw.close()
-    counts = {}
-    for state, _, _ in results:
-        counts[state] = counts.get(state, 0) + 1
-    print(f"{len(results)} statements: {counts}; at most {highest // MIB} MiB, slowest ping {slowest:.2f} s, slowest statement {max(took for _, _, took in results):.1f} s")
+    tell(results, slowest, highest)
     assert server.is_running and "panic" not in server.said(), f"{server.said()[-2000:]}\nafter {[str(command)[:300] for _, command, _ in results[-8:]]}"
     for state, command, took in results:
         assert state not in UNFORESEEN and (isinstance(state, int) or state in EXPECTED), f"{state} for {str(command)[:1000]}"
