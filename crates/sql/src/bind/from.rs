@@ -5,7 +5,7 @@ use crate::catalog::{Kind, Table};
 use crate::error::{fail, unsupported};
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions;
-use crate::plan::{self, Plan, outward};
+use crate::plan::{self, Plan, cross, outward};
 use crate::types::Type;
 use nestor_model::Result;
 use nestor_planner::relation::{Apply, ApplyKind, Join, JoinKind, Relation, Scan};
@@ -496,20 +496,6 @@ impl Binder<'_> {
         }
         Ok(out)
     }
-}
-
-/// The rows of both, each with each.
-pub(super) fn cross(left: Plan, right: Plan) -> Plan {
-    if matches!(&left, Relation::Values { rows, width: 0 } if rows.len() == 1) {
-        return right;
-    }
-    Relation::Join(Box::new(Join {
-        kind: JoinKind::Inner,
-        left,
-        right,
-        keys: Vec::new(),
-        condition: None,
-    }))
 }
 
 fn is_lateral(factor: &TableFactor) -> bool {

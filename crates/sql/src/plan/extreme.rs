@@ -8,7 +8,7 @@ use super::{Plan, presorted};
 use crate::expr::Expr;
 use crate::types::Type;
 use nestor_model::Value;
-use nestor_planner::relation::{Call, Join, JoinKind, Relation, SortKey};
+use nestor_planner::relation::{Call, Relation, SortKey};
 
 /// Aggregates of a query whose rows are read once for each of them.
 const CALLS_MAX: usize = 8;
@@ -34,15 +34,7 @@ fn split(input: &Plan, calls: &[Call<Expr>], statistics: &dyn Statistics) -> Opt
     let firsts = calls.iter().map(|call| first(input, call, statistics));
     let mut firsts = firsts.collect::<Option<Vec<Plan>>>()?.into_iter();
     let joined = firsts.next()?;
-    let joined = firsts.fold(joined, |left, right| {
-        Relation::Join(Box::new(Join {
-            kind: JoinKind::Inner,
-            left,
-            right,
-            keys: Vec::new(),
-            condition: None,
-        }))
-    });
+    let joined = firsts.fold(joined, super::cross);
     if calls.len() == 1 {
         return Some(joined);
     }

@@ -15,8 +15,8 @@ pub mod unnest;
 
 use crate::expr::{Expr, Node};
 use nestor_planner::relation::{
-    Apply, ApplyKind, Call, FrameBound, Intersect, Join, Recursive, Relation, Scan, SortKey, Window, WindowCall,
-    WindowFrame, WindowFunction,
+    Apply, ApplyKind, Call, FrameBound, Intersect, Join, JoinKind, Recursive, Relation, Scan, SortKey, Window,
+    WindowCall, WindowFrame, WindowFunction,
 };
 use std::sync::Arc;
 
@@ -350,3 +350,17 @@ pub fn replace_outer(expr: &Expr, depth: usize, column: &dyn Fn(usize, &str, &Ty
 }
 
 use crate::types::Type;
+
+/// The rows of both, each with each.
+pub fn cross(left: Plan, right: Plan) -> Plan {
+    if matches!(&left, Relation::Values { rows, width: 0 } if rows.len() == 1) {
+        return right;
+    }
+    Relation::Join(Box::new(Join {
+        kind: JoinKind::Inner,
+        left,
+        right,
+        keys: Vec::new(),
+        condition: None,
+    }))
+}
