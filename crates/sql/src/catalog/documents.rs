@@ -3,7 +3,8 @@
 //! Fields that some of its first and last documents have are columns. A field's type is that of its values; whole numbers of two widths
 //! are `bigint`, numbers of different kinds `numeric` if one of them is decimal and `double precision` otherwise, and values of any other
 //! mixture, documents included, are `jsonb`. Arrays whose elements have one type are arrays of it. A document that was not looked at may
-//! hold a value of another type: reading it is an error that names it ([`crate::types::stored`]).
+//! hold a value of another type: reading it is an error that names it, or shows it where the column is text ([`crate::types::stored`]).
+//! Conditions are those of a filter on the path: they find values of the column's type, and one of another type only where it is read.
 
 use super::Column;
 use crate::types::Type;

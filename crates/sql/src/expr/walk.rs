@@ -2,6 +2,7 @@
 
 use super::like::Match;
 use super::{Expr, Node};
+use crate::types::Type;
 
 impl Expr {
     /// The expressions that it is made of.
@@ -145,6 +146,18 @@ impl Expr {
         let mut constant = !self.is_volatile();
         self.for_each_column(&mut |_| constant = false);
         constant
+    }
+
+    /// The expression of type `date` whose midnight it is, or itself.
+    pub fn as_moment(&self) -> &Expr {
+        match self.node() {
+            Node::Cast {
+                arg,
+                to: Type::Timestamp,
+                ..
+            } if arg.ty() == Type::Date => arg,
+            _ => self,
+        }
     }
 
     /// Whether it may be another value each time.

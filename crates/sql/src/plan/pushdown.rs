@@ -211,7 +211,8 @@ fn is_for_scan(condition: &Expr) -> bool {
     let column = |expr: &Expr| matches!(expr.node(), Node::Column { .. } | Node::Field(..));
     match condition.node() {
         Node::Compare(op, a, b) => {
-            *op != Comparison::NotEqual && ((column(a) && b.is_constant()) || (column(b) && a.is_constant()))
+            let is_moment = |expr: &Expr| column(expr.as_moment());
+            *op != Comparison::NotEqual && ((is_moment(a) && b.is_constant()) || (is_moment(b) && a.is_constant()))
         }
         Node::InList(a, items, false) => column(a) && items.iter().all(Expr::is_constant),
         Node::Quantified { op, arg, array, all } => {

@@ -3,59 +3,55 @@
 //! The filter may let through more than the conditions do, because an array matches by its elements there, and never less: whoever
 //! planned the scan filters once more. A condition that has no such form is left out.
 
+use super::days::{self, Moments};
 use crate::catalog::{Column, Table};
 use crate::expr::{Comparison, Expr, Node};
 use crate::types::{Type, stored};
 use nestor_model::{Array, Document, Result, Value};
 use nestor_planner::relation::{Env, Scalar};
 
-/// Whether the filter of a scan's conditions finds no row of which one does not hold. Where arrays or values of another type may match,
-/// reading such a row is an error.
-pub fn is_exact(conditions: &[Expr], table: &Table) -> bool {
-    let is_plain = |expr: &Expr| match expr.node() {
-        Node::Column { .. } => path(expr, table).is_some_and(|(_, ty)| {
-            matches!(
-                ty,
-                Type::Int2 | Type::Int4 | Type::Int8 | Type::Bool | Type::ObjectId | Type::Text | Type::Varchar
-            )
-        }),
-        _ => false,
-    };
-    conditions.iter().all(|condition| match condition.node() {
-        Node::Compare(op, a, b) => {
-            let compares = is_plain(a) && b.is_constant() || is_plain(b) && a.is_constant();
-            compares && *op != Comparison::NotEqual
+/// A filter of the find layer.
+pub struct Found {
+    /// The filter.
+    pub filter: Document,
+    /// It finds no row of which a condition does not hold. Where arrays or values of another type may match, reading such a row is an error.
+    pub exact: bool,
+}
+
+/// Whether a filter finds just the values of a column that compare so with one that is [`comparable`]. Documents may hold numbers of other
+/// types than that of a column that nobody declared, which are rounded when they are read.
+fn is_exact(expr: &Expr, ty: &Type, table: &Table) -> bool {
+    let is_column = matches!(expr.as_moment().node(), Node::Column { .. });
+    is_column
+        && match ty {
+            Type::Int2 | Type::Int4 | Type::Int8 | Type::Bool | Type::ObjectId | Type::Text | Type::Varchar => true,
+            Type::Date | Type::Timestamp | Type::Timestamptz => true,
+            Type::Float4 | Type::Float8 | Type::Numeric => table.declared,
+            _ => false,
         }
-        Node::InList(a, items, false) => is_plain(a) && items.iter().all(Expr::is_constant),
+}
+
+/// The different `_id`s of which just the rows of which a condition holds have one, in order; `None` when it does not say that.
+///
+/// Errors: those of the values that it is compared with.
+pub fn ids(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Option<Vec<Value>>> {
+    let is_id = |expr: &Expr| {
+        matches!(expr.node(), Node::Column { .. })
+            && path(expr, table).is_some_and(|(path, ty)| path == "_id" && is_id_type(&ty))
+    };
+    let (column, values) = match condition.node() {
+        Node::Compare(Comparison::Equal, a, b) if is_id(a) && b.is_constant() => (a, vec![b.value(&[], env)?]),
+        Node::Compare(Comparison::Equal, a, b) if is_id(b) && a.is_constant() => (b, vec![a.value(&[], env)?]),
+        Node::InList(a, items, false) if is_id(a) && items.iter().all(Expr::is_constant) => {
+            let values = items.iter().map(|item| item.value(&[], env));
+            (a, values.collect::<Result<_>>()?)
+        }
         Node::Quantified {
             op: Comparison::Equal,
             arg,
             array,
             all: false,
-        } => is_plain(arg) && array.is_constant(),
-        Node::Or(any) => any.iter().all(|branch| is_exact(&branch.conjuncts(), table)),
-        _ => false,
-    })
-}
-
-/// The different `_id`s of which rows have one because of a condition, in order; `None` when it does not say that.
-///
-/// Errors: those of the values that it is compared with.
-pub fn ids(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Option<Vec<Value>>> {
-    let is_id = |expr: &Expr| {
-        matches!(expr.node(), Node::Column { .. }) && path(expr, table).is_some_and(|(path, _)| path == "_id")
-    };
-    if !is_exact(std::slice::from_ref(condition), table) {
-        return Ok(None);
-    }
-    let (column, values) = match condition.node() {
-        Node::Compare(Comparison::Equal, a, b) if is_id(a) => (a, vec![b.value(&[], env)?]),
-        Node::Compare(Comparison::Equal, a, b) if is_id(b) => (b, vec![a.value(&[], env)?]),
-        Node::InList(a, items, false) if is_id(a) => {
-            let values = items.iter().map(|item| item.value(&[], env));
-            (a, values.collect::<Result<_>>()?)
-        }
-        Node::Quantified { arg, array, .. } if is_id(arg) => match array.value(&[], env)? {
+        } if is_id(arg) && array.is_constant() => match array.value(&[], env)? {
             Value::Array(items) => (arg, items.iter().map(|item| item.to_value()).collect()),
             _ => return Ok(Some(Vec::new())),
         },
@@ -72,18 +68,21 @@ pub fn ids(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Option<Vec<
 /// The filter of a scan's conditions.
 ///
 /// Errors: those of the values that columns are compared with.
-pub fn filter(conditions: &[Expr], table: &Table, env: &Env<'_>) -> Result<Document> {
-    let mut parts = Vec::new();
+pub fn filter(conditions: &[Expr], table: &Table, env: &Env<'_>) -> Result<Found> {
+    let (mut parts, mut exact) = (Vec::new(), true);
     for condition in conditions {
         match part(condition, table, env)? {
-            Part::Filter(doc) => parts.push(Value::from(doc)),
+            Part::Filter(found) => {
+                parts.push(Value::from(found.filter));
+                exact &= found.exact;
+            }
             Part::Nothing => {
                 // A value that is null is equal to nothing.
-                let mut doc = Document::new();
-                doc.push("$alwaysFalse", 1);
-                return Ok(doc);
+                let mut filter = Document::new();
+                filter.push("$alwaysFalse", 1);
+                return Ok(Found { filter, exact: true });
             }
-            Part::Unknown => {}
+            Part::Unknown => exact = false,
         }
     }
     let mut out = Document::new();
@@ -96,12 +95,20 @@ pub fn filter(conditions: &[Expr], table: &Table, env: &Env<'_>) -> Result<Docum
         }
         _ => out.push("$and", Value::Array(Array::new(parts))),
     }
-    Ok(out)
+    Ok(Found { filter: out, exact })
+}
+
+/// Types of `_id` whose values are looked up as they are.
+fn is_id_type(ty: &Type) -> bool {
+    matches!(
+        ty,
+        Type::Int2 | Type::Int4 | Type::Int8 | Type::Bool | Type::ObjectId | Type::Text | Type::Varchar
+    )
 }
 
 enum Part {
     /// This filter, or less.
-    Filter(Document),
+    Filter(Found),
     /// No row.
     Nothing,
     /// It has no form as a filter.
@@ -110,7 +117,7 @@ enum Part {
 
 /// The path that an expression reads, and its type there.
 fn path(expr: &Expr, table: &Table) -> Option<(String, Type)> {
-    match expr.node() {
+    match expr.as_moment().node() {
         Node::Column { index, .. } => {
             let column: &Column = table.columns.get(*index)?;
             usable(&column.path).then(|| (column.path.clone(), column.ty.clone()))
@@ -150,7 +157,6 @@ fn comparable(ty: &Type, value: &Value) -> bool {
         ) => true,
         // Documents have milliseconds.
         (Type::Timestamp | Type::Timestamptz, Value::Int64(us)) => us % 1000 == 0,
-        (Type::Date, _) => true,
         _ => false,
     }
 }
@@ -166,18 +172,27 @@ fn one(path: &str, operator: &str, value: Value) -> Document {
 fn part(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Part> {
     match condition.node() {
         Node::Compare(op, a, b) => {
-            let (at, value, op) = match (path(a, table), path(b, table)) {
-                (Some(at), _) if b.is_constant() => (at, b, *op),
-                (_, Some(at)) if a.is_constant() => (at, a, op.mirrored()),
+            let (column, at, other, op) = match (path(a, table), path(b, table)) {
+                (Some(at), _) if b.is_constant() => (a, at, b, *op),
+                (_, Some(at)) if a.is_constant() => (b, at, a, op.mirrored()),
                 _ => return Ok(Part::Unknown),
             };
             let (path, ty) = at;
-            let value = value.value(&[], env)?;
+            let value = other.value(&[], env)?;
             if matches!(value, Value::Null) {
                 return Ok(Part::Nothing);
             }
-            // A date in documents is a moment; a day is all moments from its beginning on.
-            if !comparable(&ty, &value) || (ty == Type::Date && op != Comparison::GreaterEqual) {
+            let exact = is_exact(column, &ty, table);
+            if ty == Type::Date && op != Comparison::NotEqual {
+                return Ok(match days::moments(op, &other.ty(), &value) {
+                    None => Part::Nothing,
+                    Some(moments) => Part::Filter(Found {
+                        filter: range(&path, &moments),
+                        exact,
+                    }),
+                });
+            }
+            if !comparable(&ty, &value) {
                 return Ok(Part::Unknown);
             }
             let operator = match op {
@@ -196,45 +211,39 @@ fn part(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Part> {
                 let branches = vec![found.into(), one(&path, "$eq", Value::Double(f64::NAN)).into()];
                 let mut doc = Document::new();
                 doc.push("$or", Value::Array(Array::new(branches)));
-                return Ok(Part::Filter(doc));
+                return Ok(Part::Filter(Found { filter: doc, exact }));
             }
-            Ok(Part::Filter(found))
+            Ok(Part::Filter(Found { filter: found, exact }))
         }
         Node::InList(a, items, false) => {
-            let Some((path, ty)) = path(a, table) else {
-                return Ok(Part::Unknown);
-            };
             let mut values = Vec::new();
             for item in items {
                 values.push(item.value(&[], env)?);
             }
-            members(&path, &ty, values)
+            Ok(members(a, table, values))
         }
         // An array is not null, whatever is in it.
         Node::IsNull(arg, is_not) => match path(arg, table) {
-            Some((path, ty)) if !matches!(ty, Type::Array(_) | Type::Jsonb | Type::Json) => Ok(Part::Filter(one(
-                &path,
-                if *is_not { "$ne" } else { "$eq" },
-                Value::Null,
-            ))),
+            Some((path, ty)) if !matches!(ty, Type::Array(_) | Type::Jsonb | Type::Json) => Ok(Part::Filter(Found {
+                filter: one(&path, if *is_not { "$ne" } else { "$eq" }, Value::Null),
+                exact: false,
+            })),
             _ => Ok(Part::Unknown),
         },
-        Node::Quantified { arg, array, .. } => {
-            let Some((path, ty)) = path(arg, table) else {
-                return Ok(Part::Unknown);
-            };
-            match array.value(&[], env)? {
-                Value::Array(items) => members(&path, &ty, items.iter().map(|item| item.to_value()).collect()),
-                _ => Ok(Part::Nothing),
-            }
-        }
+        Node::Quantified { arg, array, .. } => match array.value(&[], env)? {
+            Value::Array(items) => Ok(members(arg, table, items.iter().map(|item| item.to_value()).collect())),
+            _ => Ok(Part::Nothing),
+        },
         Node::Or(any) => {
-            let mut branches = Vec::new();
+            let (mut branches, mut exact) = (Vec::new(), true);
             for branch in any {
                 let mut all = Vec::new();
                 for condition in branch.conjuncts() {
                     match part(&condition, table, env)? {
-                        Part::Filter(doc) => all.push(Value::from(doc)),
+                        Part::Filter(found) => {
+                            all.push(Value::from(found.filter));
+                            exact &= found.exact;
+                        }
                         Part::Nothing => {
                             all.clear();
                             all.push(Value::Null);
@@ -258,7 +267,7 @@ fn part(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Part> {
             }
             let mut doc = Document::new();
             doc.push("$or", Value::Array(Array::new(branches)));
-            Ok(Part::Filter(doc))
+            Ok(Part::Filter(Found { filter: doc, exact }))
         }
         Node::Match(like) => {
             let (Some((path, ty)), Node::Const(Value::String(pattern), _)) =
@@ -268,7 +277,10 @@ fn part(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Part> {
             };
             // From the prefix on: the end of the range is for the filter above.
             match like.prefix(pattern) {
-                Some(prefix) if ty.is_text() => Ok(Part::Filter(one(&path, "$gte", Value::String(prefix.into())))),
+                Some(prefix) if ty.is_text() => Ok(Part::Filter(Found {
+                    filter: one(&path, "$gte", Value::String(prefix.into())),
+                    exact: false,
+                })),
                 _ => Ok(Part::Unknown),
             }
         }
@@ -276,17 +288,47 @@ fn part(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Part> {
     }
 }
 
-fn members(path: &str, ty: &Type, values: Vec<Value>) -> Result<Part> {
+fn members(column: &Expr, table: &Table, values: Vec<Value>) -> Part {
+    let Some((path, ty)) = path(column, table) else {
+        return Part::Unknown;
+    };
     let values: Vec<Value> = values
         .into_iter()
         .filter(|value| !matches!(value, Value::Null))
         .collect();
-    if *ty == Type::Date || !values.iter().all(|value| comparable(ty, value)) {
-        return Ok(Part::Unknown);
-    }
     if values.is_empty() {
-        return Ok(Part::Nothing);
+        return Part::Nothing;
     }
-    let values = values.into_iter().map(|value| stored::write(ty, value)).collect();
-    Ok(Part::Filter(one(path, "$in", Value::Array(Array::new(values)))))
+    let exact = is_exact(column, &ty, table);
+    if ty == Type::Date && column.ty() == ty {
+        let each = values
+            .iter()
+            .filter_map(|value| days::moments(Comparison::Equal, &ty, value));
+        let branches = each.map(|moments| Value::from(range(&path, &moments))).collect();
+        let mut filter = Document::new();
+        filter.push("$or", Value::Array(Array::new(branches)));
+        return Part::Filter(Found { filter, exact });
+    }
+    if !values.iter().all(|value| comparable(&ty, value)) {
+        return Part::Unknown;
+    }
+    let values = values.into_iter().map(|value| stored::write(&ty, value)).collect();
+    Part::Filter(Found {
+        filter: one(&path, "$in", Value::Array(Array::new(values))),
+        exact,
+    })
+}
+
+/// Moments in a range.
+fn range(path: &str, moments: &Moments) -> Document {
+    let mut inner = Document::new();
+    if let Some(from) = moments.from {
+        inner.push("$gte", Value::DateTime(from));
+    }
+    if let Some(to) = moments.to {
+        inner.push("$lt", Value::DateTime(to));
+    }
+    let mut doc = Document::new();
+    doc.push(path, inner);
+    doc
 }

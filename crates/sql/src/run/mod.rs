@@ -1,8 +1,9 @@
 //! Statements run on the statement service.
 //!
-//! [`find`] turns what a scan knows of its rows into a filter of the find layer and [`ordered`] into an order of it, [`tables`] reads the catalog,
+//! [`find`] turns what a scan knows of its rows into a filter of the find layer (with [`days`] for dates) and [`ordered`] into an order of it, [`tables`] reads the catalog,
 //! [`opened`] opens tables and [`reader`] makes rows of their documents, [`query`] runs queries, [`explain`] shows plans.
 
+pub mod days;
 pub mod explain;
 pub mod find;
 pub mod numbers;

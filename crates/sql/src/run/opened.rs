@@ -129,12 +129,12 @@ impl Tables<'_, '_> {
                         more: false,
                     });
                 }
-                let filter = find::filter(&scan.conditions, table, env)?;
+                let find::Found { filter, exact } = find::filter(&scan.conditions, table, env)?;
                 if let Some(root) = self.jumping(scan, table, &filter)? {
                     return Ok(Opened::Documents {
                         root,
                         reader: Box::new(Documents::new(table, &scan.needed)),
-                        exact: find::is_exact(&scan.conditions, table),
+                        exact,
                         in_order: false,
                         more: false,
                     });
@@ -152,7 +152,7 @@ impl Tables<'_, '_> {
                 Ok(Opened::Documents {
                     root: self.reading.find(ns, find)?,
                     reader: Box::new(Documents::new(table, &scan.needed)),
-                    exact: find::is_exact(&scan.conditions, table),
+                    exact,
                     in_order: order.is_some(),
                     more: part + 1 < parts,
                 })
@@ -202,8 +202,7 @@ impl Tables<'_, '_> {
         };
         let is_all = scan.conditions.is_empty();
         let reading = self.reading;
-        let settles = is_all || table.declared && find::is_exact(&scan.conditions, table);
-        if !settles || reading.is_piped(ns)? {
+        if !is_all && !table.declared || reading.is_piped(ns)? {
             return Ok(Counting::Rows);
         }
         let known = || {
@@ -215,7 +214,10 @@ impl Tables<'_, '_> {
         if let Some(rows) = (is_all && reading.view.is_fixed()).then(known).flatten() {
             return Ok(Counting::Known(rows));
         }
-        let filter = find::filter(&scan.conditions, table, env)?;
+        let find::Found { filter, exact } = find::filter(&scan.conditions, table, env)?;
+        if !exact {
+            return Ok(Counting::Rows);
+        }
         let find = Find {
             wanted: Wanted::Count,
             ..Find::all(&filter)
