@@ -1,11 +1,13 @@
 //! From text to statements: the grammar is `sqlparser`'s, in PostgreSQL's dialect.
 
+pub(crate) mod dialect;
 mod options;
+mod windows;
 
+use self::dialect::Sql;
 use crate::error::{error, fail};
 use nestor_model::{Error, Result};
 use sqlparser::ast::{Expr, Statement};
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
@@ -37,9 +39,7 @@ pub fn expression(text: &str) -> Result<Expr> {
 
 /// The names that stand in the text of an expression.
 pub fn words(text: &str) -> Vec<String> {
-    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text)
-        .tokenize()
-        .unwrap_or_default();
+    let tokens = Tokenizer::new(&Sql, text).tokenize().unwrap_or_default();
     let words = tokens.into_iter().filter_map(|token| match token {
         Token::Word(word) if word.quote_style.is_some() => Some(word.value),
         Token::Word(word) => Some(word.value.to_lowercase()),
@@ -49,12 +49,14 @@ pub fn words(text: &str) -> Vec<String> {
 }
 
 fn parser(text: &str) -> Result<Parser<'static>> {
-    const DIALECT: &PostgreSqlDialect = &PostgreSqlDialect {};
-    let dialect = DIALECT;
+    let dialect = &Sql;
     let mut tokens = Tokenizer::new(dialect, text)
         .tokenize_with_location()
         .map_err(|e| error("42601", e.to_string()))?;
+    check_numbers(&tokens)?;
     options::put_in_order(&mut tokens);
+    windows::name_exclusions(&mut tokens);
+    windows::name_rows_from(&mut tokens);
     check_depth(&tokens)?;
     let tokens = plainer(tokens);
     Ok(Parser::new(dialect)
@@ -91,6 +93,21 @@ fn plainer(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         out.push(token);
     }
     out
+}
+
+/// Refuses numbers that letters follow at once.
+fn check_numbers(tokens: &[TokenWithSpan]) -> Result<()> {
+    let follows = |pair: &[TokenWithSpan]| matches!((&pair[0].token, &pair[1].token), (Token::Number(..), Token::Word(word)) if word.quote_style.is_none());
+    match tokens.windows(2).find(|pair| follows(pair)) {
+        Some(pair) => fail(
+            "42601",
+            format!(
+                "trailing junk after numeric literal at \"{}{}\"",
+                pair[0].token, pair[1].token
+            ),
+        ),
+        None => Ok(()),
+    }
 }
 
 fn refused(error: ParserError) -> Error {

@@ -4,8 +4,9 @@ use super::query::sort_key;
 use super::{AGGREGATE, Binder, Scope, object_name};
 use crate::aggregates;
 use crate::error::{fail, unsupported};
-use crate::expr::{Expr, Node};
+use crate::expr::{Comparison, Expr, Node};
 use crate::functions::{self, coerce};
+use crate::parse::dialect::BETWEEN_SYMMETRIC;
 use crate::plan::outward;
 use crate::types::Type;
 use crate::types::cast::{self, Context};
@@ -182,11 +183,19 @@ impl Binder<'_> {
                 let (args, _) = self.unified(args, "GREATEST/LEAST")?;
                 Ok(Node::Extreme(args, name == "greatest").into())
             }
+            (BETWEEN_SYMMETRIC, 3) => {
+                let mut between = |low: &Expr, high: &Expr| -> Result<Expr> {
+                    let from = self.comparison(Comparison::GreaterEqual, args[0].clone(), low.clone())?;
+                    Ok(from.and(self.comparison(Comparison::LessEqual, args[0].clone(), high.clone())?))
+                };
+                let ways = vec![between(&args[1], &args[2])?, between(&args[2], &args[1])?];
+                Ok(Node::Or(ways).into())
+            }
             ("nullif", 2) => {
                 let second = args.pop().unwrap_or_else(|| Expr::bool(false));
                 let first = args.pop().unwrap_or_else(|| Expr::bool(false));
                 let ty = first.ty();
-                let equal = self.comparison(crate::expr::Comparison::Equal, first.clone(), second)?;
+                let equal = self.comparison(Comparison::Equal, first.clone(), second)?;
                 Ok(Node::Case {
                     arms: vec![(equal, Expr::constant(Value::Null, ty.clone()))],
                     otherwise: Some(first),

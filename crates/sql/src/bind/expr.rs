@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::{Binder, Scope, ident};
-use crate::error::{error, fail, unsupported};
+use crate::error::{fail, unsupported};
 use crate::expr::like::{Compiled, Kind, Match};
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions::{self, coerce};
@@ -62,7 +62,9 @@ impl Binder<'_> {
                     UnaryOperator::Not => Ok(Node::Not(self.boolean(arg, "NOT")?).into()),
                     UnaryOperator::Plus => functions::call("+", vec![arg]),
                     UnaryOperator::Minus => match arg.node() {
-                        Node::Const(Value::Int32(n), Type::Int4) => Ok(Expr::constant(Value::Int32(-n), Type::Int4)),
+                        Node::Const(Value::Int32(n), Type::Int4) if *n != i32::MIN => {
+                            Ok(Expr::constant(Value::Int32(-n), Type::Int4))
+                        }
                         Node::Const(Value::Int64(n), Type::Int8) if *n != i64::MIN => {
                             let n = -n;
                             Ok(match i32::try_from(n) {
@@ -78,7 +80,9 @@ impl Binder<'_> {
                     },
                     UnaryOperator::BitwiseNot => functions::call("~", vec![arg]),
                     UnaryOperator::PGAbs => functions::call("@", vec![arg]),
-                    UnaryOperator::PGSquareRoot => functions::call("sqrt", vec![arg]),
+                    UnaryOperator::PGSquareRoot => {
+                        functions::call("sqrt", vec![coerce(arg, &Type::Float8, Context::Implicit)?])
+                    }
                     UnaryOperator::PGCubeRoot => functions::call("cbrt", vec![arg]),
                     _ => unsupported(format!("operator {op}")),
                 }
@@ -372,8 +376,14 @@ impl Binder<'_> {
                 {
                     return Ok(Expr::constant(Value::Int64(hex), Type::Int8));
                 }
-                let value = numeric::parse(digits).map_err(|_| error("42601", format!("invalid number {digits}")))?;
-                Ok(Expr::constant(Value::Decimal128(value), Type::Numeric))
+                match (numeric::parse(digits), digits.parse::<f64>()) {
+                    (Ok(value), _) => Ok(Expr::constant(Value::Decimal128(value), Type::Numeric)),
+                    // What has more digits than there are here is near enough as double precision, if that is what it is written with.
+                    (Err(_), Ok(n)) if digits.contains(['e', 'E']) && n.is_finite() => {
+                        Ok(Expr::constant(Value::Double(n), Type::Float8))
+                    }
+                    (Err(error), _) => Err(error),
+                }
             }
             Literal::SingleQuotedString(s)
             | Literal::EscapedStringLiteral(s)
@@ -726,8 +736,56 @@ impl Binder<'_> {
         .into())
     }
 
+    /// Several subscripts of an array. When one of them is a slice all are, and a number is the upper bound of one from 1 on.
+    fn subscripts(&mut self, array: Expr, chain: &[AccessExpr], scope: &Scope) -> Result<Expr> {
+        let is_slice = |step: &AccessExpr| matches!(step, AccessExpr::Subscript(Subscript::Slice { .. }));
+        let slices = chain.iter().any(is_slice);
+        let number = |n: i32| Expr::constant(Value::Int32(n), Type::Int4);
+        let mut args = vec![array];
+        for step in chain {
+            let AccessExpr::Subscript(step) = step else { continue };
+            let mut bound = |expr: Option<&Ast>, open: i32| match expr {
+                Some(expr) => coerce(self.expr(expr, scope)?, &Type::Int4, Context::Assignment),
+                None => Ok(number(open)),
+            };
+            match step {
+                Subscript::Index { index } => {
+                    if slices {
+                        args.push(number(1));
+                    }
+                    args.push(bound(Some(index), 0)?);
+                }
+                Subscript::Slice {
+                    lower_bound,
+                    upper_bound,
+                    ..
+                } => {
+                    args.push(bound(lower_bound.as_ref(), i32::MIN)?);
+                    args.push(bound(upper_bound.as_ref(), i32::MAX)?);
+                }
+            }
+        }
+        let name = if slices {
+            functions::arrays::SLICE
+        } else {
+            functions::arrays::ELEMENT
+        };
+        functions::call(name, args)
+    }
+
     fn access(&mut self, root: &Ast, chain: &[AccessExpr], scope: &Scope) -> Result<Expr> {
         let mut at = self.expr(root, scope)?;
+        let subscripts = chain
+            .iter()
+            .take_while(|step| matches!(step, AccessExpr::Subscript(_)))
+            .count();
+        let (subscripts, chain) = match at.ty() {
+            Type::Array(_) if subscripts > 1 => chain.split_at(subscripts),
+            _ => (&[][..], chain),
+        };
+        if !subscripts.is_empty() {
+            at = self.subscripts(at, subscripts, scope)?;
+        }
         for step in chain {
             at = match step {
                 AccessExpr::Subscript(Subscript::Index { index }) => {

@@ -5,6 +5,7 @@ use crate::catalog::{Kind, Table};
 use crate::error::{fail, unsupported};
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions;
+use crate::parse::dialect::ROWS_FROM;
 use crate::plan::{self, Plan, cross, outward};
 use crate::types::Type;
 use nestor_model::Result;
@@ -448,6 +449,11 @@ impl Binder<'_> {
         with_ordinality: bool,
     ) -> Result<Bound> {
         let scope = Scope::default();
+        if name == ROWS_FROM {
+            let parts = args.iter().map(|arg| self.part_of_rows(arg, &scope));
+            let table = functions::side_by_side(parts.collect::<Result<_>>()?);
+            return self.rows_of(table, "", alias, with_ordinality);
+        }
         let mut bound = Vec::with_capacity(args.len());
         for arg in args {
             match arg {
@@ -455,20 +461,8 @@ impl Binder<'_> {
                 _ => return unsupported("arguments of this form"),
             }
         }
-        let (mut plan, mut columns) = match functions::table(name, &bound)? {
-            Some(table) => {
-                let columns: Vec<ScopeColumn> = table
-                    .columns
-                    .iter()
-                    .map(|(name, ty)| ScopeColumn::new(name.clone(), ty.clone()))
-                    .collect();
-                let plan = Relation::Function {
-                    call: table.call,
-                    args: table.args,
-                    width: columns.len(),
-                };
-                (plan, columns)
-            }
+        match functions::table(name, &bound)? {
+            Some(table) => self.rows_of(table, name, alias, with_ordinality),
             None => {
                 // Any function gives one row of its value.
                 let value = self.function_call(name, bound)?;
@@ -477,9 +471,60 @@ impl Binder<'_> {
                     rows: vec![vec![value]],
                     width: 1,
                 };
-                (plan, vec![ScopeColumn::new(name, ty)])
+                let columns = vec![ScopeColumn::new(name, ty)];
+                Self::beneath(plan, columns, name, alias, with_ordinality)
             }
+        }
+    }
+
+    /// A function of `ROWS FROM`.
+    fn part_of_rows(&mut self, arg: &FunctionArg, scope: &Scope) -> Result<functions::Table> {
+        let FunctionArg::Unnamed(FunctionArgExpr::Expr(Ast::Function(call))) = arg else {
+            return fail("42601", "ROWS FROM takes calls of functions");
         };
+        let (_, name) = object_name(&call.name)?;
+        let mut bound = Vec::new();
+        for arg in super::call::arguments(call)? {
+            match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) => bound.push(self.expr(&arg, scope)?),
+                _ => return unsupported("arguments of this form"),
+            }
+        }
+        match functions::table(&name, &bound)? {
+            Some(table) => Ok(table),
+            None => Ok(functions::once(&name, self.function_call(&name, bound)?)),
+        }
+    }
+
+    /// The rows of a function that gives rows.
+    fn rows_of(
+        &mut self,
+        table: functions::Table,
+        name: &str,
+        alias: Option<&TableAlias>,
+        with_ordinality: bool,
+    ) -> Result<Bound> {
+        let columns: Vec<ScopeColumn> = table
+            .columns
+            .iter()
+            .map(|(name, ty)| ScopeColumn::new(name.clone(), ty.clone()))
+            .collect();
+        let plan = Relation::Function {
+            call: table.call,
+            args: table.args,
+            width: columns.len(),
+        };
+        Self::beneath(plan, columns, name, alias, with_ordinality)
+    }
+
+    /// What a function in FROM gives, under its name or its alias, with numbers if these are asked for.
+    fn beneath(
+        mut plan: Plan,
+        mut columns: Vec<ScopeColumn>,
+        name: &str,
+        alias: Option<&TableAlias>,
+        with_ordinality: bool,
+    ) -> Result<Bound> {
         if with_ordinality {
             let width = columns.len();
             plan = super::window::numbered(plan);

@@ -5,6 +5,7 @@ use super::{Binder, Scope, WINDOW, ident};
 use crate::error::{fail, unsupported};
 use crate::expr::Expr;
 use crate::functions::coerce;
+use crate::parse::dialect::EXCLUDE;
 use crate::plan::Plan;
 use crate::types::cast::Context;
 use crate::types::interval::Interval;
@@ -131,6 +132,24 @@ fn whole() -> WindowFrame<Expr> {
     }
 }
 
+/// What a frame leaves out, if an item of the order is the mark of that.
+fn excluded(item: &Ast) -> Option<FrameExclusion> {
+    let Ast::Function(call) = item else { return None };
+    let [sqlparser::ast::ObjectNamePart::Identifier(name)] = call.name.0.as_slice() else {
+        return None;
+    };
+    if name.value != EXCLUDE {
+        return None;
+    }
+    let shown = call.args.to_string();
+    Some(match shown.trim_matches(['(', ')', '\'']) {
+        "current" => FrameExclusion::Current,
+        "group" => FrameExclusion::Group,
+        "ties" => FrameExclusion::Ties,
+        _ => FrameExclusion::Nothing,
+    })
+}
+
 impl Binder<'_> {
     /// A window function; `aggregate` when it is one.
     pub(super) fn window(
@@ -192,6 +211,12 @@ impl Binder<'_> {
             _ => &spec.order_by,
         };
         let mut order = Vec::new();
+        let (order_by, excluded) = match order_by.split_last().map(|(last, rest)| (excluded(&last.expr), rest)) {
+            // What follows the order is a mark of the frame's; a window that only has that is ordered as its base is.
+            Some((Some(excluded), [])) => (base.map_or(&[][..], |base| &base.order_by), Some(excluded)),
+            Some((Some(excluded), rest)) => (rest, Some(excluded)),
+            _ => (order_by.as_slice(), None),
+        };
         for item in order_by {
             let by = self.expr(&item.expr, scope)?;
             order.push(sort_key(by, item));
@@ -218,7 +243,7 @@ impl Binder<'_> {
                     units,
                     start,
                     end,
-                    exclusion: FrameExclusion::Nothing,
+                    exclusion: excluded.unwrap_or(FrameExclusion::Nothing),
                     in_range: key.map(|key| -> Arc<dyn InRange> {
                         Arc::new(Differences {
                             ty: key.by.ty(),

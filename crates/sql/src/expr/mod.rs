@@ -475,6 +475,10 @@ impl Scalar for Expr {
                     return Ok(Value::Null);
                 };
                 let ty = arg.ty();
+                let items = match crate::types::arrays::nests(&ty) {
+                    true => crate::types::arrays::leaves(items),
+                    false => items,
+                };
                 let mut unknown = false;
                 for item in items.iter() {
                     note(1);
@@ -486,6 +490,10 @@ impl Scalar for Expr {
                 }
                 Ok(boolean((!unknown).then_some(*all)))
             }
+            Node::Array(items, _) if items.first().is_some_and(|item| item.ty().element().is_some()) => {
+                let items = items.iter().map(|item| item.value(row, env));
+                crate::types::arrays::of_arrays(items.collect::<Result<_>>()?)
+            }
             Node::Array(items, _) | Node::Row(items) => {
                 let items = items.iter().map(|item| item.value(row, env));
                 Ok(Value::Array(Array::new(items.collect::<Result<_>>()?)))
@@ -496,9 +504,12 @@ impl Scalar for Expr {
                     return Ok(Value::Null);
                 };
                 let at = at.checked_sub(1).and_then(|at| usize::try_from(at).ok());
-                Ok(at
-                    .and_then(|at| items.as_ref().get(at))
-                    .map_or(Value::Null, |item| item.to_value()))
+                let found = at.and_then(|at| items.as_ref().get(at));
+                // Of arrays with several dimensions a single subscript has no element.
+                Ok(match found.map(|item| item.to_value()) {
+                    Some(Value::Array(_)) if crate::types::arrays::nests(&self.ty()) => Value::Null,
+                    found => found.unwrap_or(Value::Null),
+                })
             }
             Node::Slice(array, from, to) => {
                 let Value::Array(items) = array.value(row, env)? else {

@@ -60,11 +60,44 @@ fn remainder(a: i64, b: i64) -> Result<Option<i64>> {
 }
 
 fn divide_floats(a: f64, b: f64) -> Result<f64> {
-    if b == 0.0 { zero() } else { Ok(a / b) }
+    if b == 0.0 && !a.is_nan() {
+        zero()
+    } else {
+        not_nothing(a / b, a == 0.0 || b.is_infinite())
+    }
 }
 
 fn later(us: &Value, by: Interval) -> Result<Value> {
     datetime::plus(int(us), by).map(Value::Int64)
+}
+
+/// A product or quotient that is not nothing although it is too small. Errors: 22003.
+fn not_nothing(n: f64, is_nothing: bool) -> Result<f64> {
+    match n == 0.0 && !is_nothing {
+        true => fail("22003", "value out of range: underflow"),
+        false => Ok(n),
+    }
+}
+
+fn multiply_floats(a: f64, b: f64) -> Result<f64> {
+    not_nothing(a * b, a == 0.0 || b == 0.0)
+}
+
+/// A whole number as one of an integer type, shifted by so many bits as there are in the last bits of `by` that count.
+fn shifted(ty: &Type, n: i64, by: i64, to_left: bool) -> Result<Value> {
+    // Two bytes are shifted as four.
+    let by = by as u32;
+    let wide = match (ty, to_left) {
+        (Type::Int8, true) => n.wrapping_shl(by),
+        (Type::Int8, false) => n.wrapping_shr(by),
+        (_, true) => i64::from((n as i32).wrapping_shl(by)),
+        (_, false) => i64::from((n as i32).wrapping_shr(by)),
+    };
+    Ok(match ty {
+        Type::Int2 => Value::Int32(i32::from(wide as i16)),
+        Type::Int4 => Value::Int32(wide as i32),
+        _ => Value::Int64(wide),
+    })
 }
 
 /// An interval after an instant: days and months are those of the session's clocks. Errors: 22008.
@@ -129,11 +162,11 @@ pub(super) const ROWS: &[Row] = &[
     (
         "*",
         "float4,float4->float4",
-        floats!(|a, b| Ok(f64::from((a * b) as f32))),
+        floats!(|a, b| multiply_floats(a, b).and_then(|n| not_nothing(f64::from(n as f32), n == 0.0))),
     ),
-    ("*", "float8,float8->float8", floats!(|a, b| Ok(a * b))),
-    ("*", "float4,float8->float8", floats!(|a, b| Ok(a * b))),
-    ("*", "float8,float4->float8", floats!(|a, b| Ok(a * b))),
+    ("*", "float8,float8->float8", floats!(multiply_floats)),
+    ("*", "float4,float8->float8", floats!(multiply_floats)),
+    ("*", "float8,float4->float8", floats!(multiply_floats)),
     ("/", "int2,int2->int2", integers!(Int2, divide)),
     ("/", "int4,int4->int4", integers!(Int4, divide)),
     ("/", "int8,int8->int8", integers!(Int8, divide)),
@@ -174,6 +207,18 @@ pub(super) const ROWS: &[Row] = &[
     ("+", "int8->int8", |a, _, _| Ok(a[0].clone())),
     ("+", "numeric->numeric", |a, _, _| Ok(a[0].clone())),
     ("+", "float8->float8", |a, _, _| Ok(a[0].clone())),
+    ("+", "int2->int2", |a, _, _| Ok(a[0].clone())),
+    ("+", "float4->float4", |a, _, _| Ok(a[0].clone())),
+    ("&", "int2,int2->int2", integers!(Int2, |a, b| Ok(Some(a & b)))),
+    ("|", "int2,int2->int2", integers!(Int2, |a, b| Ok(Some(a | b)))),
+    ("#", "int2,int2->int2", integers!(Int2, |a, b| Ok(Some(a ^ b)))),
+    ("~", "int2->int2", |a, _, _| Ok(Value::Int32(!(int(&a[0]) as i32)))),
+    ("<<", "int2,int4->int2", |a, _, _| {
+        shifted(&Type::Int2, int(&a[0]), int(&a[1]), true)
+    }),
+    (">>", "int2,int4->int2", |a, _, _| {
+        shifted(&Type::Int2, int(&a[0]), int(&a[1]), false)
+    }),
     ("&", "int4,int4->int4", integers!(Int4, |a, b| Ok(Some(a & b)))),
     ("&", "int8,int8->int8", integers!(Int8, |a, b| Ok(Some(a & b)))),
     ("|", "int4,int4->int4", integers!(Int4, |a, b| Ok(Some(a | b)))),
@@ -181,16 +226,16 @@ pub(super) const ROWS: &[Row] = &[
     ("#", "int4,int4->int4", integers!(Int4, |a, b| Ok(Some(a ^ b)))),
     ("#", "int8,int8->int8", integers!(Int8, |a, b| Ok(Some(a ^ b)))),
     ("<<", "int4,int4->int4", |a, _, _| {
-        Ok(Value::Int32((int(&a[0]) as i32).wrapping_shl(int(&a[1]) as u32)))
+        shifted(&Type::Int4, int(&a[0]), int(&a[1]), true)
     }),
     ("<<", "int8,int4->int8", |a, _, _| {
-        Ok(Value::Int64(int(&a[0]).wrapping_shl(int(&a[1]) as u32)))
+        shifted(&Type::Int8, int(&a[0]), int(&a[1]), true)
     }),
     (">>", "int4,int4->int4", |a, _, _| {
-        Ok(Value::Int32((int(&a[0]) as i32).wrapping_shr(int(&a[1]) as u32)))
+        shifted(&Type::Int4, int(&a[0]), int(&a[1]), false)
     }),
     (">>", "int8,int4->int8", |a, _, _| {
-        Ok(Value::Int64(int(&a[0]).wrapping_shr(int(&a[1]) as u32)))
+        shifted(&Type::Int8, int(&a[0]), int(&a[1]), false)
     }),
     ("~", "int4->int4", |a, _, _| Ok(Value::Int32(!(int(&a[0]) as i32)))),
     ("~", "int8->int8", |a, _, _| Ok(Value::Int64(!int(&a[0])))),

@@ -1,7 +1,9 @@
 //! Arrays.
 
 use super::Row;
-use crate::error::fail;
+use crate::error::{fail, unsupported};
+use crate::expr::Expr;
+use crate::types::arrays::{self, dimensions};
 use crate::types::{Type, integer, output};
 use nestor_model::statement::charge;
 use nestor_model::{Array, Result, Value, values_equal};
@@ -17,26 +19,84 @@ fn array(items: Vec<Value>) -> Result<Value> {
     Ok(Value::Array(Array::new(items)))
 }
 
+/// The function that several subscripts of an array are a call of.
+pub(crate) const ELEMENT: &str = "array element";
+/// The function that slices of an array are a call of: pairs of bounds.
+pub(crate) const SLICE: &str = "array slice";
+
 /// Bytes that `array_fill` makes at most.
 const FILLED_BYTES_MAX: usize = 64 << 20;
 
-/// The length of an array and of the arrays in it, as deep as its type goes; none of an empty one.
-fn dimensions(value: &Value, ty: &Type) -> Vec<usize> {
-    let (mut out, mut at, mut ty) = (Vec::new(), value.clone(), ty.clone());
-    while let Some(element) = ty.element().cloned() {
-        let inner = items(&at);
-        let Some(first) = inner.first().cloned() else { break };
-        out.push(inner.len());
-        (at, ty) = (first, element);
-    }
-    out
+fn element(args: &[Expr], at: usize) -> Type {
+    args[at].ty().element().cloned().unwrap_or(Type::Unknown)
 }
 
-fn length(value: &Value) -> Result<Value> {
-    Ok(match value {
-        Value::Array(items) if !items.is_empty() => Value::Int32(items.len() as i32),
-        _ => Value::Null,
-    })
+/// The elements of an array of any depth.
+fn leaves(value: &Value, element: &Type) -> Vec<Value> {
+    match value {
+        Value::Array(items) if arrays::nests(element) => items_of(&arrays::leaves(items.clone())),
+        value => items(value),
+    }
+}
+
+fn items_of(array: &Array) -> Vec<Value> {
+    array.iter().map(|item| item.to_value()).collect()
+}
+
+/// The length of a dimension, from 1; null when there is no such one.
+fn length(value: &Value, dimension: &Value, args: &[Expr]) -> Result<Value> {
+    let all = dimensions(value, &element(args, 0));
+    let at = integer(dimension)
+        .and_then(|n| n.checked_sub(1))
+        .and_then(|n| usize::try_from(n).ok());
+    let found = at.and_then(|at| all.get(at));
+    Ok(found.map_or(Value::Null, |n| Value::Int32(i32::try_from(*n).unwrap_or(i32::MAX))))
+}
+
+/// One array behind another; a null one is nothing.
+fn joined(a: &Value, b: &Value, element: &Type) -> Result<Value> {
+    match (a, b) {
+        (Value::Array(a), Value::Array(b)) => arrays::joined(a, b, element),
+        (Value::Null, other) | (other, _) => Ok(other.clone()),
+    }
+}
+
+/// An array and an element at its end, or its beginning. Errors: 22000 for arrays of several dimensions.
+fn with(array_of: &Value, item: &Value, at_end: bool, element: &Type) -> Result<Value> {
+    if dimensions(array_of, element).len() > 1 {
+        return fail("22000", "argument must be empty or one-dimensional array");
+    }
+    let mut all = items(array_of);
+    match at_end {
+        true => all.push(item.clone()),
+        false => all.insert(0, item.clone()),
+    }
+    array(all)
+}
+
+/// The elements of an array that has no more than one dimension. Errors: 0A000 for others.
+fn flat(value: &Value, element: &Type, what: &str) -> Result<Vec<Value>> {
+    match dimensions(value, element).len() > 1 {
+        true => unsupported(format!("{what} of arrays with several dimensions")),
+        false => Ok(items(value)),
+    }
+}
+
+/// Subscripts, or bounds of slices, as numbers; none when one is null.
+fn numbers(values: &[Value]) -> Option<Vec<i64>> {
+    values.iter().map(integer).collect()
+}
+
+fn replaced(value: &Value, from: &Value, to: &Value, element: &Type) -> Value {
+    let Value::Array(items) = value else {
+        return value.clone();
+    };
+    let items = items.iter().map(|item| match item.to_value() {
+        inner @ Value::Array(_) if arrays::nests(element) => replaced(&inner, from, to, element),
+        item if values_equal(&item, from) => to.clone(),
+        item => item,
+    });
+    Value::Array(Array::new(items.collect()))
 }
 
 fn contains(all: &[Value], some: &[Value]) -> bool {
@@ -45,77 +105,81 @@ fn contains(all: &[Value], some: &[Value]) -> bool {
 }
 
 pub(super) const ROWS: &[Row] = &[
-    ("||", "anyarray,anyarray->anyarray", |a, _, _| {
-        array([items(&a[0]), items(&a[1])].concat())
+    ("||", "?anyarray,anyarray->anyarray", |a, _, args| {
+        joined(&a[0], &a[1], &element(args, 0))
     }),
-    ("||", "anyarray,anyelement->anyarray", |a, _, _| {
-        array([items(&a[0]), vec![a[1].clone()]].concat())
+    ("||", "?anyarray,anyelement->anyarray", |a, _, args| {
+        with(&a[0], &a[1], true, &element(args, 0))
     }),
-    ("||", "anyelement,anyarray->anyarray", |a, _, _| {
-        array([vec![a[0].clone()], items(&a[1])].concat())
+    ("||", "?anyelement,anyarray->anyarray", |a, _, args| {
+        with(&a[1], &a[0], false, &element(args, 1))
     }),
-    ("@>", "anyarray,anyarray->bool", |a, _, _| {
-        Ok(Value::Bool(contains(&items(&a[0]), &items(&a[1]))))
+    (ELEMENT, "anyarray,int4...->anyelement", |a, _, args| {
+        let at = numbers(&a[1..]).unwrap_or_default();
+        Ok(arrays::element(&a[0], &at, &element(args, 0)))
     }),
-    ("<@", "anyarray,anyarray->bool", |a, _, _| {
-        Ok(Value::Bool(contains(&items(&a[1]), &items(&a[0]))))
+    (SLICE, "anyarray,int4...->anyarray", |a, _, _| {
+        let bounds = numbers(&a[1..]).unwrap_or_default();
+        let pairs: Vec<(i64, i64)> = bounds.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+        Ok(arrays::slice(&a[0], &pairs))
     }),
-    ("&&", "anyarray,anyarray->bool", |a, _, _| {
-        let other = items(&a[1]);
-        Ok(Value::Bool(
-            items(&a[0])
-                .iter()
-                .any(|item| other.iter().any(|o| values_equal(o, item))),
-        ))
+    ("@>", "anyarray,anyarray->bool", |a, _, args| {
+        let ty = element(args, 0);
+        Ok(Value::Bool(contains(&leaves(&a[0], &ty), &leaves(&a[1], &ty))))
     }),
-    ("array_append", "?anyarray,anyelement->anyarray", |a, _, _| {
-        array([items(&a[0]), vec![a[1].clone()]].concat())
+    ("<@", "anyarray,anyarray->bool", |a, _, args| {
+        let ty = element(args, 0);
+        Ok(Value::Bool(contains(&leaves(&a[1], &ty), &leaves(&a[0], &ty))))
     }),
-    ("array_prepend", "?anyelement,anyarray->anyarray", |a, _, _| {
-        array([vec![a[0].clone()], items(&a[1])].concat())
+    ("&&", "anyarray,anyarray->bool", |a, _, args| {
+        let ty = element(args, 0);
+        let other = leaves(&a[1], &ty);
+        Ok(Value::Bool(leaves(&a[0], &ty).iter().any(|item| {
+            !matches!(item, Value::Null) && other.iter().any(|o| values_equal(o, item))
+        })))
     }),
-    ("array_cat", "?anyarray,anyarray->anyarray", |a, _, _| {
-        array([items(&a[0]), items(&a[1])].concat())
+    ("array_append", "?anyarray,anyelement->anyarray", |a, _, args| {
+        with(&a[0], &a[1], true, &element(args, 0))
     }),
-    ("array_length", "anyarray,int4->int4", |a, _, _| {
-        if integer(&a[1]) == Some(1) {
-            length(&a[0])
-        } else {
-            Ok(Value::Null)
-        }
+    ("array_prepend", "?anyelement,anyarray->anyarray", |a, _, args| {
+        with(&a[1], &a[0], false, &element(args, 1))
     }),
-    ("array_upper", "anyarray,int4->int4", |a, _, _| {
-        if integer(&a[1]) == Some(1) {
-            length(&a[0])
-        } else {
-            Ok(Value::Null)
-        }
+    ("array_cat", "?anyarray,anyarray->anyarray", |a, _, args| {
+        joined(&a[0], &a[1], &element(args, 0))
     }),
-    ("array_lower", "anyarray,int4->int4", |a, _, _| {
-        Ok(if items(&a[0]).is_empty() {
-            Value::Null
-        } else {
-            Value::Int32(1)
+    ("array_length", "anyarray,int4->int4", |a, _, args| {
+        length(&a[0], &a[1], args)
+    }),
+    ("array_upper", "anyarray,int4->int4", |a, _, args| {
+        length(&a[0], &a[1], args)
+    }),
+    ("array_lower", "anyarray,int4->int4", |a, _, args| {
+        Ok(match length(&a[0], &a[1], args)? {
+            Value::Null => Value::Null,
+            _ => Value::Int32(1),
         })
     }),
     ("cardinality", "anyarray->int4", |a, _, args| {
-        let leaves = dimensions(&a[0], &args[0].ty())
+        let leaves = dimensions(&a[0], &element(args, 0))
             .into_iter()
             .reduce(|all, n| all.saturating_mul(n));
         Ok(Value::Int32(i32::try_from(leaves.unwrap_or(0)).unwrap_or(i32::MAX)))
     }),
     ("array_dims", "anyarray->text", |a, _, args| {
-        let shown = dimensions(&a[0], &args[0].ty()).into_iter().map(|n| format!("[1:{n}]"));
+        let shown = dimensions(&a[0], &element(args, 0))
+            .into_iter()
+            .map(|n| format!("[1:{n}]"));
         Ok(match shown.collect::<String>() {
             none if none.is_empty() => Value::Null,
             shown => Value::String(shown.into()),
         })
     }),
-    ("array_positions", "?anyarray,anyelement->_int4", |a, _, _| {
+    ("array_positions", "?anyarray,anyelement->_int4", |a, _, args| {
         if matches!(a[0], Value::Null) {
             return Ok(Value::Null);
         }
-        let found = (1..).zip(items(&a[0])).filter(|(_, item)| values_equal(item, &a[1]));
+        let all = flat(&a[0], &element(args, 0), "positions")?;
+        let found = (1..).zip(all).filter(|(_, item)| values_equal(item, &a[1]));
         array(found.map(|(at, _)| Value::Int32(at)).collect())
     }),
     ("trim_array", "anyarray,int4->anyarray", |a, _, _| {
@@ -168,18 +232,31 @@ pub(super) const ROWS: &[Row] = &[
         array(nulled.collect())
     }),
     ("array_ndims", "anyarray->int4", |a, _, args| {
-        Ok(match dimensions(&a[0], &args[0].ty()).len() {
+        Ok(match dimensions(&a[0], &element(args, 0)).len() {
             0 => Value::Null,
             n => Value::Int32(n as i32),
         })
     }),
-    ("array_position", "?anyarray,anyelement->int4", |a, _, _| {
-        let at = items(&a[0]).iter().position(|item| values_equal(item, &a[1]));
+    ("array_position", "?anyarray,anyelement->int4", |a, _, args| {
+        let all = flat(&a[0], &element(args, 0), "positions")?;
+        let at = all.iter().position(|item| values_equal(item, &a[1]));
         Ok(at.map_or(Value::Null, |at| Value::Int32(at as i32 + 1)))
     }),
-    ("array_remove", "?anyarray,anyelement->anyarray", |a, _, _| {
+    ("array_position", "?anyarray,anyelement,int4->int4", |a, _, args| {
+        let all = flat(&a[0], &element(args, 0), "positions")?;
+        let Some(from) = integer(&a[2]) else {
+            return fail("22004", "initial position must not be null");
+        };
+        let from = usize::try_from(from.saturating_sub(1)).unwrap_or(0);
+        let at = all.iter().skip(from).position(|item| values_equal(item, &a[1]));
+        Ok(at.map_or(Value::Null, |at| Value::Int32((at + from) as i32 + 1)))
+    }),
+    ("array_remove", "?anyarray,anyelement->anyarray", |a, _, args| {
+        if matches!(a[0], Value::Null) {
+            return Ok(Value::Null);
+        }
         array(
-            items(&a[0])
+            flat(&a[0], &element(args, 0), "removing elements")?
                 .into_iter()
                 .filter(|item| !values_equal(item, &a[1]))
                 .collect(),
@@ -188,22 +265,20 @@ pub(super) const ROWS: &[Row] = &[
     (
         "array_replace",
         "?anyarray,anyelement,anyelement->anyarray",
-        |a, _, _| {
-            array(
-                items(&a[0])
-                    .into_iter()
-                    .map(|item| if values_equal(&item, &a[1]) { a[2].clone() } else { item })
-                    .collect(),
-            )
-        },
+        |a, _, args| Ok(replaced(&a[0], &a[1], &a[2], &element(args, 0))),
     ),
     ("array_to_string", "anyarray,text->text", |a, _, args| {
-        Ok(join(&items(&a[0]), &args[0].ty(), &a[1], None))
+        Ok(join(&leaves(&a[0], &element(args, 0)), &args[0].ty(), &a[1], None))
     }),
     ("array_to_string", "?anyarray,text,text->text", |a, _, args| {
         match &a[0] {
             Value::Null => Ok(Value::Null),
-            value => Ok(join(&items(value), &args[0].ty(), &a[1], a[2].as_str())),
+            value => Ok(join(
+                &leaves(value, &element(args, 0)),
+                &args[0].ty(),
+                &a[1],
+                a[2].as_str(),
+            )),
         }
     }),
     ("string_to_array", "?text,text->_text", |a, _, _| {

@@ -51,12 +51,20 @@ fn power(a: f64, b: f64) -> Result<Value> {
         "2201F",
         "a negative number raised to a non-integer power yields a complex result",
     )?;
-    checked(a * b, a.powf(b))
+    checked(a * b, a.powf(b)).and_then(|n| {
+        let is_nothing = double(&n) != 0.0 || a == 0.0 || !a.is_finite() || !b.is_finite();
+        domain(is_nothing, "22003", "value out of range: underflow").map(|()| n)
+    })
 }
 
 /// A result of double precision as `numeric`, with 16 significant digits.
 fn as_numeric(value: Result<Value>) -> Result<Value> {
     let n = double(&value?);
+    match n {
+        n if n.is_nan() => return numeric::parse("NaN").map(Value::Decimal128),
+        f64::INFINITY => return numeric::parse("Infinity").map(Value::Decimal128),
+        _ => {}
+    }
     let whole = if n == 0.0 {
         0
     } else {
@@ -91,21 +99,68 @@ fn width_bucket(n: f64, low: f64, high: f64, count: i64) -> Result<Value> {
     cast::whole(bucket, &Type::Int4)
 }
 
-/// The sine of an angle in degrees, exact where it is a half, one or zero.
+/// The sine of an angle in degrees. It is measured against that of 30 degrees up to there, and against the cosine of 60 beyond, so that it
+/// is exact at both.
 fn sind(degrees: f64) -> f64 {
-    let turned = degrees.rem_euclid(360.0);
-    let (angle, sign) = if turned >= 180.0 {
-        (turned - 180.0, -1.0)
+    let turned = degrees % 360.0;
+    let (turned, sign) = if turned < 0.0 { (-turned, -1.0) } else { (turned, 1.0) };
+    let (turned, sign) = if turned > 180.0 {
+        (360.0 - turned, -sign)
+    } else {
+        (turned, sign)
+    };
+    let angle = if turned > 90.0 { 180.0 - turned } else { turned };
+    sign * if angle <= 30.0 {
+        small_sine(angle)
+    } else {
+        large_cosine(90.0 - angle)
+    }
+}
+
+fn cosd(degrees: f64) -> f64 {
+    let turned = (degrees % 360.0).abs();
+    let turned = if turned > 180.0 { 360.0 - turned } else { turned };
+    let (angle, sign) = if turned > 90.0 {
+        (180.0 - turned, -1.0)
     } else {
         (turned, 1.0)
     };
-    let angle = if angle > 90.0 { 180.0 - angle } else { angle };
-    let exact = [(0.0, 0.0), (30.0, 0.5), (90.0, 1.0)];
-    let sine = exact
-        .iter()
-        .find(|(of, _)| *of == angle)
-        .map_or_else(|| angle.to_radians().sin(), |(_, sine)| *sine);
-    if sine == 0.0 { 0.0 } else { sign * sine }
+    sign * if angle <= 60.0 {
+        large_cosine(angle)
+    } else {
+        small_sine(90.0 - angle)
+    }
+}
+
+/// Of an angle up to 30 degrees.
+fn small_sine(degrees: f64) -> f64 {
+    (degrees * RADIAN).sin() / (30.0 * RADIAN).sin() / 2.0
+}
+
+/// Of an angle up to 60 degrees.
+fn large_cosine(degrees: f64) -> f64 {
+    1.0 - (1.0 - (degrees * RADIAN).cos()) / (1.0 - (60.0 * RADIAN).cos()) / 2.0
+}
+
+/// A degree.
+const RADIAN: f64 = 0.017_453_292_519_943_295;
+
+/// The angle with a sine, which is not negative, in degrees; with `cosine` that with a cosine.
+fn angle_of(n: f64, cosine: bool) -> f64 {
+    let from_sine = |n: f64| n.asin() / 0.5f64.asin() * 30.0;
+    let from_cosine = |n: f64| n.acos() / 0.5f64.acos() * 60.0;
+    match (n <= 0.5, cosine) {
+        (true, false) => from_sine(n),
+        (true, true) => 90.0 - from_sine(n),
+        (false, true) => from_cosine(n),
+        (false, false) => 90.0 - from_cosine(n),
+    }
+}
+
+/// Errors: 22003 for numbers that are no sine. What is not a number is none of those.
+fn within_one(value: &Value) -> Result<()> {
+    let n = double(value);
+    domain(n.abs() <= 1.0 || n.is_nan(), "22003", "input is out of range")
 }
 
 /// A function of an angle in degrees as a quotient. Errors: 22003 for an angle without an end.
@@ -116,15 +171,9 @@ fn in_degrees(angle: f64, of: fn(f64) -> (f64, f64)) -> Result<Value> {
     Ok(Value::Double(if out == 0.0 { 0.0 } else { out }))
 }
 
-/// Radians in degrees, whole where only the last bits keep them from it.
+/// The angle of an arc tangent in degrees, measured against that of 45.
 fn to_degrees(radians: f64) -> f64 {
-    let degrees = radians.to_degrees();
-    let whole = degrees.round();
-    if (degrees - whole).abs() < 1e-13 {
-        whole
-    } else {
-        degrees
-    }
+    radians / 1.0f64.atan() * 45.0
 }
 
 /// Without zeros at the end of the digits behind the point. Errors: 22003.
@@ -137,6 +186,15 @@ fn least_scale(value: Decimal128) -> Result<Decimal128> {
 }
 
 pub(super) const ROWS: &[Row] = &[
+    ("abs", "int2->int2", |a, _, _| {
+        cast::whole(int(&a[0]).abs(), &Type::Int2)
+    }),
+    ("@", "int2->int2", |a, _, _| cast::whole(int(&a[0]).abs(), &Type::Int2)),
+    ("@", "int4->int4", |a, _, _| cast::whole(int(&a[0]).abs(), &Type::Int4)),
+    ("@", "int8->int8", |a, _, _| match int(&a[0]).checked_abs() {
+        Some(n) => Ok(Value::Int64(n)),
+        None => fail("22003", "bigint out of range"),
+    }),
     ("abs", "int4->int4", |a, _, _| {
         cast::whole(int(&a[0]).abs(), &Type::Int4)
     }),
@@ -168,7 +226,7 @@ pub(super) const ROWS: &[Row] = &[
     (
         "sign",
         "float8->float8",
-        real!(|n| if n == 0.0 { 0.0 } else { n.signum() }),
+        real!(|n| if n == 0.0 || n.is_nan() { 0.0 } else { n.signum() }),
     ),
     ("ceil", "numeric->numeric", |a, _, _| ceil(decimal(&a[0]))),
     ("ceil", "float8->float8", real!(f64::ceil)),
@@ -207,9 +265,18 @@ pub(super) const ROWS: &[Row] = &[
         as_numeric(Ok(Value::Double(decimal(&a[0]).to_f64().sqrt())))
     }),
     ("cbrt", "float8->float8", real!(f64::cbrt)),
-    ("exp", "float8->float8", real!(f64::exp)),
+    ("exp", "float8->float8", |a, _, _| {
+        let n = double(&a[0]);
+        domain(
+            n.exp() != 0.0 || n.is_infinite(),
+            "22003",
+            "value out of range: underflow",
+        )?;
+        checked(n, n.exp())
+    }),
     ("exp", "numeric->numeric", |a, _, _| {
-        as_numeric(checked(0.0, decimal(&a[0]).to_f64().exp()))
+        let n = decimal(&a[0]).to_f64();
+        as_numeric(checked(n, n.exp()))
     }),
     ("ln", "float8->float8", |a, _, _| ln(double(&a[0]))),
     ("ln", "numeric->numeric", |a, _, _| {
@@ -217,6 +284,9 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("log", "float8->float8", |a, _, _| {
         ln(double(&a[0])).map(|_| Value::Double(double(&a[0]).log10()))
+    }),
+    ("log10", "numeric->numeric", |a, _, _| {
+        as_numeric(ln(decimal(&a[0]).to_f64()).map(|_| Value::Double(decimal(&a[0]).to_f64().log10())))
     }),
     ("log10", "float8->float8", |a, _, _| {
         ln(double(&a[0])).map(|_| Value::Double(double(&a[0]).log10()))
@@ -259,11 +329,11 @@ pub(super) const ROWS: &[Row] = &[
     ("tan", "float8->float8", real!(f64::tan)),
     ("cot", "float8->float8", real!(|n| 1.0 / n.tan())),
     ("asin", "float8->float8", |a, _, _| {
-        domain(double(&a[0]).abs() <= 1.0, "22003", "input is out of range")?;
+        within_one(&a[0])?;
         Ok(Value::Double(double(&a[0]).asin()))
     }),
     ("acos", "float8->float8", |a, _, _| {
-        domain(double(&a[0]).abs() <= 1.0, "22003", "input is out of range")?;
+        within_one(&a[0])?;
         Ok(Value::Double(double(&a[0]).acos()))
     }),
     ("atan", "float8->float8", real!(f64::atan)),
@@ -295,6 +365,19 @@ pub(super) const ROWS: &[Row] = &[
             .map(Value::Int64)
             .map_err(|_| error("22003", "bigint out of range"))
     }),
+    ("gcd", "numeric,numeric->numeric", |a, _, _| {
+        numeric_gcd(decimal(&a[0]), decimal(&a[1])).map(Value::Decimal128)
+    }),
+    ("lcm", "numeric,numeric->numeric", |a, _, _| {
+        let (x, y) = (decimal(&a[0]), decimal(&a[1]));
+        let scale = numeric::scale(x).max(numeric::scale(y));
+        if x.is_zero() || y.is_zero() {
+            return numeric::round(Decimal128::ZERO, scale).map(Value::Decimal128);
+        }
+        let gcd = numeric_gcd(x, y)?;
+        let lcm = numeric::mul(numeric::trunc(numeric::div(x, gcd)?, 0)?, y)?;
+        numeric::round(lcm.abs(), scale).map(Value::Decimal128)
+    }),
     ("asinh", "float8->float8", real!(f64::asinh)),
     ("acosh", "float8->float8", |a, _, _| {
         domain(
@@ -316,27 +399,37 @@ pub(super) const ROWS: &[Row] = &[
         in_degrees(double(&a[0]), |n| (sind(n), 1.0))
     }),
     ("cosd", "float8->float8", |a, _, _| {
-        in_degrees(double(&a[0]), |n| (sind(n + 90.0), 1.0))
+        in_degrees(double(&a[0]), |n| (cosd(n), 1.0))
     }),
     ("tand", "float8->float8", |a, _, _| {
-        in_degrees(double(&a[0]), |n| (sind(n), sind(n + 90.0)))
+        in_degrees(double(&a[0]), |n| (sind(n) / cosd(n), sind(45.0) / cosd(45.0)))
     }),
     ("cotd", "float8->float8", |a, _, _| {
-        in_degrees(double(&a[0]), |n| (sind(n + 90.0), sind(n)))
+        in_degrees(double(&a[0]), |n| (cosd(n) / sind(n), cosd(45.0) / sind(45.0)))
     }),
     ("asind", "float8->float8", |a, _, _| {
-        domain(double(&a[0]).abs() <= 1.0, "22003", "input is out of range")?;
-        Ok(Value::Double(to_degrees(double(&a[0]).asin())))
+        within_one(&a[0])?;
+        let n = double(&a[0]);
+        Ok(Value::Double(
+            angle_of(n.abs(), false) * if n < 0.0 { -1.0 } else { 1.0 },
+        ))
     }),
     ("acosd", "float8->float8", |a, _, _| {
-        domain(double(&a[0]).abs() <= 1.0, "22003", "input is out of range")?;
-        Ok(Value::Double(to_degrees(double(&a[0]).acos())))
+        within_one(&a[0])?;
+        let n = double(&a[0]);
+        Ok(Value::Double(match n < 0.0 {
+            true => 90.0 + angle_of(-n, false),
+            false => angle_of(n, true),
+        }))
     }),
     ("atand", "float8->float8", real!(|n| to_degrees(n.atan()))),
     ("atan2d", "float8,float8->float8", |a, _, _| {
         Ok(Value::Double(to_degrees(double(&a[0]).atan2(double(&a[1])))))
     }),
     ("min_scale", "numeric->int4", |a, _, _| {
+        if !decimal(&a[0]).is_finite() {
+            return Ok(Value::Null);
+        }
         Ok(Value::Int32(numeric::scale(least_scale(decimal(&a[0]))?)))
     }),
     ("trim_scale", "numeric->numeric", |a, _, _| {
@@ -349,7 +442,12 @@ pub(super) const ROWS: &[Row] = &[
         numeric::parse(&product.to_string()).map(Value::Decimal128)
     }),
     ("scale", "numeric->int4", |a, _, _| {
-        Ok(Value::Int32(numeric::scale(decimal(&a[0]))))
+        let n = decimal(&a[0]);
+        Ok(if n.is_finite() {
+            Value::Int32(numeric::scale(n))
+        } else {
+            Value::Null
+        })
     }),
     ("width_bucket", "float8,float8,float8,int4->int4", |a, _, _| {
         width_bucket(double(&a[0]), double(&a[1]), double(&a[2]), int(&a[3]))
@@ -380,6 +478,19 @@ fn floor(n: Decimal128) -> Result<Value> {
     } else {
         Ok(Value::Decimal128(cut))
     }
+}
+
+/// The greatest number of which both are multiples. Errors: 22003.
+fn numeric_gcd(a: Decimal128, b: Decimal128) -> Result<Decimal128> {
+    let scale = numeric::scale(a).max(numeric::scale(b));
+    if !a.is_finite() || !b.is_finite() {
+        return numeric::parse("NaN");
+    }
+    let (mut a, mut b) = (a.abs(), b.abs());
+    while !b.is_zero() {
+        (a, b) = (b, numeric::rem(a, b)?);
+    }
+    numeric::round(a, scale)
 }
 
 /// Whole powers are exact as far as digits go.

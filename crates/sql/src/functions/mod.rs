@@ -6,7 +6,7 @@
 mod advisory;
 mod args;
 mod arithmetic;
-mod arrays;
+pub(crate) mod arrays;
 mod bytes;
 mod dates;
 mod documents;
@@ -20,7 +20,7 @@ mod text;
 
 pub use crate::expr::function::{Function, Param, Run};
 pub use system::uuid_v7;
-pub use tables::{Table, table};
+pub use tables::{Table, once, side_by_side, table};
 
 use crate::error::{error, fail};
 use crate::expr::{Expr, Node};

@@ -4,6 +4,7 @@ use super::patterns::{regexp_matches, regexp_split};
 use crate::error::{error, fail};
 use crate::expr::Expr;
 use crate::functions::{arithmetic, coerce};
+use crate::types::arrays;
 use crate::types::cast::{Context, exists};
 use crate::types::interval::Interval;
 use crate::types::{Type, datetime, integer, json, numeric};
@@ -143,6 +144,85 @@ fn unnest(args: &[Value]) -> Result<Rows> {
     Ok(Box::new((0..longest).map(move |i| Ok(row(i)))))
 }
 
+/// `unnest` of arrays whose elements are no arrays.
+fn unnest_leaves(args: &[Value]) -> Result<Rows> {
+    let flat: Vec<Value> = args
+        .iter()
+        .map(|arg| match arg {
+            Value::Array(items) => Value::Array(arrays::leaves(items.clone())),
+            other => other.clone(),
+        })
+        .collect();
+    unnest(&flat)
+}
+
+/// Functions whose rows stand beside each other; those of one that has fewer are nulls.
+struct Beside {
+    /// The functions, how many arguments each has, and how many columns.
+    parts: Vec<(Arc<dyn TableFunction>, usize, usize)>,
+}
+
+impl std::fmt::Debug for Beside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ROWS FROM")
+    }
+}
+
+impl TableFunction for Beside {
+    fn name(&self) -> &str {
+        "ROWS FROM"
+    }
+
+    fn rows(&self, args: &[Value], env: &Env<'_>) -> Result<Rows> {
+        let (mut at, mut all) = (0, Vec::with_capacity(self.parts.len()));
+        for (call, count, width) in &self.parts {
+            all.push((Some(call.rows(&args[at..at + count], env)?), *width));
+            at += count;
+        }
+        Ok(Box::new(std::iter::from_fn(move || {
+            let (mut row, mut found) = (Tuple::new(), false);
+            for (rows, width) in &mut all {
+                match rows.as_mut().and_then(Iterator::next) {
+                    Some(Ok(part)) => {
+                        found = true;
+                        row.extend(part);
+                    }
+                    Some(Err(error)) => return Some(Err(error)),
+                    None => {
+                        *rows = None;
+                        row.extend(std::iter::repeat_n(Value::Null, *width));
+                    }
+                }
+            }
+            found.then_some(Ok(row))
+        })))
+    }
+}
+
+/// The function that gives the rows of several beside each other.
+pub fn side_by_side(tables: Vec<Table>) -> Table {
+    let parts = tables
+        .iter()
+        .map(|table| (table.call.clone(), table.args.len(), table.columns.len()));
+    Table {
+        call: Arc::new(Beside { parts: parts.collect() }),
+        args: tables.iter().flat_map(|table| table.args.clone()).collect(),
+        columns: tables.into_iter().flat_map(|table| table.columns).collect(),
+    }
+}
+
+/// A value as the one row of a function.
+pub fn once(name: &str, value: Expr) -> Table {
+    Table {
+        columns: vec![(name.to_owned(), value.ty())],
+        args: vec![value],
+        call: Arc::new(Plain {
+            name: "once",
+            run: |args| listed(vec![args.to_vec()]),
+        }),
+    }
+}
+
 fn nested(value: ValueRef<'_>) -> Value {
     if value.is_nullish() {
         Value::Undefined
@@ -248,7 +328,13 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
             match elements {
                 Some(elements) if !elements.is_empty() => {
                     let columns = elements.into_iter().map(|ty| ("unnest".to_owned(), ty)).collect();
-                    plain("unnest", unnest, args.to_vec(), columns)
+                    let nests = types.iter().filter_map(Type::element).any(arrays::nests);
+                    plain(
+                        "unnest",
+                        if nests { unnest_leaves } else { unnest },
+                        args.to_vec(),
+                        columns,
+                    )
                 }
                 // A path with several types may be an array all the same.
                 _ if types == [Type::Jsonb] => plain(
@@ -346,11 +432,29 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
         ),
         "generate_subscripts" => plain(
             "generate_subscripts",
-            |args| match &args[0] {
-                Value::Array(items) => listed((1..=items.len()).map(|i| vec![Value::Int32(i as i32)]).collect()),
-                _ => listed(Vec::new()),
+            |args| {
+                let all = arrays::dimensions(&args[0], &Type::Int4);
+                let at = integer(&args[1])
+                    .and_then(|n| n.checked_sub(1))
+                    .and_then(|n| usize::try_from(n).ok());
+                let length = at
+                    .and_then(|at| all.get(at))
+                    .map_or(0, |n| i32::try_from(*n).unwrap_or(i32::MAX));
+                let mut rows: Vec<Tuple> = (1..=length).map(|i| vec![Value::Int32(i)]).collect();
+                if matches!(args.get(2), Some(Value::Bool(true))) {
+                    rows.reverse();
+                }
+                listed(rows)
             },
-            args.to_vec(),
+            match (args, types.first().is_some_and(|ty| ty.element().is_some())) {
+                ([_, at], true) => vec![args[0].clone(), coerce(at.clone(), &Type::Int4, Context::Implicit)?],
+                ([_, at, reverse], true) => vec![
+                    args[0].clone(),
+                    coerce(at.clone(), &Type::Int4, Context::Implicit)?,
+                    coerce(reverse.clone(), &Type::Bool, Context::Implicit)?,
+                ],
+                _ => return Err(wrong()),
+            },
             one(Type::Int4),
         ),
         _ => Ok(None),

@@ -207,16 +207,25 @@ fn convert(value: Value, from: &Type, to: &Type) -> Result<Value> {
         }
         (_, Type::Float4, Value::Double(n)) => {
             let narrow = n as f32;
-            match narrow.is_infinite() && n.is_finite() {
+            match (narrow.is_infinite() && n.is_finite()) || (narrow == 0.0 && n != 0.0) {
                 true => Err(range(to)),
                 false => Ok(Value::Double(f64::from(narrow))),
             }
         }
         (_, Type::Float8, Value::Double(n)) => Ok(Value::Double(n)),
-        (Type::Float4, Type::Numeric, Value::Double(n)) => numeric::parse(&output::float(n)).map(Value::Decimal128),
-        (_, Type::Numeric, Value::Double(n)) => numeric::parse(&format!("{n:.14e}"))
-            .and_then(|_| numeric::parse(&output::double(n)))
-            .map(Value::Decimal128),
+        (Type::Float4, Type::Numeric, Value::Double(n)) if n.is_finite() => {
+            // 6 digits are those that are sure.
+            let rounded: f64 = format!("{n:.5e}").parse().unwrap_or(n);
+            numeric::parse(&output::double(rounded)).map(Value::Decimal128)
+        }
+        (_, Type::Numeric, Value::Double(n)) if !n.is_finite() => {
+            numeric::parse(&output::double(n)).map(Value::Decimal128)
+        }
+        // 15 digits are those that are sure.
+        (_, Type::Numeric, Value::Double(n)) => {
+            let rounded: f64 = format!("{n:.14e}").parse().unwrap_or(n);
+            numeric::parse(&output::double(rounded)).map(Value::Decimal128)
+        }
         (Type::Numeric, to, Value::Decimal128(n)) if to.is_integer() => {
             if !n.is_finite() {
                 return fail("0A000", format!("cannot convert {} to {to}", numeric::format(n)));

@@ -81,7 +81,12 @@ fn float(ty: &Type, text: &str) -> Result<f64> {
         "nan" => f64::NAN,
         _ => {
             let n: f64 = trimmed.parse().map_err(|_| wrong(ty, text))?;
-            if n.is_infinite() {
+            let has_digits = || {
+                let mantissa = trimmed.split(['e', 'E']).next().unwrap_or_default();
+                mantissa.bytes().any(|b| (b'1'..=b'9').contains(&b))
+            };
+            let held = if *ty == Type::Float4 { f64::from(n as f32) } else { n };
+            if held.is_infinite() || (held == 0.0 && has_digits()) {
                 return fail("22003", format!("\"{text}\" is out of range for type {ty}"));
             }
             n
@@ -149,9 +154,24 @@ fn array(element: &Type, text: &str) -> Result<Value> {
     let malformed = || error("22P02", format!("malformed array literal: \"{text}\""));
     let mut at = text.trim_start().char_indices().peekable();
     let value = array_level(element, &mut at, 0).ok_or_else(malformed)??;
+    if super::arrays::nests(element) && !is_even(&value) {
+        return Err(malformed());
+    }
     at.all(|(_, c)| c.is_whitespace())
         .then_some(value)
         .ok_or_else(malformed)
+}
+
+/// Whether the arrays of an array are as long as each other, and not empty.
+fn is_even(value: &Value) -> bool {
+    let Value::Array(items) = value else { return true };
+    let lengths = items.iter().map(|item| match item {
+        nestor_model::ValueRef::Array(inner) => Some(inner.len()),
+        _ => None,
+    });
+    let lengths: Vec<Option<usize>> = lengths.collect();
+    let same = lengths.windows(2).all(|pair| pair[0] == pair[1]);
+    same && lengths.first() != Some(&Some(0)) && items.iter().all(|item| is_even(&item.to_value()))
 }
 
 type Chars<'t> = std::iter::Peekable<std::str::CharIndices<'t>>;

@@ -14,6 +14,7 @@
 //!
 //! `timestamptz` is an instant; [`zone`] has how it is read and shown. What documents hold differs for dates and times only: there they are BSON's date, in milliseconds ([`stored`]).
 
+pub mod arrays;
 pub mod cast;
 pub mod compare;
 pub mod datetime;
@@ -127,9 +128,12 @@ fn entry(ty: &Type) -> Option<&'static Entry> {
 }
 
 impl Type {
-    /// The array of such elements.
+    /// The array of such elements. Arrays of arrays are of the same type: how deep an array is, its values say.
     pub fn array(self) -> Self {
-        Self::Array(Box::new(self))
+        match self {
+            Self::Array(_) => self,
+            element => Self::Array(Box::new(element)),
+        }
     }
 
     /// The type of the elements, if it is an array.

@@ -114,7 +114,7 @@ pub fn mul(a: Decimal128, b: Decimal128) -> Result<Decimal128> {
 
 /// The quotient, with PostgreSQL's scale where that fits. Errors: 22012, 22003.
 pub fn div(a: Decimal128, b: Decimal128) -> Result<Decimal128> {
-    if b.is_zero() {
+    if b.is_zero() && !a.is_nan() {
         return fail("22012", "division by zero");
     }
     let quotient = a.div(b);

@@ -87,7 +87,7 @@ fn array(element: &Type, items: &[Value]) -> String {
         .iter()
         .map(|item| match item {
             Value::Null => "NULL".to_owned(),
-            Value::Array(inner) if *element != Type::Jsonb => {
+            Value::Array(inner) if super::arrays::nests(element) => {
                 let inner: Vec<Value> = inner.iter().map(|item| item.to_value()).collect();
                 let deeper = element.element().unwrap_or(element);
                 array(deeper, &inner)

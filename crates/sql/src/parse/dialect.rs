@@ -1,0 +1,200 @@
+//! PostgreSQL's dialect of the grammar's library, and what that does not know of expressions: `BETWEEN SYMMETRIC`, `ISNULL`, signs that bind
+//! more tightly than powers, comparisons that do not follow each other.
+//!
+//! What has no node of its own in the library's trees is a call of a function whose name no statement has unless it is quoted.
+
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, UnaryOperator,
+};
+use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+use std::any::TypeId;
+
+/// The function that `BETWEEN SYMMETRIC` is a call of.
+pub(crate) const BETWEEN_SYMMETRIC: &str = "between symmetric";
+/// The function whose call ends the order of a window whose frame leaves rows out.
+pub(crate) const EXCLUDE: &str = "frame exclusion";
+/// The function that `ROWS FROM` is a call of.
+pub(crate) const ROWS_FROM: &str = "rows from";
+
+/// How tightly signs bind: less than subscripts and casts, more than collations and powers.
+const SIGN: u8 = 125;
+
+/// The dialect.
+#[derive(Debug)]
+pub(super) struct Sql;
+
+const BASE: PostgreSqlDialect = PostgreSqlDialect {};
+
+macro_rules! as_postgres {
+    ($($name:ident)*) => {
+        $(fn $name(&self) -> bool {
+            BASE.$name()
+        })*
+    };
+}
+
+fn is(token: &Token, word: &str) -> bool {
+    matches!(token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word))
+}
+
+/// A call of a function without clauses.
+fn call(name: &str, args: Vec<Expr>) -> Expr {
+    let args = args
+        .into_iter()
+        .map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)));
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::with_quote('"', name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: args.collect(),
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+/// The bounds of `[NOT] BETWEEN SYMMETRIC`, whose words are read.
+fn between(parser: &mut Parser, arg: &Expr, symmetric: bool, negated: bool) -> Result<Expr, ParserError> {
+    let precedence = BASE.prec_value(Precedence::Between);
+    let low = parser.parse_subexpr(precedence)?;
+    parser.expect_keyword_is(Keyword::AND)?;
+    let high = parser.parse_subexpr(precedence)?;
+    if !symmetric {
+        return Ok(Expr::Between {
+            expr: Box::new(arg.clone()),
+            negated,
+            low: Box::new(low),
+            high: Box::new(high),
+        });
+    }
+    let found = call(BETWEEN_SYMMETRIC, vec![arg.clone(), low, high]);
+    Ok(match negated {
+        false => found,
+        true => Expr::UnaryOp {
+            op: UnaryOperator::Not,
+            expr: Box::new(Expr::Nested(Box::new(found))),
+        },
+    })
+}
+
+fn is_comparison(token: &Token) -> bool {
+    matches!(
+        token,
+        Token::Eq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq | Token::Neq
+    )
+}
+
+impl Dialect for Sql {
+    fn dialect(&self) -> TypeId {
+        TypeId::of::<PostgreSqlDialect>()
+    }
+
+    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
+        BASE.identifier_quote_style(identifier)
+    }
+
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        BASE.is_delimited_identifier_start(ch)
+    }
+
+    fn is_identifier_start(&self, ch: char) -> bool {
+        BASE.is_identifier_start(ch)
+    }
+
+    fn is_identifier_part(&self, ch: char) -> bool {
+        BASE.is_identifier_part(ch)
+    }
+
+    fn is_reserved_for_identifier(&self, word: Keyword) -> bool {
+        BASE.is_reserved_for_identifier(word)
+    }
+
+    fn is_table_alias(&self, word: &Keyword, parser: &mut Parser) -> bool {
+        BASE.is_table_alias(word, parser)
+    }
+
+    fn is_custom_operator_part(&self, ch: char) -> bool {
+        BASE.is_custom_operator_part(ch)
+    }
+
+    fn prec_value(&self, precedence: Precedence) -> u8 {
+        BASE.prec_value(precedence)
+    }
+
+    fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        if is(&parser.peek_token_ref().token, "isnull") {
+            return Some(Ok(BASE.prec_value(Precedence::Is)));
+        }
+        BASE.get_next_precedence(parser)
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        let op = match parser.peek_token_ref().token {
+            Token::Minus => UnaryOperator::Minus,
+            Token::Plus => UnaryOperator::Plus,
+            _ => return None,
+        };
+        parser.advance_token();
+        let arg = parser.parse_subexpr(SIGN);
+        Some(arg.map(|arg| Expr::UnaryOp {
+            op,
+            expr: Box::new(arg),
+        }))
+    }
+
+    fn parse_infix(&self, parser: &mut Parser, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+        let token = |n: usize| &parser.peek_nth_token_ref(n).token;
+        if is(token(0), "isnull") {
+            parser.advance_token();
+            return Some(Ok(Expr::IsNull(Box::new(expr.clone()))));
+        }
+        if is_comparison(token(0)) {
+            let follows = matches!(
+                expr,
+                Expr::BinaryOp {
+                    op: BinaryOperator::Eq
+                        | BinaryOperator::NotEq
+                        | BinaryOperator::Lt
+                        | BinaryOperator::Gt
+                        | BinaryOperator::LtEq
+                        | BinaryOperator::GtEq,
+                    ..
+                }
+            );
+            let message = "comparisons do not follow each other without parentheses";
+            return follows.then(|| Err(ParserError::ParserError(message.to_owned())));
+        }
+        let negated = is(token(0), "not");
+        let at = usize::from(negated);
+        let symmetric = is(token(at + 1), "symmetric");
+        if is(token(at), "between") && (symmetric || is(token(at + 1), "asymmetric")) {
+            for _ in 0..at + 2 {
+                parser.advance_token();
+            }
+            return Some(between(parser, expr, symmetric, negated));
+        }
+        BASE.parse_infix(parser, expr, precedence)
+    }
+
+    as_postgres! {
+        supports_unicode_string_literal supports_filter_during_aggregation supports_group_by_expr supports_alter_user_as_alter_role
+        allow_extract_custom allow_extract_single_quotes supports_create_index_with_clause supports_explain_with_utility_options
+        supports_listen_notify supports_exclude_constraint supports_factorial_operator supports_bitwise_shift_operators
+        supports_comment_on supports_load_extension supports_named_fn_args_with_colon_operator supports_named_fn_args_with_expr_name
+        supports_empty_projections supports_nested_comments supports_string_escape_constant supports_numeric_literal_underscores
+        supports_array_typedef_with_brackets supports_geometric_types supports_order_by_using_operator supports_set_names
+        supports_alter_column_type_using supports_left_associative_joins_without_parens supports_notnull_operator
+        supports_interval_options supports_insert_table_alias supports_create_table_like_parenthesized
+        supports_select_wildcard_with_alias supports_comma_separated_trim supports_xml_expressions supports_aliased_function_args
+        supports_comment_optimizer_hint
+    }
+}

@@ -1,0 +1,83 @@
+//! Forms that the grammar's library does not read, written as ones that it does: `EXCLUDE` of frames and `ROWS FROM`.
+
+use super::dialect::{EXCLUDE, ROWS_FROM};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+fn is(token: &TokenWithSpan, word: &str) -> bool {
+    matches!(&token.token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word))
+}
+
+/// Places of tokens that are no spaces, from one on.
+fn solid(tokens: &[TokenWithSpan], from: usize) -> impl Iterator<Item = usize> + '_ {
+    (from..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
+}
+
+/// What follows `EXCLUDE` at a place, if it is one of frames: its name, and the place of the parenthesis behind it.
+fn exclusion(tokens: &[TokenWithSpan], at: usize) -> Option<(&'static str, usize)> {
+    let next: Vec<usize> = solid(tokens, at + 1).take(3).collect();
+    let word = |n: usize, word: &str| next.get(n).is_some_and(|at| is(&tokens[*at], word));
+    let closes = |n: usize| next.get(n).filter(|at| tokens[**at].token == Token::RParen).copied();
+    match () {
+        () if word(0, "current") && word(1, "row") => Some(("current", closes(2)?)),
+        () if word(0, "no") && word(1, "others") => Some(("nothing", closes(2)?)),
+        () if word(0, "group") => Some(("group", closes(1)?)),
+        () if word(0, "ties") => Some(("ties", closes(1)?)),
+        () => None,
+    }
+}
+
+/// Where the frame begins in whose parentheses a place lies, and whether rows are ordered before it.
+fn frame(tokens: &[TokenWithSpan], at: usize) -> Option<(usize, bool)> {
+    let (mut depth, mut begin, mut ordered) = (0usize, None, false);
+    for at in (0..at).rev() {
+        match &tokens[at].token {
+            Token::RParen => depth += 1,
+            Token::LParen if depth == 0 => break,
+            Token::LParen => depth -= 1,
+            _ if depth > 0 => {}
+            _ if ["rows", "range", "groups"].iter().any(|word| is(&tokens[at], word)) => begin = Some(at),
+            _ if begin.is_some() && is(&tokens[at], "order") => ordered = true,
+            _ => {}
+        }
+    }
+    begin.map(|begin| (begin, ordered))
+}
+
+/// Moves what a frame excludes into a call at the end of the window's order.
+pub(super) fn name_exclusions(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while at < tokens.len() {
+        if is(&tokens[at], "exclude")
+            && let Some((what, end)) = exclusion(tokens, at)
+            && let Some((begin, ordered)) = frame(tokens, at)
+        {
+            tokens.drain(at..end);
+            let before = if ordered { "," } else { "ORDER BY" };
+            let text = format!("{before} \"{EXCLUDE}\"('{what}') ");
+            let made = Tokenizer::new(&super::Sql, &text).tokenize().unwrap_or_default();
+            let span = tokens[begin].span;
+            tokens.splice(
+                begin..begin,
+                made.into_iter().map(|token| TokenWithSpan { token, span }),
+            );
+        }
+        at += 1;
+    }
+}
+
+/// Writes `ROWS FROM (` as the beginning of a call.
+pub(super) fn name_rows_from(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while at < tokens.len() {
+        let next: Vec<usize> = solid(tokens, at + 1).take(2).collect();
+        if is(&tokens[at], "rows")
+            && let [from, open] = next[..]
+            && is(&tokens[from], "from")
+            && tokens[open].token == Token::LParen
+        {
+            tokens[at].token = Token::make_word(ROWS_FROM, Some('"'));
+            tokens.drain(at + 1..open);
+        }
+        at += 1;
+    }
+}
