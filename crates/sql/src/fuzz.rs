@@ -1,7 +1,7 @@
 //! What the fuzz target `sql` runs: everything of this crate that reads what a client sends, before any table is asked for.
 
 use crate::types::{Type, input};
-use crate::{expr, functions, parse, protocol};
+use crate::{functions, parse, protocol, types};
 
 /// Reads `bytes` as a startup, as a message (its tag first), as statements, as a literal and a binary value of each type, and as
 /// patterns. Each is read or refused; what was read as a statement is shown as text.
@@ -21,7 +21,8 @@ pub fn any(bytes: &[u8]) {
         let _ = input::text(&ty, text);
         let _ = input::text(&ty.array(), text);
     }
-    let _ = expr::like::compile(text, false);
+    let _ = types::regex::compile(text, types::regex::Flags::default());
+    let _ = types::jsonpath::path(text);
     functions::read_pattern(text);
 }
 

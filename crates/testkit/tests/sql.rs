@@ -20,6 +20,8 @@
 
 #[path = "shared/database.rs"]
 mod database;
+#[path = "shared/expressions.rs"]
+mod expressions;
 #[path = "shared/session.rs"]
 mod session;
 

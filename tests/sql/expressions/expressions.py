@@ -6,7 +6,7 @@
 `lists/AREA.txt` has expressions, one a line; lines that begin with `pairs` or `each` stand for many (see `expanded`). Each is run
 as `SELECT <line>` (statements that begin with a word of SQL as they are) with PostgreSQL 15, whose answer goes to `AREA.golden`: the
 types of the columns and the rows as text, or the SQLSTATE. With `--nestor` the same is asked of a server of Nestor, and what differs
-is printed. `crates/testkit/tests/expressions.rs` replays the golden files without PostgreSQL.
+is printed. `crates/testkit/tests/shared/expressions.rs` replays the golden files without PostgreSQL.
 """
 
 import argparse

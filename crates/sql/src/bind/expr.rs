@@ -531,6 +531,8 @@ impl Binder<'_> {
             BinaryOperator::HashLongArrow => "#>>",
             BinaryOperator::AtArrow => "@>",
             BinaryOperator::ArrowAt => "<@",
+            BinaryOperator::AtQuestion => "@?",
+            BinaryOperator::AtAt => "@@",
             BinaryOperator::Question => "?",
             BinaryOperator::QuestionPipe => "?|",
             BinaryOperator::QuestionAnd => "?&",

@@ -2,6 +2,7 @@
 
 use super::Expr;
 use crate::error::{error, fail};
+use crate::types::regex::{self, Flags};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Env, Scalar};
 use nestor_query::regex::Regex;
@@ -74,7 +75,11 @@ impl Match {
             Kind::Similar => similar(pattern, self.escape)?,
             Kind::Regex => pattern.to_owned(),
         };
-        let regex = compile(&source, self.insensitive)?;
+        let flags = Flags {
+            insensitive: self.insensitive,
+            ..Flags::default()
+        };
+        let regex = regex::compile(&source, flags)?;
         *last = Some((pattern.to_owned(), regex.clone()));
         Ok(regex)
     }
@@ -95,12 +100,6 @@ impl Match {
         }
         (!out.is_empty()).then_some(out)
     }
-}
-
-/// Compiles a regular expression. Errors: 2201B.
-pub fn compile(pattern: &str, insensitive: bool) -> Result<Regex> {
-    let options = if insensitive { "is" } else { "s" };
-    Regex::new(pattern, options).map_err(|e| error("2201B", format!("invalid regular expression: {}", e.message())))
 }
 
 fn literal(c: char, out: &mut String) {

@@ -11,6 +11,7 @@ mod bytes;
 mod dates;
 mod documents;
 mod formats;
+mod jsonpath;
 mod math;
 mod numerals;
 mod patterns;
@@ -76,6 +77,7 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
         dates::ROWS,
         arrays::ROWS,
         documents::ROWS,
+        jsonpath::ROWS,
         system::ROWS,
         advisory::ROWS,
     ];

@@ -4,33 +4,12 @@ use super::Row;
 use super::args::int;
 use super::text::{count, room, str, text};
 use crate::error::fail;
-use crate::expr::like;
+use crate::types::regex::{Flags, compile};
 use nestor_model::statement::{charge, work};
 use nestor_model::{Array, Result, Value};
 
 /// Where the groups of one occurrence stand, as offsets in bytes; the first is the whole.
 type Groups = Vec<Option<(usize, usize)>>;
-
-/// Whether flags ask for any case. Errors: 22023.
-fn insensitive(flags: &str) -> Result<bool> {
-    let mut out = false;
-    for flag in flags.chars() {
-        match flag {
-            'i' => out = true,
-            // `s` and `t` are what holds without flags: a dot takes line breaks too, and white space counts.
-            'c' => out = false,
-            's' | 't' | 'g' | 'e' => {}
-            'n' | 'm' | 'p' | 'w' | 'x' | 'q' | 'b' => {
-                return fail(
-                    "0A000",
-                    format!("regular expression option \"{flag}\" is not supported"),
-                );
-            }
-            _ => return fail("22023", format!("invalid regular expression option: \"{flag}\"")),
-        }
-    }
-    Ok(out)
-}
 
 /// The offset in bytes of the character `start`, counted from 1; `None` is behind the end. Errors: 22023.
 fn offset(s: &str, start: i64) -> Result<Option<usize>> {
@@ -44,7 +23,7 @@ fn offset(s: &str, start: i64) -> Result<Option<usize>> {
 
 /// Calls `each` with the occurrences from `start` on until it says `false`. An empty one moves on by a character.
 fn occurrences(s: &str, pattern: &str, start: i64, flags: &str, mut each: impl FnMut(Groups) -> bool) -> Result<()> {
-    let regex = like::compile(pattern, insensitive(flags)?)?;
+    let regex = compile(pattern, Flags::of(flags)?)?;
     let mut at = offset(s, start)?;
     while let Some(from) = at.filter(|from| *from <= s.len()) {
         work(1)?;
@@ -131,7 +110,7 @@ fn regexp_replace_from(s: &str, pattern: &str, with: &str, (start, n): (i64, i64
     if n < 0 {
         return fail("22023", format!("invalid value for parameter \"n\": {n}"));
     }
-    let regex = like::compile(pattern, insensitive(options)?)?;
+    let regex = compile(pattern, Flags::of(options)?)?;
     let Some(mut at) = offset(s, start)? else {
         return text(s);
     };
@@ -185,7 +164,7 @@ fn regexp_match(s: &str, pattern: &str, options: &str) -> Result<Value> {
     if options.contains('g') {
         return fail("22023", "regexp_match() does not support the \"global\" option");
     }
-    let regex = like::compile(pattern, insensitive(options)?)?;
+    let regex = compile(pattern, Flags::of(options)?)?;
     let Some(groups) = regex.captures_at(s, 0)? else {
         return Ok(Value::Null);
     };
@@ -194,7 +173,7 @@ fn regexp_match(s: &str, pattern: &str, options: &str) -> Result<Value> {
 
 /// The groups of the first occurrence, of all with the option `g`: an array for each.
 pub(super) fn regexp_matches(s: &str, pattern: &str, options: &str) -> Result<Vec<Value>> {
-    let regex = like::compile(pattern, insensitive(options)?)?;
+    let regex = compile(pattern, Flags::of(options)?)?;
     let (mut out, mut at) = (Vec::new(), Some(0));
     while let Some(from) = at {
         let Some(groups) = regex.captures_at(s, from)? else {
@@ -233,7 +212,7 @@ pub(super) fn regexp_split(s: &str, pattern: &str, options: &str) -> Result<Valu
             "regexp_split_to_array() does not support the \"global\" option",
         );
     }
-    let regex = like::compile(pattern, insensitive(options)?)?;
+    let regex = compile(pattern, Flags::of(options)?)?;
     let (mut out, mut at, mut search) = (Vec::new(), 0, 0);
     while search <= s.len() {
         let Some(Some((from, to))) = regex.captures_at(s, search)?.and_then(|groups| groups.first().copied()) else {
@@ -281,7 +260,7 @@ pub(super) const ROWS: &[Row] = &[
         regexp_substr(a)
     }),
     ("regexp_like", "text,text,text->bool", |a, _, _| {
-        let regex = like::compile(str(&a[1]), insensitive(str(&a[2]))?)?;
+        let regex = compile(str(&a[1]), Flags::of(str(&a[2]))?)?;
         Ok(Value::Bool(regex.is_match(str(&a[0]))?))
     }),
     ("regexp_replace", "text,text,text,int4->text", |a, _, _| {
@@ -306,7 +285,9 @@ pub(super) const ROWS: &[Row] = &[
         regexp_match(str(&a[0]), str(&a[1]), str(&a[2]))
     }),
     ("regexp_like", "text,text->bool", |a, _, _| {
-        Ok(Value::Bool(like::compile(str(&a[1]), false)?.is_match(str(&a[0]))?))
+        Ok(Value::Bool(
+            compile(str(&a[1]), Flags::default())?.is_match(str(&a[0]))?,
+        ))
     }),
     ("regexp_split_to_array", "text,text->_text", |a, _, _| {
         regexp_split(str(&a[0]), str(&a[1]), "")

@@ -381,6 +381,28 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
             cast_json(args)?,
             one(Type::Text),
         ),
+        "jsonb_path_query" => {
+            let types = [Type::Jsonb, Type::Jsonpath, Type::Jsonb, Type::Bool];
+            if !(2..=4).contains(&args.len()) {
+                return Err(wrong());
+            }
+            plain(
+                "jsonb_path_query",
+                |args| {
+                    if args.iter().any(|arg| matches!(arg, Value::Null)) {
+                        return listed(Vec::new());
+                    }
+                    listed(
+                        super::jsonpath::query(args)?
+                            .into_iter()
+                            .map(|value| vec![value])
+                            .collect(),
+                    )
+                },
+                cast(&types[..args.len()])?,
+                one(Type::Jsonb),
+            )
+        }
         "regexp_split_to_table" => plain(
             "regexp_split_to_table",
             |args| {

@@ -2,7 +2,7 @@
 
 use super::interval::Interval;
 use super::output::{EPOCH_2000_DAYS, EPOCH_2000_US};
-use super::{INTERVAL_SUBTYPE, Type, datetime, interval, json, numeric};
+use super::{INTERVAL_SUBTYPE, Type, datetime, interval, json, jsonpath, numeric};
 use crate::error::{error, fail};
 use nestor_model::value::Binary;
 use nestor_model::{Array, ObjectId, Result, Value};
@@ -39,6 +39,7 @@ pub fn text(ty: &Type, text: &str) -> Result<Value> {
             Value::String(text.into())
         }
         Type::Jsonb => json::parse(text)?,
+        Type::Jsonpath => Value::String(jsonpath::path(text)?.to_string().into()),
         Type::ObjectId => Value::ObjectId(object_id(trimmed).ok_or_else(|| wrong(ty, text))?),
         Type::Array(element) => array(element, text)?,
         Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace => {
@@ -282,6 +283,7 @@ fn decode(ty: &Type, bytes: &[u8]) -> Option<Result<Value>> {
             bytes: bytes.into(),
         }),
         Type::Jsonb => return Some(json::parse(std::str::from_utf8(bytes.strip_prefix(&[1])?).ok()?)),
+        Type::Jsonpath => return Some(text(ty, std::str::from_utf8(bytes.strip_prefix(&[1])?).ok()?)),
         Type::Array(element) => return binary_array(element, bytes),
         Type::Interval | Type::Uuid | Type::Record | Type::Void => return None,
         ty => return Some(text(ty, utf8()?)),

@@ -7,7 +7,7 @@
 //! | `bigint`, `oid`, `time`, `timestamp`, `timestamptz` (microseconds; the last two since 1970) | `Int64` |
 //! | `real`, `double precision` | `Double` |
 //! | `numeric` | `Decimal128`: 34 digits, whose exponent is the scale |
-//! | `text`, `varchar`, `char`, `name`, `json` | `String` |
+//! | `text`, `varchar`, `char`, `name`, `json`, `jsonpath` | `String` |
 //! | `bytea`, `uuid`, `interval` | `Binary` of subtypes 0, 4 and [`INTERVAL_SUBTYPE`] |
 //! | `jsonb` | any value; JSON's null is `Undefined`, because `Null` is SQL's |
 //! | arrays, records | `Array` of what their elements are held as |
@@ -21,8 +21,10 @@ pub mod datetime;
 pub mod input;
 pub mod interval;
 pub mod json;
+pub mod jsonpath;
 pub mod numeric;
 pub mod output;
+pub mod regex;
 pub mod stored;
 pub mod zone;
 
@@ -58,6 +60,8 @@ pub enum Type {
     Uuid,
     Json,
     Jsonb,
+    /// A path of SQL/JSON, as its printed text.
+    Jsonpath,
     Oid,
     Regclass,
     Regtype,
@@ -119,6 +123,7 @@ static TYPES: &[Entry] = entries! {
     Void 2278 0 "void" "void" 4 'P';
     Uuid 2950 2951 "uuid" "uuid" 16 'U';
     Jsonb 3802 3807 "jsonb" "jsonb" -1 'U';
+    Jsonpath 4072 4073 "jsonpath" "jsonpath" -1 'U';
     Regnamespace 4089 4090 "regnamespace" "regnamespace" 4 'N';
     ObjectId 90001 90002 "objectid" "objectid" 12 'U';
 };

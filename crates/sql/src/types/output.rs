@@ -212,9 +212,9 @@ pub fn binary(ty: &Type, value: &Value, out: &mut Vec<u8>) {
             out.extend_from_slice(&us.to_be_bytes());
         }
         (Type::Interval | Type::Uuid | Type::Bytea, Value::Binary(binary)) => out.extend_from_slice(&binary.bytes),
-        (Type::Jsonb, value) => {
+        (Type::Jsonb | Type::Jsonpath, value) => {
             out.push(1);
-            out.extend_from_slice(text(&Type::Jsonb, value).as_bytes());
+            out.extend_from_slice(text(ty, value).as_bytes());
         }
         (Type::Array(element), Value::Array(items)) => binary_array(element, items, out),
         (Type::Record, Value::Array(items)) => {

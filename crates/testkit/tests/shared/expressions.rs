@@ -12,16 +12,11 @@
 //! `known.txt` there lists those that Nestor answers otherwise, with their file. Both directions count: what is listed and answers as PostgreSQL
 //! does has to leave the list. `NESTOR_BLESS=1` writes it again.
 
-#[path = "shared/database.rs"]
-mod database;
-#[path = "shared/session.rs"]
-mod session;
-
-use database::Database;
+use crate::database::Database;
+use crate::session::{Answer, read};
 use nestor_sql::protocol::frontend::Message;
 use nestor_sql::session::Session;
 use nestor_sql::types::Type;
-use session::{Answer, read};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
