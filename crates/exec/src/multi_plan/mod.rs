@@ -386,7 +386,9 @@ impl Operator for MultiPlan {
     fn next_batch(&mut self, batch: &mut Batch<'_>, out: &mut RowBatch) -> Result<Filled> {
         loop {
             if let State::Running(_, root) = &mut self.state {
-                while let (false, Some(row)) = (out.is_full(), self.rows.pop_front()) {
+                while !out.is_full()
+                    && let Some(row) = self.rows.pop_front()
+                {
                     self.rows_kept.shrink_by_one_of(self.rows.len() + 1);
                     out.push(row);
                 }

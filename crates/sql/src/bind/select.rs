@@ -14,6 +14,7 @@ use sqlparser::ast::{
     Distinct, Expr as Ast, GroupByExpr, NamedWindowExpr, OrderByExpr, Select, SelectItem,
     SelectItemQualifiedWildcardKind,
 };
+use std::cell::Cell;
 
 /// Names of results.
 pub(super) struct Output;
@@ -581,10 +582,14 @@ impl Binder<'_> {
                     *expr = grouped(expr).unwrap_or_else(|_| expr.clone());
                 }
             }
-            let mut failed = None;
+            let (mut failed, has_aggregate) = (None, Cell::new(false));
             let groups = &groups;
             let inner = plan::map(&pending.inner, 0, &mut |expr, depth| {
                 plan::replace_outer(expr, depth, &|index, name, ty| {
+                    if (AGGREGATE..WINDOW).contains(&index) {
+                        has_aggregate.set(true);
+                        return Expr::column(groups.len() + index - AGGREGATE, name, ty.clone());
+                    }
                     let column = Expr::column(index, name, ty.clone());
                     match groups.iter().position(|group| group.is_same(&column)) {
                         Some(at) => Expr::column(at, name, ty.clone()),
@@ -600,9 +605,11 @@ impl Binder<'_> {
                 });
                 expr.clone()
             });
-            // A subquery of an argument stands below and keeps what it refers to.
-            if failed.is_none() {
-                pending.inner = inner;
+            match failed {
+                None => pending.inner = inner,
+                Some(name) if has_aggregate.get() => return fail("42803", ungrouped(&name)),
+                // A subquery of an argument stands below and keeps what it refers to.
+                Some(_) => {}
             }
         }
         Ok(Relation::Aggregate {
@@ -612,6 +619,10 @@ impl Binder<'_> {
             calls,
         })
     }
+}
+
+fn ungrouped(column: &str) -> String {
+    format!("column \"{column}\" must appear in the GROUP BY clause or be used in an aggregate function")
 }
 
 fn expr_names(expr: &Expr, f: &mut dyn FnMut(&str)) {
@@ -636,10 +647,7 @@ fn regroup(expr: &Expr, groups: &[Expr], set_column: usize, masks: &[Vec<bool>])
             Ok(Expr::column(groups.len() + index - AGGREGATE, name.clone(), ty.clone()))
         }
         Node::Column { index, .. } if *index >= PENDING => Ok(expr.clone()),
-        Node::Column { name, .. } => fail(
-            "42803",
-            format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"),
-        ),
+        Node::Column { name, .. } => fail("42803", ungrouped(name)),
         Node::Call { function, args, .. } if function.name == "grouping" => {
             let places = args.iter().map(|arg| {
                 groups.iter().position(|group| group.is_same(arg)).ok_or_else(|| {
