@@ -1,7 +1,7 @@
 //! The shared vocabulary of Nestor as plain data. No I/O.
 //!
 //! Reading order: [`error`] (codes and the one client-visible error type), [`raw`] (BSON as bytes),
-//! [`value`] (BSON as owned values, and [`ValueRef`], the view both forms share), [`order`] (the one
+//! [`value`] (BSON as owned values, and [`ValueRef`], the view both forms share), [`vector`] (values of many rows side by side), [`order`] (the one
 //! canonical comparison and hash), [`sort`], [`number`] and [`decimal`] (arithmetic), [`path`], [`namespace`],
 //! [`ids`] (object ids, timestamps, record ids), [`timeseries`], [`collection_options`], [`index_spec`]; then what limits a statement:
 //! [`interrupt`], [`memory`] and [`statement`].
@@ -33,6 +33,7 @@ pub mod statement;
 pub mod timeseries;
 pub mod value;
 mod value_debug;
+pub mod vector;
 
 pub use collection_options::CollectionOptions;
 pub use decimal::Decimal128;
