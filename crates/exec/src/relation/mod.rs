@@ -7,6 +7,9 @@
 //! The contract is that of [`crate::operator`] without pauses: a tree is pulled to its end, or dropped, within one statement over one view. What
 //! operators keep is counted (`Kept`), and each row that is pulled counts as work, so that a statement can be stopped
 //! anywhere.
+//!
+//! Operators that see all of their input pull it by chunks ([`Rows::next_chunk`]): scans, filters and projections compute these column by
+//! column; of what has only rows chunks are made.
 
 pub mod aggregate;
 pub mod apply;
@@ -28,8 +31,9 @@ use crate::Batch;
 use crate::summary::Totals;
 use nestor_model::statement::{ROW, work};
 use nestor_model::{Result, Value};
+use nestor_planner::relation::chunk::ROWS;
 use nestor_planner::relation::explain::Ran;
-use nestor_planner::relation::{Env, Tuple};
+use nestor_planner::relation::{Chunk, Env, Tuple};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -126,12 +130,23 @@ impl Shared {
     }
 }
 
+/// Bytes of the rows that become a chunk, without those of the last one.
+pub(crate) const CHUNK_BYTES_MAX: usize = 1 << 20;
+
 /// An operator over rows of values.
 pub trait Rows<S> {
     /// The next row; `None` at the end, and ever after.
     ///
     /// Errors: those of expressions, of storage, of too little memory, and those of the interrupt.
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>>;
+
+    /// The next rows as a chunk that is not empty; `None` at the end, and ever after. Whoever reads from an operator does so by chunks or row by
+    /// row from the first one on.
+    ///
+    /// Errors: those of [`Rows::next`], for any of the rows.
+    fn next_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
+        chunk_of_rows(self, run)
+    }
 
     /// Whether its rows come in the order that the scan below it, with nothing between but filters and projections, was asked for.
     /// Asked before the first row.
@@ -140,6 +155,18 @@ pub trait Rows<S> {
     fn in_order(&mut self, _run: &Run<'_, '_, S>) -> Result<bool> {
         Ok(false)
     }
+}
+
+/// The next rows of an operator, as a chunk.
+fn chunk_of_rows<S>(input: &mut (impl Rows<S> + ?Sized), run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
+    let (mut rows, mut bytes) = (Vec::new(), 0);
+    while rows.len() < ROWS && bytes < CHUNK_BYTES_MAX {
+        let Some(row) = input.next(run)? else { break };
+        bytes += weight(&row);
+        rows.push(row);
+    }
+    let width = rows.first().map(Vec::len);
+    Ok(width.map(|width| Chunk::of_rows(rows, width)))
 }
 
 /// An operator in a tree.

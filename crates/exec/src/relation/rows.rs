@@ -2,7 +2,7 @@
 
 use super::{BoxRows, Rows, Run, row_done};
 use nestor_model::{Result, Value, bail};
-use nestor_planner::relation::{Scalar, SortKey, TableFunction, Tuple};
+use nestor_planner::relation::{Chunk, Scalar, SortKey, TableFunction, Tuple};
 use std::cmp::Ordering;
 use std::mem::replace;
 use std::sync::Arc;
@@ -67,6 +67,17 @@ impl<S: Scalar> Rows<S> for Filter<S> {
         Ok(None)
     }
 
+    fn next_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
+        while let Some(chunk) = self.input.next_chunk(run)? {
+            match self.condition.places(&chunk, &run.env)? {
+                None => return Ok(Some(chunk)),
+                Some(places) if places.is_empty() => {}
+                Some(places) => return Ok(Some(chunk.gather(&places))),
+            }
+        }
+        Ok(None)
+    }
+
     fn in_order(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {
         self.input.in_order(run)
     }
@@ -112,6 +123,17 @@ impl<S: Scalar> Rows<S> for Project<S> {
         }
         let columns = self.columns.iter().map(|column| column.value(&row, &run.env));
         columns.collect::<Result<_>>().map(Some)
+    }
+
+    fn next_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
+        let Some(chunk) = self.input.next_chunk(run)? else {
+            return Ok(None);
+        };
+        let columns = self.columns.iter().map(|column| column.vector(&chunk, &run.env));
+        Ok(Some(Chunk {
+            columns: columns.collect::<Result<_>>()?,
+            rows: chunk.rows,
+        }))
     }
 
     fn in_order(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {
@@ -231,27 +253,43 @@ pub(super) struct Counted<S> {
     pub begun: bool,
 }
 
-impl<S> Rows<S> for Counted<S> {
-    fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
+impl<S> Counted<S> {
+    /// Pulls from the input, and counts the rows of what came.
+    fn counted<T>(
+        &mut self,
+        run: &Run<'_, '_, S>,
+        pull: impl FnOnce(&mut BoxRows<S>) -> Result<Option<T>>,
+        rows: impl FnOnce(&T) -> usize,
+    ) -> Result<Option<T>> {
         let Some(nodes) = &run.shared.counts.nodes else {
-            return self.input.next(run);
+            return pull(&mut self.input);
         };
         let above = nodes.current.replace(self.number);
         let begin = nodes.timed.then(Instant::now);
-        let row = self.input.next(run);
+        let pulled = pull(&mut self.input);
         let took = begin.map_or(Duration::ZERO, |begin| begin.elapsed());
         nodes.current.set(above);
         let is_first = !replace(&mut self.begun, true);
-        let gave = matches!(row, Ok(Some(_)));
+        let gave = pulled.as_ref().ok().and_then(Option::as_ref).map_or(0, rows);
         nodes.note(self.number, |ran| {
             ran.total += took;
-            ran.rows += u64::from(gave);
+            ran.rows += gave as u64;
             if is_first {
                 ran.loops += 1;
                 ran.startup += took;
             }
         });
-        row
+        pulled
+    }
+}
+
+impl<S> Rows<S> for Counted<S> {
+    fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
+        self.counted(run, |input| input.next(run), |_| 1)
+    }
+
+    fn next_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
+        self.counted(run, |input| input.next_chunk(run), |chunk| chunk.rows)
     }
 
     fn in_order(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {

@@ -1,14 +1,18 @@
 //! Rows of collections, views and tables in memory.
 
-use super::{BoxRows, Counts, Rows, Run, row_done};
+use super::{BoxRows, CHUNK_BYTES_MAX, Counts, Rows, Run, chunk_of_rows, row_done};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Step};
 use crate::row::Row;
+use crate::row_batch::{Filled, RowBatch, Wanted};
 use crate::summary::{self, totals};
-use nestor_model::{Result, Value};
+use nestor_model::statement::{ROW, work};
+use nestor_model::vector::Builder;
+use nestor_model::{DocRef, Result, Value};
 use nestor_planner::NodeKind;
+use nestor_planner::relation::chunk::ROWS;
 use nestor_planner::relation::explain::Access;
-use nestor_planner::relation::{Env, Scalar, Scan, Tuple};
+use nestor_planner::relation::{Chunk, Env, Scalar, Scan, Tuple};
 use std::mem::take;
 use std::rc::Rc;
 
@@ -50,7 +54,18 @@ pub trait Reader {
     ///
     /// Errors: a value is not of its column's type.
     fn read(&mut self, row: &Row) -> Result<Tuple>;
+
+    /// Whether it looks at documents only, and not at the keys of their records.
+    fn reads_documents_only(&self) -> bool;
+
+    /// Adds the row of a document to columns; a column of which nothing was added is null.
+    ///
+    /// Errors: a value is not of its column's type.
+    fn read_into(&mut self, doc: DocRef<'_>, columns: &mut [Builder]) -> Result<()>;
 }
+
+/// Rows of the first chunk of a scan.
+const FIRST_ROWS: usize = 64;
 
 /// A scan.
 pub(super) struct Scanned<S> {
@@ -62,6 +77,9 @@ pub(super) struct Scanned<S> {
     counts: Option<(Rc<Counts>, usize)>,
     /// Bytes of the documents that were rows.
     bytes: u64,
+    /// Documents that are being made a chunk, and how many the next one may have: the first ones are small, because more may not be wanted.
+    documents: RowBatch,
+    rows_max: usize,
 }
 
 impl<S> Drop for Scanned<S> {
@@ -81,6 +99,8 @@ fn scanned<S: Scalar>(scan: &Scan<S>) -> Scanned<S> {
         part: 0,
         counts: None,
         bytes: 0,
+        documents: RowBatch::new(Wanted::Documents),
+        rows_max: FIRST_ROWS,
     }
 }
 
@@ -133,7 +153,69 @@ impl<S: Scalar> Scanned<S> {
     }
 }
 
+impl<S: Scalar> Scanned<S> {
+    /// The rows of the next documents; `None` at the end. Conditions have not been looked at.
+    fn documents(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
+        let (rows_max, width) = (self.rows_max, self.scan.needed.len());
+        self.rows_max = (rows_max * 4).min(ROWS);
+        let mut columns: Vec<Builder> = (0..width).map(|_| Builder::default()).collect();
+        let (mut rows, mut bytes) = (0, 0);
+        while rows < rows_max && bytes < CHUNK_BYTES_MAX {
+            let mut documents = std::mem::replace(&mut self.documents, RowBatch::new(Wanted::Documents));
+            documents.clear();
+            let Opened::Documents { root, reader, more, .. } = self.open(run)? else {
+                break;
+            };
+            let mut batch = run.batch.within(run.batch.op);
+            let filled = documents.with_room(rows_max - rows, |documents| root.next_batch(&mut batch, documents))?;
+            for row in documents.iter() {
+                bytes += size(row.doc);
+                reader.read_into(row.doc, &mut columns)?;
+            }
+            let (count, more) = (documents.len(), *more);
+            rows += count;
+            self.documents = documents;
+            work(ROW * count)?;
+            if filled == Filled::Eof {
+                if !more {
+                    break;
+                }
+                self.account();
+                self.opened = None;
+                self.part += 1;
+            }
+        }
+        self.bytes += bytes as u64;
+        Ok((rows > 0).then(|| Chunk::of(columns, rows)))
+    }
+}
+
 impl<S: Scalar> Rows<S> for Scanned<S> {
+    fn next_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
+        loop {
+            let (mut chunk, exact) = match self.open(run)? {
+                Opened::Documents { reader, exact, .. } if reader.reads_documents_only() => {
+                    let exact = *exact;
+                    match self.documents(run)? {
+                        Some(chunk) => (chunk, exact),
+                        None => return Ok(None),
+                    }
+                }
+                _ => return chunk_of_rows(self, run),
+            };
+            if !exact && self.scan.settles {
+                for condition in &self.scan.conditions {
+                    if let Some(places) = condition.places(&chunk, &run.env)? {
+                        chunk = chunk.gather(&places);
+                    }
+                }
+            }
+            if chunk.rows > 0 {
+                return Ok(Some(chunk));
+            }
+        }
+    }
+
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
         loop {
             let (row, exact, bytes) = match self.open(run)? {
@@ -178,6 +260,14 @@ impl<S: Scalar> Rows<S> for Scanned<S> {
             return Ok(false);
         }
         Ok(matches!(self.open(run)?, Opened::Documents { in_order: true, .. }))
+    }
+}
+
+/// Bytes of a document.
+fn size(doc: DocRef<'_>) -> usize {
+    match doc {
+        DocRef::Raw(raw) => raw.len(),
+        DocRef::Fields(fields) => fields.iter().map(|(name, value)| name.len() + value.weight()).sum(),
     }
 }
 

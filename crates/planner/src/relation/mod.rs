@@ -8,11 +8,14 @@
 //! (of a join: those of the left input, then those of the right one) and to rows of enclosing queries through [`Env::outer`];
 //! each [`Relation::Apply`] is one level of enclosing queries.
 
+pub mod chunk;
 pub mod explain;
 pub mod scalar;
 
+pub use chunk::Chunk;
 pub use scalar::{Env, Frame, Scalar, Sequences, Tuple};
 
+use nestor_model::vector::Vector;
 use nestor_model::{Result, Value};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -392,6 +395,24 @@ pub trait Aggregate: Debug + Send + Sync {
     fn name(&self) -> &str;
     /// The state of a group without rows.
     fn start(&self) -> Box<dyn Accumulator>;
+    /// The states of many groups, of which there are none yet.
+    fn start_grouped(&self) -> Box<dyn Grouped>;
+}
+
+/// The states of an aggregate function for groups that are known by number.
+pub trait Grouped: Send {
+    /// There are so many groups now; those that are new have no rows.
+    fn resize(&mut self, groups: usize);
+    /// Each row, with these arguments, belongs to the group at its place in `groups`.
+    ///
+    /// Errors: those of [`Accumulator::add`].
+    fn add(&mut self, groups: &[u32], args: &[Arc<Vector>]) -> Result<()>;
+    /// The result of a group for the rows so far.
+    ///
+    /// Errors: those of [`Accumulator::result`].
+    fn result(&self, group: usize) -> Result<Value>;
+    /// Bytes that the states keep besides themselves.
+    fn weight(&self) -> usize;
 }
 
 /// The state of an aggregate function for one group.
@@ -407,6 +428,20 @@ pub trait Accumulator: Send {
     /// Bytes that it keeps besides itself.
     fn weight(&self) -> usize {
         0
+    }
+}
+
+impl Accumulator for Box<dyn Accumulator> {
+    fn add(&mut self, args: &[Value]) -> Result<()> {
+        (**self).add(args)
+    }
+
+    fn result(&self) -> Result<Value> {
+        (**self).result()
+    }
+
+    fn weight(&self) -> usize {
+        (**self).weight()
     }
 }
 

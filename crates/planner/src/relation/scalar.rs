@@ -1,9 +1,13 @@
 //! Expressions over rows of values, as whoever plans and runs relations sees them.
 
+use super::Chunk;
+use super::chunk::each_row;
+use nestor_model::vector::{Data, Vector};
 use nestor_model::{Result, Value};
 use nestor_query::env::OpContext;
 use std::cmp::Ordering;
 use std::fmt::{Debug, Display};
+use std::sync::Arc;
 
 /// A row of values: what relational operators pass up. Column `i` is `row[i]`; SQL's NULL is [`Value::Null`].
 pub type Tuple = Vec<Value>;
@@ -84,13 +88,45 @@ pub trait Scalar: Clone + Debug + Display + Send + Sync + 'static {
         None
     }
 
+    /// Which of the columns of rows of this width it looks at.
+    fn columns(&self, width: usize) -> Vec<bool>;
+
     /// Whether it is a value that does not depend on the row.
     fn is_literal(&self) -> bool {
         false
+    }
+
+    /// Its values for the rows of a chunk: those that [`Scalar::value`] gives for each.
+    ///
+    /// Errors: those of what it computes, of any of the rows.
+    fn vector(&self, chunk: &Chunk, env: &Env<'_>) -> Result<Arc<Vector>> {
+        each_row(chunk.rows, |row| self.value(&chunk.row(row), env)).map(Arc::new)
+    }
+
+    /// The places of the rows of a chunk for which it is true, in order; `None` when it is for all of them.
+    ///
+    /// Errors: those of [`Scalar::vector`].
+    fn places(&self, chunk: &Chunk, env: &Env<'_>) -> Result<Option<Vec<u32>>> {
+        Ok(true_places(&*self.vector(chunk, env)?))
     }
 
     /// Whether it is true, which null is not.
     fn holds(&self, row: &[Value], env: &Env<'_>) -> Result<bool> {
         Ok(matches!(self.value(row, env)?, Value::Bool(true)))
     }
+}
+
+/// The places of the rows that are true, in order; `None` when all are.
+pub fn true_places(vector: &Vector) -> Option<Vec<u32>> {
+    let len = vector.len();
+    let is_true = |row: usize| match &vector.data {
+        Data::Bool(values) => values[row] && vector.nulls.as_ref().is_none_or(|nulls| !nulls[row]),
+        Data::Same(value, _) => matches!(value, Value::Bool(true)),
+        Data::Values(values) => matches!(values[row], Value::Bool(true)),
+        _ => false,
+    };
+    if (0..len).all(is_true) {
+        return None;
+    }
+    Some((0u32..).take(len).filter(|row| is_true(*row as usize)).collect())
 }

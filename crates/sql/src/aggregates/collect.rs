@@ -1,5 +1,6 @@
 //! Aggregates that keep all values: arrays, JSON, joined text.
 
+use super::grouped::State;
 use super::{Bound, plain};
 use crate::error::fail;
 use crate::expr::Expr;
@@ -54,6 +55,8 @@ fn print(value: &Value) -> Value {
 struct Joined {
     text: Option<String>,
 }
+
+impl State for Joined {}
 
 impl Accumulator for Joined {
     fn add(&mut self, args: &[Value]) -> Result<()> {
@@ -130,7 +133,7 @@ pub(super) fn bind(name: &str, args: Vec<Expr>, wrong: &dyn Fn() -> Error) -> Re
                 coerce(text.clone(), &Type::Text, Context::Implicit)?,
                 coerce(between.clone(), &Type::Text, Context::Implicit)?,
             ];
-            plain("string_agg", || Box::new(Joined { text: None }), args, Type::Text)
+            plain("string_agg", || Joined { text: None }, args, Type::Text)
         }
         ("array_agg" | "json_agg" | "jsonb_agg", [arg]) => {
             let arg = match arg.ty() {

@@ -1,16 +1,20 @@
 //! Aggregate functions.
 
 mod collect;
+mod grouped;
 mod numbers;
 mod statistics;
 
+use self::grouped::{Plain, State};
 use crate::error::{error, fail};
 use crate::expr::Expr;
 use crate::functions::coerce;
 use crate::types::cast::Context;
 use crate::types::{Type, compare};
+use nestor_model::vector::{Data, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Accumulator, Aggregate};
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// An aggregate function bound to its arguments.
@@ -23,31 +27,9 @@ pub struct Bound {
     pub ty: Type,
 }
 
-/// A function made of a name and of what starts its state.
-struct Plain<F> {
+fn plain<T: State + 'static>(
     name: &'static str,
-    start: F,
-}
-
-impl<F> std::fmt::Debug for Plain<F> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-impl<F: Fn() -> Box<dyn Accumulator> + Send + Sync> Aggregate for Plain<F> {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn start(&self) -> Box<dyn Accumulator> {
-        (self.start)()
-    }
-}
-
-fn plain(
-    name: &'static str,
-    start: impl Fn() -> Box<dyn Accumulator> + Send + Sync + 'static,
+    start: impl Fn() -> T + Clone + Send + Sync + 'static,
     args: Vec<Expr>,
     ty: Type,
 ) -> Result<Bound> {
@@ -141,8 +123,36 @@ impl Accumulator for Extreme {
     }
 }
 
+impl State for Extreme {
+    fn add_all(states: &mut [Self], groups: &[u32], args: &[Arc<Vector>]) -> Result<usize> {
+        let [arg] = args else { return Ok(0) };
+        let mut grown = 0;
+        for (row, group) in groups.iter().enumerate() {
+            let Self { ty, largest, found } = &mut states[*group as usize];
+            // Numbers that do not win are told by a look at them.
+            let order = match (&arg.data, &*found) {
+                _ if arg.is_null(row) => continue,
+                (Data::Int32(values), Value::Int32(found)) => values[row].cmp(found),
+                (Data::Int64(values), Value::Int64(found)) => values[row].cmp(found),
+                (Data::Text(texts), Value::String(found)) if *ty != Type::Bpchar => texts.get(row).cmp(found),
+                (_, Value::Null) if *largest => Ordering::Greater,
+                (_, Value::Null) => Ordering::Less,
+                (_, found) => compare::compare(ty, &arg.value(row), found),
+            };
+            if if *largest { order.is_gt() } else { order.is_lt() } {
+                let before = found.weight();
+                *found = arg.value(row);
+                grown += found.weight().saturating_sub(before);
+            }
+        }
+        Ok(grown)
+    }
+}
+
 /// The first value.
 struct First(Value);
+
+impl State for First {}
 
 impl Accumulator for First {
     fn add(&mut self, args: &[Value]) -> Result<()> {
@@ -174,6 +184,16 @@ impl Accumulator for Count {
     }
 }
 
+impl State for Count {
+    fn add_all(states: &mut [Self], groups: &[u32], args: &[Arc<Vector>]) -> Result<usize> {
+        for (row, group) in groups.iter().enumerate() {
+            let state = &mut states[*group as usize];
+            state.n += i64::from(state.rows || args.first().is_none_or(|arg| !arg.is_null(row)));
+        }
+        Ok(0)
+    }
+}
+
 /// Whether all, or any, are true.
 struct Truth {
     all: bool,
@@ -193,6 +213,8 @@ impl Accumulator for Truth {
         Ok(self.found.map_or(Value::Null, Value::Bool))
     }
 }
+
+impl State for Truth {}
 
 /// The aggregate function `name` on `args`; `star` for `count(*)`. The last of `args` of an ordered-set function is what it orders.
 ///
@@ -214,45 +236,36 @@ pub fn bind(name: &str, args: Vec<Expr>, star: bool) -> Result<Bound> {
         _ => Err(wrong()),
     };
     match name {
-        "count" if star => plain("count", || Box::new(Count { rows: true, n: 0 }), Vec::new(), Type::Int8),
-        "count" => plain(
-            "count",
-            || Box::new(Count { rows: false, n: 0 }),
-            vec![one(&args)?],
-            Type::Int8,
-        ),
+        "count" if star => plain("count", || Count { rows: true, n: 0 }, Vec::new(), Type::Int8),
+        "count" => plain("count", || Count { rows: false, n: 0 }, vec![one(&args)?], Type::Int8),
         "max" | "min" => {
             let largest = name == "max";
             let arg = one(&args)?;
             let ty = arg.ty();
             let of = ty.clone();
-            let start = move || -> Box<dyn Accumulator> {
-                Box::new(Extreme {
-                    ty: of.clone(),
-                    largest,
-                    found: Value::Null,
-                })
+            let start = move || Extreme {
+                ty: of.clone(),
+                largest,
+                found: Value::Null,
             };
             plain(if largest { "max" } else { "min" }, start, vec![arg], ty)
         }
         "any_value" => {
             let arg = one(&args)?;
             let ty = arg.ty();
-            plain("any_value", || Box::new(First(Value::Null)), vec![arg], ty)
+            plain("any_value", || First(Value::Null), vec![arg], ty)
         }
         "bool_and" | "every" => plain(
             "bool_and",
-            || Box::new(Truth { all: true, found: None }),
+            || Truth { all: true, found: None },
             to(Type::Bool, &[one(&args)?])?,
             Type::Bool,
         ),
         "bool_or" => plain(
             "bool_or",
-            || {
-                Box::new(Truth {
-                    all: false,
-                    found: None,
-                })
+            || Truth {
+                all: false,
+                found: None,
             },
             to(Type::Bool, &[one(&args)?])?,
             Type::Bool,

@@ -1,12 +1,16 @@
 //! Sums and means, each exact where its type is.
 
+use super::grouped::State;
 use super::{Bound, plain};
 use crate::error::{error, fail};
 use crate::expr::Expr;
 use crate::types::interval::Interval;
 use crate::types::{Type, integer, numeric};
+use nestor_model::decimal::DecimalParts;
+use nestor_model::vector::{self, Data, Vector};
 use nestor_model::{Decimal128, Result, Value};
 use nestor_planner::relation::Accumulator;
+use std::sync::Arc;
 
 /// What a sum becomes.
 #[derive(Clone, Copy, PartialEq)]
@@ -48,30 +52,116 @@ impl Accumulator for Integers {
     }
 }
 
+impl State for Integers {
+    fn add_all(states: &mut [Self], groups: &[u32], args: &[Arc<Vector>]) -> Result<usize> {
+        let [arg] = args else { return Ok(0) };
+        for (row, group) in groups.iter().enumerate() {
+            let n = match &arg.data {
+                _ if arg.is_null(row) => continue,
+                Data::Int32(values) => i64::from(values[row]),
+                Data::Int64(values) => values[row],
+                _ => match integer(&arg.value(row)) {
+                    Some(n) => n,
+                    None => continue,
+                },
+            };
+            let state = &mut states[*group as usize];
+            state.sum += i128::from(n);
+            state.n += 1;
+        }
+        Ok(0)
+    }
+}
+
 struct Decimals {
     mean: bool,
-    sum: Decimal128,
     n: i64,
+    /// The sum of those that came as digits with a scale.
+    digits: i128,
+    scale: u8,
+    /// The sum of the others.
+    others: Option<Decimal128>,
+}
+
+impl Decimals {
+    fn sum(&self) -> Result<Decimal128> {
+        let exact = Decimal128::from_parts(DecimalParts {
+            negative: self.digits < 0,
+            coefficient: self.digits.unsigned_abs(),
+            exponent: -i32::from(self.scale),
+        });
+        let exact = match exact {
+            Some(exact) => exact,
+            // More than 34 digits are rounded.
+            None => numeric::parse(&format!("{}E-{}", self.digits, self.scale))?,
+        };
+        match self.others {
+            None => Ok(exact),
+            Some(others) => numeric::add(others, exact),
+        }
+    }
+
+    /// The digits with one more, unless they become too many.
+    fn with(&self, digits: i64, scale: u8) -> Option<(i128, u8)> {
+        let wider = scale.max(self.scale);
+        let power = |from: u8| 10i128.pow(u32::from(wider - from));
+        let own = self.digits.checked_mul(power(self.scale))?;
+        let sum = own.checked_add(i128::from(digits).checked_mul(power(scale))?)?;
+        Some((sum, wider))
+    }
 }
 
 impl Accumulator for Decimals {
     fn add(&mut self, args: &[Value]) -> Result<()> {
-        if let Some(Value::Decimal128(value)) = args.first() {
-            self.sum = match self.n {
-                0 => *value,
-                _ => numeric::add(self.sum, *value)?,
-            };
-            self.n += 1;
+        let Some(Value::Decimal128(value)) = args.first() else {
+            return Ok(());
+        };
+        let sum = vector::digits(*value).and_then(|(digits, scale)| self.with(digits, scale));
+        match sum {
+            Some(sum) => (self.digits, self.scale) = sum,
+            None => {
+                self.others = Some(match self.others {
+                    None => *value,
+                    Some(others) => numeric::add(others, *value)?,
+                });
+            }
         }
+        self.n += 1;
         Ok(())
     }
 
     fn result(&self) -> Result<Value> {
         match (self.n, self.mean) {
             (0, _) => Ok(Value::Null),
-            (n, true) => numeric::div(self.sum, Decimal128::from_i64(n)).map(Value::Decimal128),
-            (_, false) => Ok(Value::Decimal128(self.sum)),
+            (n, true) => numeric::div(self.sum()?, Decimal128::from_i64(n)).map(Value::Decimal128),
+            (_, false) => self.sum().map(Value::Decimal128),
         }
+    }
+}
+
+impl State for Decimals {
+    fn add_all(states: &mut [Self], groups: &[u32], args: &[Arc<Vector>]) -> Result<usize> {
+        let [arg] = args else { return Ok(0) };
+        for (row, group) in groups.iter().enumerate() {
+            let state = &mut states[*group as usize];
+            let sum = match &arg.data {
+                _ if arg.is_null(row) => continue,
+                Data::Decimal { digits, scale } if *scale == state.scale => {
+                    let sum = state.digits.checked_add(i128::from(digits[row]));
+                    sum.map(|sum| (sum, *scale))
+                }
+                Data::Decimal { digits, scale } => state.with(digits[row], *scale),
+                _ => None,
+            };
+            match sum {
+                Some(sum) => {
+                    (state.digits, state.scale) = sum;
+                    state.n += 1;
+                }
+                None => state.add(&[arg.value(row)])?,
+            }
+        }
+        Ok(0)
     }
 }
 
@@ -100,6 +190,16 @@ impl Accumulator for Floats {
             (n, true) => Value::Double(self.sum / n as f64),
             (_, false) => Value::Double(self.sum),
         })
+    }
+}
+
+impl State for Floats {
+    fn add_all(states: &mut [Self], groups: &[u32], args: &[Arc<Vector>]) -> Result<usize> {
+        let [arg] = args else { return Ok(0) };
+        for (row, group) in groups.iter().enumerate() {
+            states[*group as usize].add(&[arg.value(row)])?;
+        }
+        Ok(0)
     }
 }
 
@@ -133,6 +233,10 @@ struct Bits {
     narrow: bool,
 }
 
+impl State for Intervals {}
+
+impl State for Bits {}
+
 impl Accumulator for Bits {
     fn add(&mut self, args: &[Value]) -> Result<()> {
         if let Some(n) = args.first().and_then(integer) {
@@ -165,12 +269,10 @@ pub(super) fn bind(name: &str, arg: Expr) -> Result<Bound> {
             "bit_or" => ("bit_or", |a, b| a | b),
             _ => ("bit_xor", |a, b| a ^ b),
         };
-        let start = move || -> Box<dyn Accumulator> {
-            Box::new(Bits {
-                combine,
-                found: None,
-                narrow,
-            })
+        let start = move || Bits {
+            combine,
+            found: None,
+            narrow,
         };
         return plain(name, start, vec![arg], ty);
     }
@@ -188,39 +290,27 @@ pub(super) fn bind(name: &str, arg: Expr) -> Result<Bound> {
             } else {
                 Type::Numeric
             };
-            plain(
-                name,
-                move || Box::new(Integers { gives, sum: 0, n: 0 }),
-                vec![arg],
-                result,
-            )
+            plain(name, move || Integers { gives, sum: 0, n: 0 }, vec![arg], result)
         }
         Type::Numeric => {
-            let start = move || -> Box<dyn Accumulator> {
-                Box::new(Decimals {
-                    mean,
-                    sum: Decimal128::ZERO,
-                    n: 0,
-                })
+            let start = move || Decimals {
+                mean,
+                n: 0,
+                digits: 0,
+                scale: 0,
+                others: None,
             };
             plain(name, start, vec![arg], Type::Numeric)
         }
         Type::Float4 | Type::Float8 => {
             let result = if mean { Type::Float8 } else { ty };
-            plain(
-                name,
-                move || Box::new(Floats { mean, sum: 0.0, n: 0 }),
-                vec![arg],
-                result,
-            )
+            plain(name, move || Floats { mean, sum: 0.0, n: 0 }, vec![arg], result)
         }
         Type::Interval => {
-            let start = move || -> Box<dyn Accumulator> {
-                Box::new(Intervals {
-                    mean,
-                    sum: Interval::default(),
-                    n: 0,
-                })
+            let start = move || Intervals {
+                mean,
+                sum: Interval::default(),
+                n: 0,
             };
             plain(name, start, vec![arg], Type::Interval)
         }

@@ -49,18 +49,36 @@ impl fmt::Debug for Compiled {
     }
 }
 
+/// A compiled pattern.
+pub struct Matcher(Regex);
+
+impl Matcher {
+    /// Whether a text matches. Errors: 2201B when that takes too long.
+    pub fn matches(&self, text: &str) -> Result<bool> {
+        self.0
+            .is_match(text)
+            .map_err(|e| error("2201B", e.message().to_owned()))
+    }
+}
+
 impl Match {
     /// Its value for a row.
     pub fn value(&self, row: &[Value], env: &Env<'_>) -> Result<Value> {
-        let (text, pattern) = (self.text.value(row, env)?, self.pattern.value(row, env)?);
+        self.of(&self.text.value(row, env)?, &self.pattern.value(row, env)?)
+    }
+
+    /// Its value for a text and a pattern. Errors: 2201B, 22025.
+    pub fn of(&self, text: &Value, pattern: &Value) -> Result<Value> {
         let (Some(text), Some(pattern)) = (text.as_str(), pattern.as_str()) else {
             return Ok(Value::Null);
         };
-        let regex = self.regex(pattern)?;
-        let found = regex
-            .is_match(text)
-            .map_err(|e| error("2201B", e.message().to_owned()))?;
+        let found = self.matcher(pattern)?.matches(text)?;
         Ok(Value::Bool(found != self.negated))
+    }
+
+    /// What tells whether texts match a pattern. Errors: 2201B, 22025.
+    pub fn matcher(&self, pattern: &str) -> Result<Matcher> {
+        self.regex(pattern).map(Matcher)
     }
 
     fn regex(&self, pattern: &str) -> Result<Regex> {

@@ -2,6 +2,7 @@
 
 pub mod function;
 pub mod like;
+mod vector;
 mod walk;
 
 pub use crate::types::compare::Comparison;
@@ -10,8 +11,9 @@ use self::function::Function;
 use crate::error::fail;
 use crate::types::{Type, cast, compare, integer};
 use nestor_model::statement::{note, work};
+use nestor_model::vector::Vector;
 use nestor_model::{Array, Result, Value};
-use nestor_planner::relation::{Env, Scalar};
+use nestor_planner::relation::{Chunk, Env, Scalar};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
@@ -284,27 +286,20 @@ impl Scalar for Expr {
             }
             Node::Param(number, _) => Ok(env.params.get(*number).cloned().unwrap_or(Value::Null)),
             Node::Call { function, args, .. } => {
-                let is_null = |value: &Value| function.strict && matches!(value, Value::Null);
+                let is_null =
+                    |values: &[Value]| function.strict && values.iter().any(|value| matches!(value, Value::Null));
                 // Two arguments, which is what operators have, need no list of their own.
                 if let [a, b] = args.as_slice() {
-                    let a = a.value(row, env)?;
-                    if is_null(&a) {
-                        return Ok(Value::Null);
-                    }
-                    let both = [a, b.value(row, env)?];
-                    if is_null(&both[1]) {
+                    let both = [a.value(row, env)?, b.value(row, env)?];
+                    if is_null(&both) {
                         return Ok(Value::Null);
                     }
                     work(1)?;
                     return (function.run)(&both, env, args);
                 }
-                let mut values = Vec::with_capacity(args.len());
-                for arg in args {
-                    let value = arg.value(row, env)?;
-                    if is_null(&value) {
-                        return Ok(Value::Null);
-                    }
-                    values.push(value);
+                let values = args.iter().map(|arg| arg.value(row, env)).collect::<Result<Vec<_>>>()?;
+                if is_null(&values) {
+                    return Ok(Value::Null);
                 }
                 work(1)?;
                 (function.run)(&values, env, args)
@@ -499,6 +494,20 @@ impl Scalar for Expr {
             }
             Node::Match(like) => like.value(row, env),
         }
+    }
+
+    fn vector(&self, chunk: &Chunk, env: &Env<'_>) -> Result<Arc<Vector>> {
+        vector::vector(self, chunk, env)
+    }
+
+    fn columns(&self, width: usize) -> Vec<bool> {
+        let mut used = vec![false; width];
+        self.for_each_column(&mut |column| {
+            if let Some(is_used) = used.get_mut(column) {
+                *is_used = true;
+            }
+        });
+        used
     }
 
     fn place(&self) -> Option<usize> {

@@ -3,6 +3,7 @@
 use crate::catalog::{Column, Table};
 use crate::types::stored;
 use nestor_exec::relation::Reader;
+use nestor_model::vector::Builder;
 use nestor_model::{Binary, DocRef, Result, Value, ValueRef};
 use std::sync::Arc;
 
@@ -20,10 +21,21 @@ struct Picked {
     columns: Vec<usize>,
     /// Which of them the document has had.
     seen: Vec<bool>,
+    /// The fields of the document before, in their order.
+    places: Vec<Place>,
     /// The document itself is a column behind them, and the key of its record one behind that.
     whole: bool,
     record: bool,
 }
+
+/// A field of a document, and which of the needed columns it is.
+struct Place {
+    name: String,
+    column: Option<usize>,
+}
+
+/// Fields whose places are kept.
+const PLACES_MAX: usize = 256;
 
 /// The row that a document is: the columns that are `needed`, and behind them the document and the key of its record. Other columns are null.
 ///
@@ -46,6 +58,18 @@ impl Reader for Documents {
     fn read(&mut self, row: &nestor_exec::Row) -> Result<Vec<Value>> {
         self.picked.row(&self.table, row.as_doc(), row.record.as_deref())
     }
+
+    fn reads_documents_only(&self) -> bool {
+        !self.picked.record
+    }
+
+    fn read_into(&mut self, doc: DocRef<'_>, columns: &mut [Builder]) -> Result<()> {
+        let behind = self.table.columns.len();
+        if self.picked.whole {
+            columns[behind].push(Value::Document(doc.to_document()));
+        }
+        self.picked.add(&self.table.columns, doc, columns)
+    }
 }
 
 impl Picked {
@@ -56,6 +80,7 @@ impl Picked {
         Self {
             width: needed.len(),
             seen: vec![false; columns.len()],
+            places: Vec::new(),
             columns,
             whole: is_needed(&behind),
             record: is_needed(&(behind + 1)),
@@ -107,6 +132,58 @@ impl Picked {
             left -= 1;
             if left == 0 {
                 break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Picked {
+    /// Adds the columns of a document.
+    fn add(&mut self, all: &[Column], doc: DocRef<'_>, into: &mut [Builder]) -> Result<()> {
+        let columns = &self.columns;
+        if columns.is_empty() {
+            return Ok(());
+        }
+        self.seen.fill(false);
+        let (mut next, mut left) = (0, columns.len());
+        for (at, (name, value)) in doc.iter().enumerate() {
+            // Documents mostly have their fields where the one before had them.
+            let known = self.places.get(at).filter(|place| place.name == name);
+            let found = match known {
+                Some(place) => place.column,
+                None => {
+                    let is_it = |at: &usize| all[columns[*at]].path == name;
+                    let found = (next..columns.len()).find(is_it);
+                    let found = found.or_else(|| (0..next).find(is_it));
+                    self.places.truncate(at);
+                    if at == self.places.len() && at < PLACES_MAX {
+                        self.places.push(Place {
+                            name: name.into(),
+                            column: found,
+                        });
+                    }
+                    found
+                }
+            };
+            let Some(at) = found else { continue };
+            next = at + 1;
+            // Of a field that a document has twice the first counts.
+            if std::mem::replace(&mut self.seen[at], true) {
+                continue;
+            }
+            let column = &all[columns[at]];
+            stored::read_into(&column.ty, value, &column.path, &mut into[columns[at]])?;
+            left -= 1;
+            if left == 0 {
+                break;
+            }
+        }
+        if left > 0 {
+            for (seen, column) in self.seen.iter().zip(columns) {
+                if !seen {
+                    into[*column].push_null();
+                }
             }
         }
         Ok(())

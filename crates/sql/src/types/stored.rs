@@ -6,6 +6,7 @@
 
 use super::{Type, datetime, integer, interval::Interval, json};
 use crate::error::fail;
+use nestor_model::vector::Builder;
 use nestor_model::{Array, Decimal128, Result, Value, ValueRef};
 
 /// The value of a column of type `ty` that a document holds.
@@ -74,6 +75,25 @@ pub fn read(ty: &Type, value: ValueRef<'_>, path: &str) -> Result<Value> {
         (ty, value) if ty.is_text() => Value::String(json::text(value).into()),
         _ => return mismatch(ty, value, path),
     })
+}
+
+/// Adds the value of a column of type `ty` to a vector.
+///
+/// Errors: those of [`read`].
+pub fn read_into(ty: &Type, value: ValueRef<'_>, path: &str, into: &mut Builder) -> Result<()> {
+    use ValueRef as V;
+    match (ty, value) {
+        (_, V::Missing | V::Null | V::Undefined) => into.push_null(),
+        (Type::Bool, V::Bool(b)) => into.push_bool(b),
+        (Type::Int2 | Type::Int4, V::Int32(n)) => into.push_int32(n),
+        (Type::Int8 | Type::Oid, V::Int32(n)) => into.push_int64(i64::from(n)),
+        (Type::Int8 | Type::Oid, V::Int64(n)) => into.push_int64(n),
+        (Type::Float4 | Type::Float8, V::Double(n)) => into.push_double(n),
+        (Type::Numeric, V::Decimal128(n)) => into.push_decimal(n),
+        (ty, V::String(text)) if ty.is_text() => into.push_text(text),
+        (ty, value) => into.push(read(ty, value, path)?),
+    }
+    Ok(())
 }
 
 fn mismatch<T>(ty: &Type, value: ValueRef<'_>, path: &str) -> Result<T> {

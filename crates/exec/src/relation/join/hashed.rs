@@ -1,0 +1,402 @@
+//! Joins by equal keys: the right input is kept in a hash table, and the left one goes by, chunk by chunk.
+//!
+//! Rows that may be pairs are found for some rows of a left chunk at a time, so that one left row with many pairs takes no more memory than many
+//! with one. Of a left row whose pairs come in several such batches it is known from one to the next whether it had one.
+
+use crate::kept::Kept;
+use crate::relation::{BoxRows, Rows, Run, key};
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use nestor_model::statement::{ROW, work};
+use nestor_model::vector::{Builder, NO_ROW, Seed, Vector};
+use nestor_model::{Result, Value};
+use nestor_planner::relation::chunk::ROWS;
+use nestor_planner::relation::{Chunk, Join, JoinKind, Scalar, Tuple};
+use std::sync::Arc;
+
+struct Hashed<S> {
+    kind: JoinKind,
+    left: BoxRows<S>,
+    right: BoxRows<S>,
+    /// Keys over left rows, and over right rows behind the columns of the left.
+    keys: (Vec<S>, Vec<S>),
+    condition: Option<S>,
+    /// Which columns of both sides the condition looks at.
+    used: Vec<bool>,
+    widths: (usize, usize),
+    kept: Kept,
+    seed: Seed,
+    /// The right input; made by the first pull.
+    table: Option<Table>,
+    probe: Option<Probe>,
+    /// Rows of the right input that have been asked whether they had a pair, once the left one is at its end.
+    rest: Option<usize>,
+    /// Rows that wait to be pulled one by one.
+    waiting: Option<(Chunk, usize)>,
+}
+
+/// Rows of the right input; those with the same key are a chain in the order in which they came.
+struct Table {
+    columns: Vec<Builder>,
+    keys: Vec<Builder>,
+    /// The next row of each row's chain.
+    next: Vec<u32>,
+    /// Which rows had a pair, where that matters.
+    paired: Vec<bool>,
+    chains: HashTable<Chain>,
+}
+
+#[derive(Clone, Copy)]
+struct Chain {
+    hash: u64,
+    first: u32,
+    last: u32,
+}
+
+/// A chunk of the left input on its way.
+struct Probe {
+    chunk: Chunk,
+    /// The first row of each row's chain.
+    firsts: Vec<u32>,
+    /// The row whose pairs are next, which of the chain is, and whether it had a pair before.
+    row: usize,
+    next: u32,
+    paired: bool,
+}
+
+pub(super) fn join<S: Scalar>(plan: &Join<S>, left: BoxRows<S>, right: BoxRows<S>) -> BoxRows<S> {
+    let widths = (plan.left.width(), plan.right.width());
+    Box::new(Hashed {
+        kind: plan.kind,
+        left,
+        right,
+        keys: plan.keys.iter().cloned().unzip(),
+        used: plan
+            .condition
+            .as_ref()
+            .map_or_else(Vec::new, |condition| condition.columns(widths.0 + widths.1)),
+        condition: plan.condition.clone(),
+        widths,
+        kept: Kept::default(),
+        seed: Seed::default(),
+        table: None,
+        probe: None,
+        rest: None,
+        waiting: None,
+    })
+}
+
+/// So many rows of nulls.
+fn nulls(columns: usize, rows: usize) -> Vec<Arc<Vector>> {
+    let null = Arc::new(Vector::same(Value::Null, rows));
+    (0..columns).map(|_| null.clone()).collect()
+}
+
+/// What rows are found by.
+struct Keys {
+    parts: Vec<Arc<Vector>>,
+    /// Which rows have a null among them, if one may.
+    has_null: Option<Vec<bool>>,
+}
+
+fn keys_of<S: Scalar>(by: &[S], chunk: &Chunk, run: &Run<'_, '_, S>) -> Result<Keys> {
+    let mut has_null: Option<Vec<bool>> = None;
+    let mut parts = Vec::with_capacity(by.len());
+    for part in by {
+        let values = part.vector(chunk, &run.env)?;
+        if values.may_be_null() {
+            let all = has_null.get_or_insert_with(|| vec![false; chunk.rows]);
+            all.iter_mut()
+                .enumerate()
+                .for_each(|(row, null)| *null |= values.is_null(row));
+        }
+        parts.push(key::of_vector(part, &values)?);
+    }
+    Ok(Keys { parts, has_null })
+}
+
+fn hashes_of(keys: &[Arc<Vector>], rows: usize, seed: &Seed) -> Vec<u64> {
+    let mut hashes = vec![0; rows];
+    keys.iter().for_each(|key| key.hash(seed, &mut hashes));
+    hashes
+}
+
+impl Table {
+    /// The chain of a key.
+    fn chain(&self, hash: u64, keys: &[Arc<Vector>], row: usize) -> u32 {
+        let is_same = |chain: &Chain| {
+            let parts = keys.iter().zip(&self.keys);
+            chain.hash == hash
+                && parts.fold(true, |same, (key, own)| {
+                    same && key.equals(row, own.so_far(), chain.first as usize)
+                })
+        };
+        self.chains.find(hash, is_same).map_or(NO_ROW, |chain| chain.first)
+    }
+
+    /// Adds the row at the end of the columns to the chain of its key.
+    fn link(&mut self, hash: u64, number: u32) {
+        let keys = &self.keys;
+        let is_same = |chain: &Chain| {
+            chain.hash == hash
+                && keys.iter().all(|key| {
+                    let key = key.so_far();
+                    key.equals(number as usize, key, chain.first as usize)
+                })
+        };
+        match self.chains.entry(hash, is_same, |chain| chain.hash) {
+            Entry::Occupied(mut chain) => {
+                let before = std::mem::replace(&mut chain.get_mut().last, number);
+                self.next[before as usize] = number;
+            }
+            Entry::Vacant(place) => {
+                place.insert(Chain {
+                    hash,
+                    first: number,
+                    last: number,
+                });
+            }
+        }
+    }
+}
+
+impl<S: Scalar> Hashed<S> {
+    fn read_right(&mut self, run: &Run<'_, '_, S>) -> Result<Table> {
+        let keeps_all = matches!(self.kind, JoinKind::Right | JoinKind::Full);
+        let is_read = self.condition.is_some() || !matches!(self.kind, JoinKind::Semi | JoinKind::Anti);
+        let mut table = Table {
+            columns: (0..self.widths.1).map(|_| Builder::default()).collect(),
+            keys: self.keys.1.iter().map(|_| Builder::default()).collect(),
+            next: Vec::new(),
+            paired: Vec::new(),
+            chains: HashTable::new(),
+        };
+        while let Some(chunk) = self.right.next_chunk(run)? {
+            let mut wide = nulls(self.widths.0, chunk.rows);
+            wide.extend(chunk.columns.iter().cloned());
+            let wide = Chunk {
+                columns: wide,
+                rows: chunk.rows,
+            };
+            work(ROW / 2 * chunk.rows)?;
+            let Keys { parts: keys, has_null } = keys_of(&self.keys.1, &wide, run)?;
+            let hashes = hashes_of(&keys, chunk.rows, &self.seed);
+            // A row without a key has no pair.
+            let is_null = |row: usize| has_null.as_ref().is_some_and(|nulls| nulls[row]);
+            let all: Vec<u32> = (0..chunk.rows as u32)
+                .filter(|row| keeps_all || !is_null(*row as usize))
+                .collect();
+            let places = (all.len() < chunk.rows).then_some(all.as_slice());
+            if is_read {
+                for (own, column) in table.columns.iter_mut().zip(&chunk.columns) {
+                    own.extend(column, places);
+                }
+            }
+            for (own, key) in table.keys.iter_mut().zip(&keys) {
+                own.extend(key, places);
+            }
+            let bytes = size_of::<Chain>() * 2 + size_of::<u32>() + usize::from(keeps_all);
+            self.kept.grow(chunk.weight() + all.len() * bytes)?;
+            for row in all {
+                let number = table.next.len() as u32;
+                table.next.push(NO_ROW);
+                if !is_null(row as usize) {
+                    table.link(hashes[row as usize], number);
+                }
+            }
+        }
+        if keeps_all {
+            table.paired = vec![false; table.next.len()];
+        }
+        Ok(table)
+    }
+
+    /// The next chunk of the left input, with the chains of its rows.
+    fn read_left(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Probe>> {
+        let (Some(chunk), Some(table)) = (self.left.next_chunk(run)?, &self.table) else {
+            return Ok(None);
+        };
+        work(ROW / 2 * chunk.rows)?;
+        let Keys { parts: keys, has_null } = keys_of(&self.keys.0, &chunk, run)?;
+        let hashes = hashes_of(&keys, chunk.rows, &self.seed);
+        let firsts: Vec<u32> = hashes
+            .into_iter()
+            .enumerate()
+            .map(|(row, hash)| match has_null.as_ref().is_some_and(|nulls| nulls[row]) {
+                true => NO_ROW,
+                false => table.chain(hash, &keys, row),
+            })
+            .collect();
+        Ok(Some(Probe {
+            next: firsts.first().copied().unwrap_or(NO_ROW),
+            chunk,
+            firsts,
+            row: 0,
+            paired: false,
+        }))
+    }
+
+    /// The rows of the left chunk that have a pair, or that have none, where only that is asked.
+    fn filtered(&self, probe: &Probe) -> Chunk {
+        let has_pair = self.kind == JoinKind::Semi;
+        let places: Vec<u32> = (0u32..)
+            .zip(&probe.firsts)
+            .filter(|(_, first)| (**first != NO_ROW) == has_pair)
+            .map(|(row, _)| row)
+            .collect();
+        match places.len() == probe.chunk.rows {
+            true => probe.chunk.clone(),
+            false => probe.chunk.gather(&places),
+        }
+    }
+
+    /// The next pairs of a left chunk, about as many as a chunk has rows, and what becomes of rows without any.
+    fn pairs(&mut self, probe: &mut Probe, run: &Run<'_, '_, S>) -> Result<Chunk> {
+        let Some(table) = &mut self.table else {
+            return Ok(Chunk::default());
+        };
+        // Which rows of both sides are candidates.
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        let (from, had_pair) = (probe.row, probe.paired);
+        while probe.row < probe.firsts.len() && left.len() < ROWS {
+            match probe.next {
+                NO_ROW => {
+                    probe.row += 1;
+                    probe.next = probe.firsts.get(probe.row).copied().unwrap_or(NO_ROW);
+                }
+                next => {
+                    left.push(probe.row as u32);
+                    right.push(next);
+                    probe.next = table.next[next as usize];
+                }
+            }
+        }
+        work(ROW * left.len())?;
+        let side = |of: &Builder, places: &[u32]| Arc::new(of.so_far().gather(places));
+        let places = match &self.condition {
+            None => None,
+            Some(condition) => {
+                let is_used = |column: usize| self.used[column];
+                let mut candidates = probe.chunk.gather_used(&left, &is_used);
+                let null = Arc::new(Vector::same(Value::Null, left.len()));
+                let columns = table.columns.iter().enumerate();
+                let columns = columns.map(|(at, column)| match is_used(self.widths.0 + at) {
+                    true => side(column, &right),
+                    false => null.clone(),
+                });
+                candidates.columns.extend(columns);
+                condition.places(&candidates, &run.env)?
+            }
+        };
+        if let Some(places) = places {
+            let pick = |of: &[u32]| places.iter().map(|at| of[*at as usize]).collect();
+            (left, right) = (pick(&left), pick(&right));
+        }
+        if !table.paired.is_empty() {
+            right.iter().for_each(|row| table.paired[*row as usize] = true);
+        }
+        let keeps_unpaired = matches!(self.kind, JoinKind::Left | JoinKind::Full);
+        let is_filter = matches!(self.kind, JoinKind::Semi | JoinKind::Anti);
+        if keeps_unpaired || is_filter {
+            // Rows whose pairs have all been looked at, in their order; the one behind them may have more.
+            let (mut rows, mut others, mut at) = (Vec::new(), Vec::new(), 0);
+            for row in from..=probe.row.min(probe.firsts.len().saturating_sub(1)) {
+                let begin = at;
+                while left.get(at) == Some(&(row as u32)) {
+                    at += 1;
+                }
+                let is_paired = at > begin || row == from && had_pair;
+                let is_over = row < probe.row;
+                match (is_filter, is_over) {
+                    (true, true) if is_paired == (self.kind == JoinKind::Semi) => rows.push(row as u32),
+                    (false, _) => {
+                        rows.resize(rows.len() + at - begin, row as u32);
+                        others.extend_from_slice(&right[begin..at]);
+                        if is_over && !is_paired {
+                            rows.push(row as u32);
+                            others.push(NO_ROW);
+                        }
+                    }
+                    _ => {}
+                }
+                probe.paired = !is_over && is_paired;
+            }
+            (left, right) = (rows, others);
+        }
+        let mut out = probe.chunk.gather(&left);
+        if !is_filter {
+            out.columns
+                .extend(table.columns.iter().map(|column| side(column, &right)));
+        }
+        Ok(out)
+    }
+
+    /// The next rows of the right input that had no pair, beside nulls.
+    fn unpaired(&mut self) -> Option<Chunk> {
+        let (table, from) = (self.table.as_ref()?, self.rest.get_or_insert(0));
+        let mut places = Vec::new();
+        while places.len() < ROWS && *from < table.paired.len() {
+            if !table.paired[*from] {
+                places.push(*from as u32);
+            }
+            *from += 1;
+        }
+        let mut columns = nulls(self.widths.0, places.len());
+        columns.extend(
+            table
+                .columns
+                .iter()
+                .map(|column| Arc::new(column.so_far().gather(&places))),
+        );
+        (!places.is_empty()).then_some(Chunk {
+            columns,
+            rows: places.len(),
+        })
+    }
+}
+
+impl<S: Scalar> Rows<S> for Hashed<S> {
+    fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
+        loop {
+            if let Some((chunk, at)) = &mut self.waiting
+                && *at < chunk.rows
+            {
+                *at += 1;
+                return Ok(Some(chunk.row(*at - 1)));
+            }
+            match self.next_chunk(run)? {
+                Some(chunk) => self.waiting = Some((chunk, 0)),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn next_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
+        if self.table.is_none() {
+            self.table = Some(self.read_right(run)?);
+        }
+        while self.rest.is_none() {
+            let found = match self.probe.take() {
+                None => {
+                    self.probe = self.read_left(run)?;
+                    if self.probe.is_none() {
+                        self.rest = Some(0);
+                    }
+                    continue;
+                }
+                Some(probe) if self.condition.is_none() && matches!(self.kind, JoinKind::Semi | JoinKind::Anti) => {
+                    self.filtered(&probe)
+                }
+                Some(mut probe) => {
+                    let found = self.pairs(&mut probe, run)?;
+                    self.probe = (probe.row < probe.firsts.len()).then_some(probe);
+                    found
+                }
+            };
+            if found.rows > 0 {
+                return Ok(Some(found));
+            }
+        }
+        Ok(self.unpaired())
+    }
+}

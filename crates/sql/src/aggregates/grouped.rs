@@ -1,0 +1,82 @@
+//! States of many groups, side by side.
+
+use nestor_model::vector::Vector;
+use nestor_model::{Result, Value};
+use nestor_planner::relation::{Accumulator, Aggregate, Grouped};
+use std::sync::Arc;
+
+/// The state of a group that lies among those of others.
+pub(super) trait State: Accumulator + Sized {
+    /// Rows with these arguments belong to groups; returns by how many bytes the states grew besides themselves. A loop over the vectors may
+    /// stand in its place.
+    fn add_all(states: &mut [Self], groups: &[u32], args: &[Arc<Vector>]) -> Result<usize> {
+        let mut grown = 0;
+        let mut values: Vec<Value> = Vec::with_capacity(args.len());
+        for (row, group) in groups.iter().enumerate() {
+            values.clear();
+            values.extend(args.iter().map(|arg| arg.value(row)));
+            let state = &mut states[*group as usize];
+            let before = state.weight();
+            state.add(&values)?;
+            grown += state.weight().saturating_sub(before);
+        }
+        Ok(grown)
+    }
+}
+
+impl State for Box<dyn Accumulator> {}
+
+struct States<T, F> {
+    start: F,
+    states: Vec<T>,
+    bytes: usize,
+}
+
+impl<T: State, F: Fn() -> T + Send> Grouped for States<T, F> {
+    fn resize(&mut self, groups: usize) {
+        self.states.resize_with(groups, &self.start);
+    }
+
+    fn add(&mut self, groups: &[u32], args: &[Arc<Vector>]) -> Result<()> {
+        self.bytes += T::add_all(&mut self.states, groups, args)?;
+        Ok(())
+    }
+
+    fn result(&self, group: usize) -> Result<Value> {
+        self.states[group].result()
+    }
+
+    fn weight(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// A function made of a name and of what starts a state.
+pub(super) struct Plain<F> {
+    pub name: &'static str,
+    pub start: F,
+}
+
+impl<F> std::fmt::Debug for Plain<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl<T: State + 'static, F: Fn() -> T + Clone + Send + Sync + 'static> Aggregate for Plain<F> {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn start(&self) -> Box<dyn Accumulator> {
+        Box::new((self.start)())
+    }
+
+    fn start_grouped(&self) -> Box<dyn Grouped> {
+        Box::new(States {
+            start: self.start.clone(),
+            states: Vec::new(),
+            bytes: 0,
+        })
+    }
+}
