@@ -147,7 +147,8 @@ impl Sequencer {
             let now = catalog.by_id(collection.id);
             now.is_some_and(|now| Arc::ptr_eq(now, collection) || now.fits_writers_of(collection))
         };
-        !Arc::ptr_eq(&ws.snapshot.state.catalog, catalog) && !ws.required.iter().all(fits)
+        let is_unchanged = !ws.is_refreshed && Arc::ptr_eq(&ws.snapshot.state.catalog, catalog);
+        !is_unchanged && !ws.required.iter().all(fits)
     }
 
     /// Whether any of `keys` was committed after `seen`.
@@ -231,15 +232,19 @@ impl Sequencer {
         if let Some(reservation) = self.claims.conflict(ws.claim.as_ref(), written()) {
             return Err(StorageError::Reserved(Box::new(reservation)));
         }
+        // Of an older state than the snapshot, if that is a newer one by now.
+        if ws.unwritten.iter().any(|(state, seen)| state.last_write() > *seen) {
+            return conflict;
+        }
         let seen = ws.snapshot.state.seq;
-        if seen == group.seq {
+        if seen == group.seq && !ws.is_refreshed {
             return Ok(());
         }
         if self.is_outdated(ws, &group.catalog) {
             return conflict;
         }
-        if ws.unwritten.iter().any(|state| state.last_write() > seen) {
-            return conflict;
+        if seen == group.seq {
+            return Ok(());
         }
         let keys = || {
             let unchanged = ws.unchanged.iter().map(|(tree, key)| (*tree, key));

@@ -93,7 +93,8 @@ pub struct WriteSet {
     pub(crate) dropped: Vec<TreeId>,
     pub(crate) unchanged: Vec<(TreeId, Bytes)>,
     pub(crate) required: Vec<Arc<Collection>>,
-    pub(crate) unwritten: Vec<Arc<CollectionState>>,
+    /// Collections that nobody else may have written to after the commit of this number.
+    pub(crate) unwritten: Vec<(Arc<CollectionState>, u64)>,
     pub(crate) oplog: Vec<PendingEntry>,
     pub(crate) counts: Vec<CountChange>,
     /// Arrays that a transaction has found, and that nobody else knows of: see [`Engine::publish_multikey`](crate::Engine::publish_multikey).
@@ -104,6 +105,8 @@ pub struct WriteSet {
     pub(crate) reads: Option<Reads>,
     undo: Vec<Undo>,
     savepoints: usize,
+    /// What it requires may be of an older state than its snapshot.
+    pub(crate) is_refreshed: bool,
 }
 
 /// Oplog entries from this length on are not kept twice.
@@ -151,6 +154,7 @@ impl WriteSet {
             reads: None,
             undo: Vec::new(),
             savepoints: 0,
+            is_refreshed: false,
         }
     }
 
@@ -196,11 +200,11 @@ impl WriteSet {
         }
     }
 
-    /// The commit will conflict if anything that required this collection committed after this write set's snapshot:
-    /// for building an index in one go.
+    /// The commit will conflict if anything that required this collection committed after the snapshot that this write set has now:
+    /// for building an index in one go, and for whatever else looks at all documents.
     pub fn require_unwritten(&mut self, id: CollectionId) {
         if let Some(collection) = self.snapshot.state.catalog.by_id(id) {
-            self.unwritten.push(collection.state.clone());
+            self.unwritten.push((collection.state.clone(), self.snapshot.state.seq));
         }
     }
 
@@ -325,6 +329,7 @@ impl WriteSet {
             "what was written is claimed"
         );
         self.snapshot = snapshot;
+        self.is_refreshed = true;
         self.put_changes_on_snapshot();
     }
 
