@@ -4,8 +4,9 @@ use super::create_entry;
 use super::timeseries;
 use crate::index_build;
 use crate::statement::Statement;
+use crate::uuid::Uuid;
 use nestor_exec::write::oplog::Origin;
-use nestor_model::{CollectionOptions, Document, IndexSpec, Namespace, Result, bail, doc};
+use nestor_model::{CollectionOptions, Document, IndexSpec, Namespace, Result, Value, bail, doc};
 use nestor_storage::{Collection, Index, View, WriteSet};
 
 /// Makes a collection.
@@ -95,11 +96,53 @@ fn drop_alone(statement: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace) -> R
 /// Replaces the validator of a collection.
 ///
 /// Errors: those of options that mean nothing.
-pub fn set_validator(ws: &mut WriteSet, collection: &Collection, validator: Document) -> Result<()> {
+pub fn set_validator(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    collection: &Collection,
+    validator: &Document,
+) -> Result<()> {
     let mut options = collection.options.listed().clone();
-    options.set("validator", validator);
-    options.set("validationLevel", "strict");
-    options.set("validationAction", "error");
+    let mut command = doc! { "collMod": collection.ns.coll.clone() };
+    for to in [&mut options, &mut command] {
+        to.set("validator", validator.clone());
+        to.set("validationLevel", "strict");
+        to.set("validationAction", "error");
+    }
     ws.set_options(collection.id, CollectionOptions::parse(options)?)?;
+    if statement.origin(&collection.ns.db).is_some() {
+        let mut old = doc! { "uuid": Uuid(collection.uuid).to_value() };
+        for (name, value) in collection.options.listed().iter() {
+            old.push(name, value);
+        }
+        let before = doc! { "collectionOptions_old": old };
+        let now_ms = crate::clock::now_ms();
+        let db = &collection.ns.db;
+        let entry = Origin::default().command_with(db, Some(collection.uuid), &command, Some(&before), now_ms);
+        ws.oplog(entry)?;
+    }
+    Ok(())
+}
+
+/// Moves a collection to another namespace; what is there is dropped if `drop_target`. `is_temporary` is what the oplog says of it.
+///
+/// Errors: 26, 48, 73, and others of names.
+pub fn rename(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    source: &Collection,
+    to: &Namespace,
+    (drop_target, is_temporary): (bool, bool),
+) -> Result<()> {
+    let from = &source.ns;
+    let target = ws.catalog().get(to).cloned();
+    ws.rename_collection(from, to, drop_target)?;
+    if statement.origin(&to.db).is_some() {
+        let dropped = target.map_or(Value::Bool(false), |target| Uuid(target.uuid).to_value());
+        let mut command = doc! { "renameCollection": from.to_string(), "to": to.to_string(), "stayTemp": is_temporary };
+        command.push("dropTarget", dropped);
+        let entry = Origin::default().command(&from.db, Some(source.uuid), &command, crate::clock::now_ms());
+        ws.oplog(entry)?;
+    }
     Ok(())
 }

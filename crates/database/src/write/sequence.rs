@@ -54,6 +54,11 @@ impl Counting {
         if !is_called {
             return Some(last);
         }
+        self.after(last)
+    }
+
+    /// The number after another one; `None` when there is none.
+    pub fn after(&self, last: i64) -> Option<i64> {
         let within = |n: &i64| (self.min..=self.max).contains(n);
         match last.checked_add(self.increment).filter(within) {
             Some(next) => Some(next),

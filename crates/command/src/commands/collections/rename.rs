@@ -10,9 +10,8 @@ use crate::spec::CommandSpec;
 use nestor_database::names::NAMESPACE_BYTES_MAX;
 use nestor_database::uuid::Uuid;
 use nestor_database::write;
-use nestor_database::write::Progress;
-use nestor_exec::write::oplog::Origin;
-use nestor_model::{Namespace, RawWriter, Result, Value, ValueRef, bail, doc};
+use nestor_database::write::{Progress, catalog};
+use nestor_model::{Namespace, RawWriter, Result, ValueRef, bail};
 use nestor_storage::View;
 
 /// The command.
@@ -105,17 +104,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         if target.as_ref().is_some_and(|target| target.is_view()) {
             bail!(NamespaceExists, "a view already exists with that name: {to}");
         }
-        ws.rename_collection(&from, &to, drop_target)?;
-        if context.origin(&to.db).is_some() {
-            let dropped = target.map_or(Value::Bool(false), |target| Uuid(target.uuid).to_value());
-            let mut command =
-                doc! { "renameCollection": from.to_string(), "to": to.to_string(), "stayTemp": args.stay_temp.0 };
-            command.push("dropTarget", dropped);
-            let entry =
-                Origin::default().command(&from.db, Some(source.uuid), &command, nestor_database::clock::now_ms());
-            ws.oplog(entry)?;
-        }
-        Ok(())
+        catalog::rename(context, ws, &source, &to, (drop_target, args.stay_temp.0))
     })?;
     context.finish_concern(progress.last, reply, false)
 }
