@@ -1,9 +1,11 @@
 //! From text to statements: the grammar is `sqlparser`'s, in PostgreSQL's dialect.
 
+mod columns;
 pub(crate) mod dialect;
 mod options;
 mod windows;
 
+pub use self::columns::{columns, with_column_renamed};
 use self::dialect::Sql;
 use crate::error::{error, fail};
 use nestor_model::{Error, Result};

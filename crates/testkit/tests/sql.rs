@@ -378,3 +378,33 @@ fn foreign_keys_hold_between_transactions() {
     let orphans = "SELECT count(*) FROM children c LEFT JOIN parents p ON p.id = c.parent WHERE p.id IS NULL";
     assert_eq!(bank.ask(0, orphans), "0");
 }
+
+/// A table that a transaction has looked through to declare it otherwise has no rows at its commit that it has not seen, also when its
+/// statements have read newer states since.
+#[test]
+fn tables_are_altered_for_all_rows_or_not_at_all() {
+    let bank = Bank::new();
+    for alter in [
+        "ALTER TABLE t ADD CHECK (a > 0)",
+        "ALTER TABLE t ADD COLUMN b int DEFAULT 5",
+        "CREATE UNIQUE INDEX t_a ON t (a)",
+    ] {
+        assert_eq!(bank.ask(1, "DROP TABLE IF EXISTS t"), "");
+        assert_eq!(bank.ask(1, "CREATE TABLE t (id int PRIMARY KEY, a int)"), "");
+        assert_eq!(bank.ask(1, "INSERT INTO t VALUES (1, 1)"), "");
+        assert_eq!(bank.ask(0, "BEGIN"), "");
+        assert_eq!(bank.ask(0, alter), "");
+        assert_eq!(bank.ask(1, "INSERT INTO t VALUES (2, -1), (3, 1)"), "");
+        assert_eq!(bank.ask(0, "SELECT count(*) FROM t"), "3");
+        assert_eq!(bank.ask(0, "COMMIT"), "40001", "{alter}");
+        // Whoever has written in a transaction that is still open does not come through instead.
+        assert_eq!(bank.ask(1, "DELETE FROM t WHERE id > 1"), "");
+        assert_eq!(bank.ask(1, "BEGIN"), "");
+        assert_eq!(bank.ask(1, "INSERT INTO t VALUES (2, -1), (3, 1)"), "");
+        assert_eq!(bank.ask(0, "BEGIN"), "");
+        assert_eq!(bank.ask(0, alter), "");
+        assert_eq!(bank.ask(0, "COMMIT"), "");
+        assert_eq!(bank.ask(1, "COMMIT"), "40001", "{alter}");
+    }
+    assert_eq!(bank.ask(0, "SELECT count(*) FROM t"), "1");
+}

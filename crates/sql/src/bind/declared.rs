@@ -40,8 +40,39 @@ pub struct Declared {
     pub unique: Vec<Unique>,
     /// The columns of its primary key.
     pub key: Vec<String>,
+    /// The name of the primary key.
+    pub key_name: String,
     /// Keys of other tables.
     pub foreign: Vec<Foreign>,
+}
+
+/// Names of constraints, which no two of a table share.
+#[derive(Default)]
+struct Names(Vec<String>);
+
+impl Names {
+    /// Takes a name that was given.
+    ///
+    /// Errors: 42710.
+    fn give(&mut self, name: &str, table: &str) -> Result<()> {
+        if self.0.iter().any(|own| own == name) {
+            let message = format!("constraint \"{name}\" for relation \"{table}\" already exists");
+            return fail("42710", message);
+        }
+        self.0.push(name.to_owned());
+        Ok(())
+    }
+
+    /// The name that was given, or else one that begins with `base`.
+    fn choose(&mut self, given: Option<String>, base: String) -> String {
+        if let Some(given) = given {
+            return given;
+        }
+        let mut all = std::iter::once(base.clone()).chain((1..).map(|n| format!("{base}{n}")));
+        let free = all.find(|name| !self.0.contains(name)).unwrap_or(base);
+        self.0.push(free.clone());
+        free
+    }
 }
 
 impl Declared {
@@ -59,6 +90,7 @@ impl Declared {
             declared: true,
             checks: self.checks.clone(),
             key: self.key.clone(),
+            key_name: self.key_name.clone(),
             foreign: self.foreign.clone(),
             ..Table::new(&ns.coll, self.columns.clone(), Kind::Collection(ns.clone()))
         }
@@ -86,7 +118,10 @@ impl Declared {
             for option in &def.options {
                 let constraint = option.name.as_ref().map(ident);
                 match &option.option {
-                    ColumnOption::PrimaryKey(key) if key.characteristics.is_none() => keys.push(vec![column.clone()]),
+                    ColumnOption::PrimaryKey(key) if key.characteristics.is_none() => {
+                        key_name = constraint;
+                        keys.push(vec![column.clone()]);
+                    }
                     ColumnOption::Unique(key)
                         if key.characteristics.is_none() && key.nulls_distinct != NullsDistinctOption::NotDistinct =>
                     {
@@ -139,9 +174,18 @@ impl Declared {
         keys.iter().flatten().try_for_each(known)?;
         unique.iter().flat_map(|(_, columns)| columns).try_for_each(known)?;
         foreign.iter().flat_map(|(_, columns, _)| columns).try_for_each(known)?;
+        let mut given = Names::default();
+        let all = [&key_name]
+            .into_iter()
+            .chain(unique.iter().map(|(constraint, _)| constraint));
+        let all = all.chain(checks.iter().map(|(constraint, ..)| constraint));
+        let all = all.chain(foreign.iter().map(|(constraint, ..)| constraint));
+        all.flatten().try_for_each(|constraint| given.give(constraint, name))?;
         for (constraint, columns, key) in foreign {
-            out.foreign.push(foreign_key(name, constraint, columns, &key)?);
+            let constraint = given.choose(constraint, format!("{name}_{}_fkey", columns.join("_")));
+            out.foreign.push(foreign_key(constraint, columns, &key)?);
         }
+        out.key_name = given.choose(key_name, format!("{name}_pkey"));
         if let Some(key) = keys.pop() {
             out.key.clone_from(&key);
             for column in out.columns.iter_mut().filter(|column| key.contains(&column.name)) {
@@ -153,7 +197,7 @@ impl Declared {
                         "_id".clone_into(&mut column.path);
                     }
                 }
-                _ => unique.insert(0, (Some(key_name.unwrap_or_else(|| format!("{name}_pkey"))), key)),
+                _ => unique.insert(0, (Some(out.key_name.clone()), key)),
             }
         }
         // Documents have one `_id`.
@@ -161,7 +205,7 @@ impl Declared {
             return unsupported("a column \"_id\" that is not the primary key");
         }
         for (constraint, columns) in unique {
-            let constraint = constraint.unwrap_or_else(|| format!("{name}_{}_key", columns.join("_")));
+            let constraint = given.choose(constraint, format!("{name}_{}_key", columns.join("_")));
             let path = |column: &String| {
                 let found = out.columns.iter().find(|own| own.name == *column);
                 found.map_or_else(|| column.clone(), |column| column.path.clone())
@@ -172,17 +216,18 @@ impl Declared {
             });
         }
         for (constraint, column, text) in checks {
-            let base = match (constraint, column) {
-                (Some(constraint), _) => constraint,
-                (None, Some(column)) => format!("{name}_{column}_check"),
-                (None, None) => format!("{name}_check"),
+            // The name tells the column, if it is about one.
+            let used = crate::parse::columns(&text);
+            let mut used = out.columns.iter().filter(|column| used.contains(&column.name));
+            let column = column.or_else(|| match (used.next(), used.next()) {
+                (Some(only), None) => Some(only.name.clone()),
+                _ => None,
+            });
+            let base = match column {
+                Some(column) => format!("{name}_{column}_check"),
+                None => format!("{name}_check"),
             };
-            let taken = |wanted: &str| out.checks.iter().any(|check| check.name == wanted);
-            let mut numbered = (1..).map(|n| format!("{base}{n}"));
-            let own = match taken(&base) {
-                false => base.clone(),
-                true => numbered.find(|wanted| !taken(wanted)).unwrap_or(base),
-            };
+            let own = given.choose(constraint, base);
             out.checks.push(Check { name: own, text });
         }
         Ok(out)
@@ -211,14 +256,17 @@ impl Declared {
         };
         let mut texts = Vec::new();
         if !self.key.is_empty() {
-            texts.push(format!("PRIMARY KEY ({})", list(&self.key)));
+            texts.push(format!(
+                "CONSTRAINT {} PRIMARY KEY ({})",
+                quote(&self.key_name),
+                list(&self.key)
+            ));
         }
         let is_key =
             |unique: &&Unique| self.key.len() > 1 && unique.paths.iter().map(named).eq(self.key.iter().cloned());
         let key = self.unique.iter().position(|unique| is_key(&unique));
         for (at, unique) in self.unique.iter().enumerate() {
             if Some(at) == key {
-                texts[0] = format!("CONSTRAINT {} {}", quote(&unique.name), texts[0]);
                 continue;
             }
             let names: Vec<String> = unique.paths.iter().map(named).collect();
@@ -306,12 +354,7 @@ pub fn names(columns: &[IndexColumn]) -> Result<Vec<String>> {
     each.collect()
 }
 
-fn foreign_key(
-    table: &str,
-    constraint: Option<String>,
-    columns: Vec<String>,
-    key: &ForeignKeyConstraint,
-) -> Result<Foreign> {
+fn foreign_key(constraint: String, columns: Vec<String>, key: &ForeignKeyConstraint) -> Result<Foreign> {
     if key
         .match_kind
         .is_some_and(|kind| kind != ConstraintReferenceMatchKind::Simple)
@@ -335,7 +378,7 @@ fn foreign_key(
         Some(ReferentialAction::SetDefault) => unsupported("SET DEFAULT of a foreign key"),
     };
     Ok(Foreign {
-        name: constraint.unwrap_or_else(|| format!("{table}_{}_fkey", columns.join("_"))),
+        name: constraint,
         table: referred,
         referred: key.referred_columns.iter().map(ident).collect(),
         on_delete: action(key.on_delete)?,

@@ -6,7 +6,7 @@
 
 use super::query::is_default;
 use super::{Binder, Level, Scope, ScopeColumn, ident, object_name};
-use crate::catalog::{IdentityKind, Kind, Table};
+use crate::catalog::{Column, IdentityKind, Kind, Table};
 use crate::error::{error, fail, unsupported};
 use crate::expr::{Expr, Node};
 use crate::functions::coerce;
@@ -37,6 +37,19 @@ pub struct Target {
     modifier: i32,
     /// What is written may have any type.
     open: bool,
+}
+
+impl Target {
+    /// A column of a declared table, whole.
+    pub(super) fn of(column: &Column) -> Self {
+        Self {
+            path: vec![column.path.clone()],
+            column: column.name.clone(),
+            ty: column.ty.clone(),
+            modifier: column.modifier,
+            open: false,
+        }
+    }
 }
 
 /// What to do with rows of documents that an insert would double.
@@ -156,22 +169,24 @@ impl Binder<'_> {
 
     fn declaration(&mut self, table: &Arc<Table>) -> Result<()> {
         for column in table.columns.iter().filter(|column| column.default.is_some()) {
-            let mut target = Target {
-                path: vec![column.path.clone()],
-                column: column.name.clone(),
-                ty: column.ty.clone(),
-                modifier: column.modifier,
-                open: false,
-            };
-            let mut value = self.default_of(table, &target)?;
-            self.assigned(&mut target, &mut [&mut value])?;
+            self.default_value(table, column)?;
         }
         self.generated(table)?;
         self.checks(table).map(drop)
     }
 
+    /// What a column of a declared table holds when nobody says it, as its type has it.
+    ///
+    /// Errors: those of binding its default.
+    pub(super) fn default_value(&mut self, table: &Table, column: &Column) -> Result<Expr> {
+        let mut target = Target::of(column);
+        let mut value = self.default_of(table, &target)?;
+        self.assigned(&mut target, &mut [&mut value])?;
+        Ok(value)
+    }
+
     /// The generated columns of a table.
-    fn generated(&mut self, table: &Arc<Table>) -> Result<Vec<(usize, Expr)>> {
+    pub(super) fn generated(&mut self, table: &Arc<Table>) -> Result<Vec<(usize, Expr)>> {
         let mut out = Vec::new();
         for (at, column) in table.columns.iter().enumerate() {
             let Some(text) = &column.generated else { continue };
@@ -195,13 +210,7 @@ impl Binder<'_> {
             if value.is_volatile() {
                 return fail("42P17", "generation expression is not immutable");
             }
-            let mut target = Target {
-                path: vec![column.path.clone()],
-                column: column.name.clone(),
-                ty: column.ty.clone(),
-                modifier: column.modifier,
-                open: false,
-            };
+            let mut target = Target::of(column);
             self.assigned(&mut target, &mut [&mut value])?;
             out.push((at, value));
         }
@@ -209,7 +218,7 @@ impl Binder<'_> {
     }
 
     /// The checks of a table.
-    fn checks(&mut self, table: &Arc<Table>) -> Result<Vec<(String, Expr)>> {
+    pub(super) fn checks(&mut self, table: &Arc<Table>) -> Result<Vec<(String, Expr)>> {
         if table.checks.is_empty() {
             return Ok(Vec::new());
         }
@@ -294,7 +303,7 @@ impl Binder<'_> {
 
     /// Values of one target as its type has them: one for each row of VALUES, or the one of a column. An open target gets the type of
     /// its values.
-    fn assigned(&mut self, target: &mut Target, values: &mut [&mut Expr]) -> Result<()> {
+    pub(super) fn assigned(&mut self, target: &mut Target, values: &mut [&mut Expr]) -> Result<()> {
         if target.open {
             let own: Vec<Type> = values.iter().map(|value| value.ty()).collect();
             let known = own.iter().any(|ty| *ty != Type::Unknown);
@@ -503,17 +512,8 @@ impl Binder<'_> {
             if column.default.is_none() || given.contains(&column.name) {
                 continue;
             }
-            let mut target = Target {
-                path: vec![column.path.clone()],
-                column: column.name.clone(),
-                ty: column.ty.clone(),
-                modifier: column.modifier,
-                open: false,
-            };
-            let mut value = self.default_of(table, &target)?;
-            self.assigned(&mut target, &mut [&mut value])?;
-            targets.push(target);
-            columns.push(value);
+            columns.push(self.default_value(table, column)?);
+            targets.push(Target::of(column));
         }
         if columns.len() == width {
             return Ok(plan);
@@ -525,7 +525,7 @@ impl Binder<'_> {
     }
 
     /// The columns of a table and what stands behind them, under a name.
-    fn table_scope(&mut self, table: &Arc<Table>, alias: Option<&str>) -> Scope {
+    pub(super) fn table_scope(&mut self, table: &Arc<Table>, alias: Option<&str>) -> Scope {
         let mut columns = self.scan(table).columns;
         for column in &mut columns {
             column.table = Some(alias.unwrap_or(&table.name).to_owned());
@@ -822,7 +822,7 @@ fn check_width(targets: &mut Vec<Target>, width: usize, is_listed: bool) -> Resu
 fn check_identity(table: &Table, targets: &[Target], plan: &Plan) -> Result<()> {
     for (i, target) in targets.iter().enumerate() {
         let column = table.columns.iter().find(|column| column.name == target.column);
-        let is_always = |column: &crate::catalog::Column| {
+        let is_always = |column: &Column| {
             let identity = column.identity.map(|identity| identity.kind);
             identity == Some(IdentityKind::Always) || column.generated.is_some()
         };

@@ -145,6 +145,8 @@ pub struct Table {
     pub checks: Vec<Check>,
     /// The columns of the primary key, in their order.
     pub key: Vec<String>,
+    /// The name of the primary key.
+    pub key_name: String,
     /// Keys of other tables.
     pub foreign: Vec<Foreign>,
 }
@@ -160,6 +162,7 @@ impl Table {
             declared: false,
             checks: Vec::new(),
             key: Vec::new(),
+            key_name: format!("{name}_pkey"),
             foreign: Vec::new(),
         }
     }

@@ -124,12 +124,6 @@ pub(super) fn create(
             }
             let spec = IndexSpec::parse(listed.to_raw())?;
             statement.check_index(&collection, &spec)?;
-            if statement.in_transaction() {
-                let is_new = ws.snapshot().catalog().by_id(collection.id).is_none() && ws.counts(&collection).0 == 0;
-                if !is_new {
-                    return unsupported("an index on a table that this transaction has not made, or has filled,");
-                }
-            }
             if statement.in_transaction() || (index_build::is_small(ws, &collection) && attempts <= 3) {
                 catalog::create_index(statement, ws, &ns, &spec)?;
                 return Ok(Step::Done);

@@ -1,8 +1,8 @@
 //! Statements that change what tables there are.
 //!
-//! [`table`] makes, drops and empties tables, [`view`] makes views, [`index`] indexes, [`sequence`] sequences. Each is a commit of its own, or a part of a transaction where that
-//! can be: tables are made there, and indexes of tables that the transaction made; nothing is dropped there.
+//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views, [`index`] indexes, [`sequence`] sequences. Each is a commit of its own, or a part of a transaction; nothing is dropped there yet. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
 
+mod alter;
 mod index;
 mod sequence;
 mod table;
@@ -22,7 +22,12 @@ use sqlparser::ast::{ObjectName, ObjectType, Statement as Ast};
 pub fn is_ddl(ast: &Ast) -> bool {
     matches!(
         ast,
-        Ast::CreateTable(_) | Ast::CreateView(_) | Ast::CreateIndex(_) | Ast::CreateSequence { .. } | Ast::Drop { .. }
+        Ast::CreateTable(_)
+            | Ast::AlterTable(_)
+            | Ast::CreateView(_)
+            | Ast::CreateIndex(_)
+            | Ast::CreateSequence { .. }
+            | Ast::Drop { .. }
     )
 }
 
@@ -39,6 +44,7 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
         }
         Ast::CreateView(create) => view::create(statement, session, create, &mut progress)?,
         Ast::CreateTable(create) => table::create(statement, session, create, &mut progress)?,
+        Ast::AlterTable(alter) => alter::alter(statement, session, alter, &mut progress)?,
         Ast::CreateIndex(create) => index::create(statement, session, create, &mut progress)?,
         Ast::CreateSequence { .. } => sequence::create(statement, session, ast, &mut progress)?,
         Ast::Drop {

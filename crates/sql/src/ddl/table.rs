@@ -4,7 +4,7 @@ use super::namespace;
 use crate::bind::Binder;
 use crate::bind::declared::{Declared, Unique};
 use crate::bind::entry::{self, Object};
-use crate::catalog::Column;
+use crate::catalog::{Column, Foreign};
 use crate::error::{self, fail, unsupported};
 use crate::run::query::Field;
 use crate::run::tables::{Reading, SessionFacts};
@@ -205,66 +205,73 @@ pub(super) fn check_keys(
                 );
             }
         };
-        let parent = found.as_deref().unwrap_or(declared);
-        let referred = match key.referred.is_empty() {
-            true if parent.key.is_empty() => {
-                return fail(
-                    "42704",
-                    format!("there is no primary key for referenced table \"{}\"", key.table),
-                );
-            }
-            true => &parent.key,
-            false => &key.referred,
-        };
-        if referred.len() != key.columns.len() {
-            return fail(
-                "42830",
-                "number of referencing and referenced columns for foreign key disagree",
-            );
-        }
-        let paths = |names: &[String]| -> Result<Vec<String>> {
-            let each = names
-                .iter()
-                .map(|name| match parent.columns.iter().find(|column| column.name == *name) {
-                    Some(column) => Ok(column.path.clone()),
-                    None => fail(
-                        "42703",
-                        format!("column \"{name}\" referenced in foreign key constraint does not exist"),
-                    ),
-                });
-            each.collect()
-        };
-        let set = |paths: &[String]| paths.iter().cloned().collect::<BTreeSet<String>>();
-        let wanted = set(&paths(referred)?);
-        let is_key = wanted == set(&paths(&parent.key)?) || parent.unique.iter().any(|key| set(&key.paths) == wanted);
-        if !is_key {
-            return fail(
-                "42830",
-                format!(
-                    "there is no unique constraint matching given keys for referenced table \"{}\"",
-                    key.table
-                ),
-            );
-        }
-        for (own, theirs) in key.columns.iter().zip(referred) {
-            let ty = |columns: &[Column], name: &str| {
-                let found = columns.iter().find(|column| column.name == name);
-                found.map(|column| column.ty.clone())
-            };
-            let (a, b) = (ty(&declared.columns, own), ty(&parent.columns, theirs));
-            let goes = match (&a, &b) {
-                (Some(a), Some(b)) => a == b || a.is_number() && b.is_number() || a.is_text() && b.is_text(),
-                _ => false,
-            };
-            if !goes {
-                return fail(
-                    "42804",
-                    format!("foreign key constraint \"{}\" cannot be implemented", key.name),
-                );
-            }
-        }
+        check_key(key, declared, found.as_deref().unwrap_or(declared))?;
         if let (Some(collection), true) = (collection, other != *ns) {
             ws.set_options(collection.id, collection.options.clone())?;
+        }
+    }
+    Ok(())
+}
+
+/// A key of `declared` is one of `parent`.
+///
+/// Errors: 42703, 42704, 42804, 42830.
+pub(super) fn check_key(key: &Foreign, declared: &Declared, parent: &Declared) -> Result<()> {
+    let referred = match key.referred.is_empty() {
+        true if parent.key.is_empty() => {
+            return fail(
+                "42704",
+                format!("there is no primary key for referenced table \"{}\"", key.table),
+            );
+        }
+        true => &parent.key,
+        false => &key.referred,
+    };
+    if referred.len() != key.columns.len() {
+        return fail(
+            "42830",
+            "number of referencing and referenced columns for foreign key disagree",
+        );
+    }
+    let paths = |names: &[String]| -> Result<Vec<String>> {
+        let each = names
+            .iter()
+            .map(|name| match parent.columns.iter().find(|column| column.name == *name) {
+                Some(column) => Ok(column.path.clone()),
+                None => fail(
+                    "42703",
+                    format!("column \"{name}\" referenced in foreign key constraint does not exist"),
+                ),
+            });
+        each.collect()
+    };
+    let set = |paths: &[String]| paths.iter().cloned().collect::<BTreeSet<String>>();
+    let wanted = set(&paths(referred)?);
+    let is_key = wanted == set(&paths(&parent.key)?) || parent.unique.iter().any(|key| set(&key.paths) == wanted);
+    if !is_key {
+        return fail(
+            "42830",
+            format!(
+                "there is no unique constraint matching given keys for referenced table \"{}\"",
+                key.table
+            ),
+        );
+    }
+    for (own, theirs) in key.columns.iter().zip(referred) {
+        let ty = |columns: &[Column], name: &str| {
+            let found = columns.iter().find(|column| column.name == name);
+            found.map(|column| column.ty.clone())
+        };
+        let (a, b) = (ty(&declared.columns, own), ty(&parent.columns, theirs));
+        let goes = match (&a, &b) {
+            (Some(a), Some(b)) => a == b || a.is_number() && b.is_number() || a.is_text() && b.is_text(),
+            _ => false,
+        };
+        if !goes {
+            return fail(
+                "42804",
+                format!("foreign key constraint \"{}\" cannot be implemented", key.name),
+            );
         }
     }
     Ok(())
@@ -275,15 +282,18 @@ pub(super) fn spec(unique: &Unique, declared: &Declared) -> Result<IndexSpec> {
     let mut key = Document::new();
     unique.paths.iter().for_each(|path| key.push(path.as_str(), 1));
     let mut listed = doc! { "v": 2, "key": key, "name": unique.name.as_str(), "unique": true };
-    let nullable: Vec<&String> = unique
-        .paths
-        .iter()
-        .filter(|path| {
-            let column = declared.columns.iter().find(|column| column.path == **path);
-            column.is_none_or(|column| !column.not_null)
-        })
-        .collect();
-    match (nullable.as_slice(), unique.paths.as_slice()) {
+    only_where_not_null(&mut listed, &unique.paths, declared);
+    IndexSpec::parse(listed.to_raw())
+}
+
+/// Leaves rows out of a unique index of `paths` in which one of them may be null, and is.
+pub(super) fn only_where_not_null(listed: &mut Document, paths: &[String], declared: &Declared) {
+    let is_nullable = |path: &&String| {
+        let column = declared.columns.iter().find(|column| column.path == **path);
+        column.is_none_or(|column| !column.not_null)
+    };
+    let nullable: Vec<&String> = paths.iter().filter(is_nullable).collect();
+    match (nullable.as_slice(), paths) {
         ([], _) => {}
         ([_], [_]) => listed.push("sparse", true),
         (nullable, _) => {
@@ -294,7 +304,6 @@ pub(super) fn spec(unique: &Unique, declared: &Declared) -> Result<IndexSpec> {
             listed.push("partialFilterExpression", filter);
         }
     }
-    IndexSpec::parse(listed.to_raw())
 }
 
 /// DROP TABLE and DROP VIEW.

@@ -494,8 +494,12 @@ impl Reading<'_, '_> {
 pub fn index_name(collection: &Collection, index: &Index) -> String {
     let (table, name) = (&collection.ns.coll, &index.name);
     let is_beside = || name.strip_prefix(&**table).is_some_and(|rest| rest.starts_with('_'));
-    let is_declared = || matches!(entry::of(collection), Some(Object::Table(..)));
+    let declared = Declared::of_collection(collection);
+    let is_declared = || declared.is_some();
     match index.is_id() {
+        true if declared.as_ref().is_some_and(|declared| declared.key.len() == 1) => {
+            declared.map(|declared| declared.key_name.clone()).unwrap_or_default()
+        }
         true => format!("{table}_pkey"),
         false if is_beside() || is_declared() => name.to_string(),
         false => format!("{table}_{name}"),

@@ -744,7 +744,11 @@ fn joins(ast: &Ast) -> bool {
 
 /// Whether a statement changes what there is.
 fn changes(ast: &Ast) -> bool {
-    writing(ast).is_some() || matches!(ast, Ast::CreateTable(_) | Ast::CreateView(_) | Ast::Truncate(_))
+    writing(ast).is_some()
+        || matches!(
+            ast,
+            Ast::CreateTable(_) | Ast::AlterTable(_) | Ast::CreateView(_) | Ast::Truncate(_)
+        )
 }
 
 fn plan_field(ty: Type) -> Field {

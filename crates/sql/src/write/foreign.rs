@@ -29,7 +29,7 @@ use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// A row that was written.
-pub(super) struct Changed {
+pub(crate) struct Changed {
     table: Arc<Table>,
     ns: Namespace,
     /// As it was; `None` of one that is new.
@@ -40,17 +40,19 @@ pub(super) struct Changed {
 
 /// What a statement has written that other tables, or keys of them, depend on.
 #[derive(Default)]
-pub(super) struct Changes(VecDeque<Changed>);
+pub(crate) struct Changes(VecDeque<Changed>);
 
 /// A key of another table, whose rows refer to this one.
-struct Reference {
-    ns: Namespace,
+pub(crate) struct Reference {
+    /// The table of the rows.
+    pub(crate) ns: Namespace,
     table: Arc<Table>,
-    foreign: Foreign,
+    /// The key.
+    pub(crate) foreign: Foreign,
 }
 
 /// The keys that refer to a table.
-fn references(view: &dyn View, ns: &Namespace) -> Vec<Reference> {
+pub(crate) fn references(view: &dyn View, ns: &Namespace) -> Vec<Reference> {
     let database = view.catalog().database(&ns.db);
     let mut out = Vec::new();
     for collection in database.into_iter().flat_map(|database| database.collections()) {
@@ -119,7 +121,7 @@ impl Changes {
     }
 
     /// Notes a row.
-    pub(super) fn note(
+    pub(crate) fn note(
         &mut self,
         (table, ns): (&Arc<Table>, &Namespace),
         before: Option<RawDocBuf>,
@@ -136,7 +138,7 @@ impl Changes {
     /// Sees that keys are whole again, and does with rows what their keys want.
     ///
     /// Errors: 23503, and those of writing.
-    pub(super) fn settle(
+    pub(crate) fn settle(
         mut self,
         statement: &Statement<'_>,
         session: &SessionFacts,

@@ -9,7 +9,7 @@ mod conflict;
 pub mod foreign;
 mod refused;
 
-pub(crate) use self::refused::told;
+pub(crate) use self::refused::{duplicated, told};
 use crate::bind::Binder;
 use crate::bind::write::{Action, Write, writing};
 use crate::catalog::Kind;
@@ -43,17 +43,17 @@ use std::rc::Rc;
 /// Bytes after which the account of the statement learns of what was gathered.
 const STEP: usize = 64 << 10;
 /// What a row that is written takes until the commit, beside the row itself: record, index entries and oplog entry, about.
-const WRITTEN_FACTOR: usize = 4;
+pub(crate) const WRITTEN_FACTOR: usize = 4;
 
 /// Memory of the rows that a statement gathers and writes.
-struct Gathered {
+pub(crate) struct Gathered {
     bytes: usize,
     shown: usize,
     held: Held,
 }
 
 impl Gathered {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             bytes: 0,
             shown: 0,
@@ -64,7 +64,7 @@ impl Gathered {
     /// So much more.
     ///
     /// Errors: those of the statement's interrupt, too little memory among them.
-    fn grow(&mut self, bytes: usize) -> Result<()> {
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<()> {
         self.bytes += bytes;
         if self.bytes - self.shown < STEP {
             return Ok(());

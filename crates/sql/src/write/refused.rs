@@ -8,7 +8,7 @@ use nestor_storage::Collection;
 /// The name of the constraint that a unique index is.
 pub(super) fn constraint_name(table: &Table, index: &str) -> String {
     match index {
-        "_id_" => format!("{}_pkey", table.name),
+        "_id_" => table.key_name.clone(),
         name => name.to_owned(),
     }
 }
@@ -45,32 +45,41 @@ pub(crate) fn told(error: Error, table: &Table, collection: &Collection) -> Erro
     }
 }
 
-fn duplicate(error: &Error, table: &Table, collection: &Collection) -> Error {
-    let part = |name: &str| match error.extra().and_then(|extra| extra.get(name)) {
-        Some(value) => value.as_document().map(DocRef::to_document).unwrap_or_default(),
-        None => Document::new(),
-    };
-    let (pattern, values) = (part("keyPattern"), part("keyValue"));
-    let index = collection
-        .indexes
-        .iter()
-        .find(|index| nestor_model::values_equal(&index.key_pattern, &pattern));
-    let name = constraint_name(table, index.map_or("_id_", |index| index.name.as_str()));
-    let names: Vec<String> = pattern
+/// The columns and values of a key that is there already.
+fn key_of(error: &Error, table: &Table) -> String {
+    let part = |name: &str| pattern_of(error, name);
+    let names: Vec<String> = part("keyPattern")
         .iter()
         .map(|(path, _)| {
             let column = table.columns.iter().find(|column| column.path == path);
             column.map_or_else(|| path.to_owned(), |column| column.name.clone())
         })
         .collect();
-    let shown: Vec<String> = values
+    let shown: Vec<String> = part("keyValue")
         .iter()
         .map(|(_, value)| match value.to_value() {
             Value::Null => "null".to_owned(),
             value => crate::types::json::text(value.as_ref()),
         })
         .collect();
-    let detail = format!("Key ({})=({}) already exists.", names.join(", "), shown.join(", "));
+    format!("Key ({})=({})", names.join(", "), shown.join(", "))
+}
+
+fn pattern_of(error: &Error, name: &str) -> Document {
+    match error.extra().and_then(|extra| extra.get(name)) {
+        Some(value) => value.as_document().map(DocRef::to_document).unwrap_or_default(),
+        None => Document::new(),
+    }
+}
+
+fn duplicate(error: &Error, table: &Table, collection: &Collection) -> Error {
+    let pattern = pattern_of(error, "keyPattern");
+    let index = collection
+        .indexes
+        .iter()
+        .find(|index| nestor_model::values_equal(&index.key_pattern, &pattern));
+    let name = constraint_name(table, index.map_or("_id_", |index| index.name.as_str()));
+    let detail = format!("{} already exists.", key_of(error, table));
     let message = format!("duplicate key value violates unique constraint \"{name}\"");
     let told = error::error("23505", message);
     error::with(
@@ -79,6 +88,23 @@ fn duplicate(error: &Error, table: &Table, collection: &Collection) -> Error {
             (Field::Detail, &detail),
             (Field::Table, &table.name),
             (Field::Constraint, &name),
+        ],
+    )
+}
+
+/// The error of making the unique index `name` of rows of `table` that are there.
+pub(crate) fn duplicated(error: Error, table: &Table, name: &str) -> Error {
+    if error.code() != ErrorCode::DuplicateKey {
+        return error;
+    }
+    let detail = format!("{} is duplicated.", key_of(&error, table));
+    let told = error::error("23505", format!("could not create unique index \"{name}\""));
+    error::with(
+        told,
+        &[
+            (Field::Detail, &detail),
+            (Field::Table, &table.name),
+            (Field::Constraint, name),
         ],
     )
 }

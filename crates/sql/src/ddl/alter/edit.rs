@@ -1,0 +1,468 @@
+//! From the text that declares a table and what ALTER TABLE says to the text that declares it anew, without a look at its rows.
+
+use super::found::depends;
+use crate::bind::alter::Source;
+use crate::bind::declared::names;
+use crate::bind::ident;
+use crate::error::{fail, unsupported};
+use crate::parse;
+use nestor_model::Result;
+use sqlparser::ast::{
+    AlterColumnOperation, AlterTableOperation, ColumnDef, ColumnOption, ColumnOptionDef, CreateTable, DataType,
+    DropBehavior, Expr, GeneratedAs, Ident, TableConstraint,
+};
+use std::collections::BTreeSet;
+
+/// A table that is declared anew.
+pub(super) struct Edit {
+    /// What declares it.
+    pub(super) create: CreateTable,
+    /// Where its columns come from.
+    pub(super) sources: Vec<Source>,
+    /// What depends on what goes may go with it.
+    pub(super) cascades: bool,
+}
+
+/// A table while it is edited.
+struct Editing<'t> {
+    name: &'t str,
+    edit: Edit,
+}
+
+/// The table `name`, which `create` declares, after `operations`.
+///
+/// Errors: 42701, 42703, 42704, 42P16, 55000 for what is there or is not; 0A000.
+pub(super) fn edited(create: CreateTable, name: &str, operations: &[AlterTableOperation]) -> Result<Edit> {
+    let sources = (0..create.columns.len()).map(Source::Kept).collect();
+    let mut editing = Editing {
+        name,
+        edit: Edit {
+            create,
+            sources,
+            cascades: false,
+        },
+    };
+    operations.iter().try_for_each(|operation| editing.apply(operation))?;
+    Ok(editing.edit)
+}
+
+/// The columns that a constraint is about: those of its key, and of a condition those that it names.
+fn columns_of(constraint: &TableConstraint) -> Vec<String> {
+    match constraint {
+        TableConstraint::PrimaryKey(key) => names(&key.columns).unwrap_or_default(),
+        TableConstraint::Unique(key) => names(&key.columns).unwrap_or_default(),
+        TableConstraint::ForeignKey(key) => key.columns.iter().map(ident).collect(),
+        TableConstraint::Check(check) => parse::columns(&check.expr.to_string()),
+        _ => Vec::new(),
+    }
+}
+
+fn name_of(constraint: &TableConstraint) -> Option<String> {
+    let name = match constraint {
+        TableConstraint::PrimaryKey(key) => &key.name,
+        TableConstraint::Unique(key) => &key.name,
+        TableConstraint::ForeignKey(key) => &key.name,
+        TableConstraint::Check(check) => &check.name,
+        _ => &None,
+    };
+    name.as_ref().map(ident)
+}
+
+fn option(option: ColumnOption) -> ColumnOptionDef {
+    ColumnOptionDef { name: None, option }
+}
+
+impl Editing<'_> {
+    fn apply(&mut self, operation: &AlterTableOperation) -> Result<()> {
+        use AlterTableOperation as Op;
+        match operation {
+            Op::AddColumn {
+                if_not_exists,
+                column_def,
+                column_position: None,
+                ..
+            } => self.add_column(column_def, *if_not_exists),
+            Op::DropColumn {
+                column_names,
+                if_exists,
+                drop_behavior,
+                ..
+            } => {
+                self.note(drop_behavior);
+                column_names
+                    .iter()
+                    .try_for_each(|column| self.drop_column(&ident(column), *if_exists))
+            }
+            Op::AddConstraint {
+                constraint,
+                not_valid: false,
+            } => {
+                self.edit.create.constraints.push(constraint.clone());
+                Ok(())
+            }
+            Op::DropConstraint {
+                if_exists,
+                name,
+                drop_behavior,
+            } => {
+                self.note(drop_behavior);
+                self.drop_constraint(&ident(name), *if_exists)
+            }
+            Op::AlterColumn { column_name, op } => self.alter_column(&ident(column_name), op),
+            _ => unsupported("this form of ALTER TABLE"),
+        }
+    }
+
+    fn note(&mut self, behaviour: &Option<DropBehavior>) {
+        self.edit.cascades |= *behaviour == Some(DropBehavior::Cascade);
+    }
+
+    fn place(&self, column: &str) -> Option<usize> {
+        let mut columns = self.edit.create.columns.iter();
+        columns.position(|def| ident(&def.name) == column)
+    }
+
+    /// The place of a column.
+    ///
+    /// Errors: 42703.
+    fn found(&self, column: &str) -> Result<usize> {
+        match self.place(column) {
+            Some(at) => Ok(at),
+            None => fail(
+                "42703",
+                format!("column \"{column}\" of relation \"{}\" does not exist", self.name),
+            ),
+        }
+    }
+
+    fn add_column(&mut self, def: &ColumnDef, if_not_exists: bool) -> Result<()> {
+        let column = ident(&def.name);
+        if self.place(&column).is_some() {
+            return match if_not_exists {
+                true => Ok(()),
+                false => fail(
+                    "42701",
+                    format!("column \"{column}\" of relation \"{}\" already exists", self.name),
+                ),
+            };
+        }
+        self.edit.create.columns.push(def.clone());
+        self.edit.sources.push(Source::Added);
+        Ok(())
+    }
+
+    /// Constraints that a column is in go with it; what else is computed of it has to be said to.
+    fn drop_column(&mut self, column: &str, if_exists: bool) -> Result<()> {
+        let at = match self.place(column) {
+            None if if_exists => return Ok(()),
+            _ => self.found(column)?,
+        };
+        let create = &mut self.edit.create;
+        create
+            .constraints
+            .retain(|constraint| !columns_of(constraint).iter().any(|own| own == column));
+        create.columns.remove(at);
+        self.edit.sources.remove(at);
+        let computed: Vec<String> = self.computed_of(column);
+        if let (Some(other), false) = (computed.first(), self.edit.cascades) {
+            return Err(depends(
+                &format!("column {column} of table {}", self.name),
+                &format!(
+                    "column {other} of table {} depends on column {column} of table {}",
+                    self.name, self.name
+                ),
+            ));
+        }
+        computed.iter().try_for_each(|other| self.drop_column(other, true))
+    }
+
+    /// The generated columns that are computed of a column.
+    fn computed_of(&self, column: &str) -> Vec<String> {
+        let uses = |def: &&ColumnDef| {
+            def.options.iter().any(|option| match &option.option {
+                ColumnOption::Generated {
+                    generation_expr: Some(expr),
+                    ..
+                } => parse::columns(&expr.to_string()).iter().any(|word| word == column),
+                _ => false,
+            })
+        };
+        let columns = self.edit.create.columns.iter().filter(uses);
+        columns.map(|def| ident(&def.name)).collect()
+    }
+
+    fn drop_constraint(&mut self, name: &str, if_exists: bool) -> Result<()> {
+        let constraints = &self.edit.create.constraints;
+        let at = constraints
+            .iter()
+            .position(|constraint| name_of(constraint).as_deref() == Some(name));
+        let Some(at) = at else {
+            return match if_exists {
+                true => Ok(()),
+                false => fail(
+                    "42704",
+                    format!("constraint \"{name}\" of relation \"{}\" does not exist", self.name),
+                ),
+            };
+        };
+        let gone = self.edit.create.constraints.remove(at);
+        if let TableConstraint::PrimaryKey(key) = &gone {
+            // Its columns still have no nulls.
+            let columns: BTreeSet<String> = names(&key.columns)?.into_iter().collect();
+            for def in &mut self.edit.create.columns {
+                if columns.contains(&ident(&def.name)) {
+                    set_not_null(def);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_key(&self, column: &str) -> bool {
+        let mut constraints = self.edit.create.constraints.iter();
+        constraints.any(|constraint| {
+            matches!(constraint, TableConstraint::PrimaryKey(_))
+                && columns_of(constraint).iter().any(|own| own == column)
+        })
+    }
+
+    fn alter_column(&mut self, column: &str, operation: &AlterColumnOperation) -> Result<()> {
+        use AlterColumnOperation as Op;
+        let at = self.found(column)?;
+        let (is_key, table) = (self.is_key(column), self.name);
+        let def = &mut self.edit.create.columns[at];
+        let is = |wanted: fn(&ColumnOption) -> bool| def.options.iter().any(|option| wanted(&option.option));
+        let is_computed = is(|option| {
+            matches!(
+                option,
+                ColumnOption::Generated {
+                    generation_expr: Some(_),
+                    ..
+                }
+            )
+        });
+        let counts = is(|option| {
+            matches!(
+                option,
+                ColumnOption::Generated {
+                    generation_expr: None,
+                    ..
+                }
+            )
+        });
+        let is_null = is(|option| matches!(option, ColumnOption::NotNull));
+        let is_serial = is_serial(&def.data_type);
+        match operation {
+            Op::SetNotNull => set_not_null(def),
+            Op::DropNotNull if is_key => {
+                return fail("42P16", format!("column \"{column}\" is in a primary key"));
+            }
+            Op::DropNotNull if counts => {
+                return fail(
+                    "42601",
+                    format!("column \"{column}\" of relation \"{table}\" is an identity column"),
+                );
+            }
+            Op::DropNotNull if is_serial => return unsupported("DROP NOT NULL of a serial column"),
+            Op::DropNotNull => def
+                .options
+                .retain(|option| !matches!(option.option, ColumnOption::NotNull)),
+            Op::SetDefault { .. } | Op::DropDefault if is_computed => {
+                return fail(
+                    "42601",
+                    format!("column \"{column}\" of relation \"{table}\" is a generated column"),
+                );
+            }
+            Op::SetDefault { .. } | Op::DropDefault if counts => {
+                return fail(
+                    "42601",
+                    format!("column \"{column}\" of relation \"{table}\" is an identity column"),
+                );
+            }
+            Op::SetDefault { value } => {
+                uncount(def);
+                set_default(def, Some(value));
+            }
+            Op::DropDefault => {
+                uncount(def);
+                set_default(def, None);
+            }
+            Op::SetDataType { data_type, using, .. } => {
+                if is_serial {
+                    return unsupported("another type for a serial column");
+                }
+                def.data_type = data_type.clone();
+                let source = &mut self.edit.sources[at];
+                match source.before() {
+                    Some(_) if is_computed => {
+                        return unsupported("another type for a generated column");
+                    }
+                    Some(before) => *source = Source::Turned(before, using.clone().map(Box::new)),
+                    None => return unsupported("another type for a column that is added"),
+                }
+            }
+            Op::AddGenerated {
+                generated_as,
+                sequence_options,
+            } => {
+                if counts || is_serial {
+                    let what = if counts {
+                        "an identity column"
+                    } else {
+                        "a column with a default value"
+                    };
+                    return fail(
+                        "55000",
+                        format!("column \"{column}\" of relation \"{table}\" is already {what}"),
+                    );
+                }
+                if !is_null && !is_key {
+                    return fail(
+                        "55000",
+                        format!(
+                            "column \"{column}\" of relation \"{table}\" must be declared NOT NULL before identity can be added"
+                        ),
+                    );
+                }
+                def.options.push(option(ColumnOption::Generated {
+                    generated_as: generated_as.unwrap_or(GeneratedAs::Always),
+                    sequence_options: sequence_options.clone(),
+                    generation_expr: None,
+                    generation_expr_mode: None,
+                    generated_keyword: true,
+                }));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn set_not_null(def: &mut ColumnDef) {
+    def.options
+        .retain(|option| !matches!(option.option, ColumnOption::NotNull | ColumnOption::Null));
+    def.options.push(option(ColumnOption::NotNull));
+}
+
+fn set_default(def: &mut ColumnDef, value: Option<&Expr>) {
+    def.options
+        .retain(|option| !matches!(option.option, ColumnOption::Default(_)));
+    if let Some(value) = value {
+        def.options.push(option(ColumnOption::Default(value.clone())));
+    }
+}
+
+/// The type of the numbers of a serial column, by its name.
+fn serial(ty: &DataType) -> Option<DataType> {
+    let DataType::Custom(name, _) = ty else { return None };
+    Some(match name.to_string().to_lowercase().as_str() {
+        "serial" | "serial4" => DataType::Integer(None),
+        "bigserial" | "serial8" => DataType::BigInt(None),
+        "smallserial" | "serial2" => DataType::SmallInt(None),
+        _ => return None,
+    })
+}
+
+fn is_serial(ty: &DataType) -> bool {
+    serial(ty).is_some()
+}
+
+/// Makes a serial column one of plain numbers.
+fn uncount(def: &mut ColumnDef) {
+    if let Some(ty) = serial(&def.data_type) {
+        def.data_type = ty;
+        set_not_null(def);
+    }
+}
+
+/// Gives a column another name, wherever its table names it.
+///
+/// Errors: 42701, 42703; 0A000 for an expression that cannot be written anew.
+pub(super) fn with_column_renamed(create: &CreateTable, table: &str, from: &str, to: &Ident) -> Result<CreateTable> {
+    let mut out = create.clone();
+    let new = ident(to);
+    if out.columns.iter().any(|def| ident(&def.name) == new) {
+        return fail(
+            "42701",
+            format!("column \"{new}\" of relation \"{table}\" already exists"),
+        );
+    }
+    let Some(def) = out.columns.iter_mut().find(|def| ident(&def.name) == from) else {
+        return fail("42703", format!("column \"{from}\" does not exist"));
+    };
+    let quoted = Ident::with_quote('"', new.as_str());
+    def.name = quoted.clone();
+    let anew = |expr: &Expr| parse::expression(&parse::with_column_renamed(&expr.to_string(), from, &new));
+    for option in out.columns.iter_mut().flat_map(|def| &mut def.options) {
+        if let ColumnOption::Generated {
+            generation_expr: Some(expr),
+            ..
+        } = &mut option.option
+        {
+            *expr = anew(expr)?;
+        }
+    }
+    let renamed = |name: &mut Ident| {
+        if ident(name) == from {
+            *name = quoted.clone();
+        }
+    };
+    for constraint in &mut out.constraints {
+        let parts = match constraint {
+            TableConstraint::PrimaryKey(key) => &mut key.columns,
+            TableConstraint::Unique(key) => &mut key.columns,
+            TableConstraint::ForeignKey(key) => {
+                key.columns.iter_mut().for_each(renamed);
+                if crate::bind::object_name(&key.foreign_table).is_ok_and(|(_, own)| own == table) {
+                    key.referred_columns.iter_mut().for_each(renamed);
+                }
+                continue;
+            }
+            TableConstraint::Check(check) => {
+                *check.expr = anew(&check.expr)?;
+                continue;
+            }
+            _ => continue,
+        };
+        for part in parts {
+            if let Expr::Identifier(name) = &mut part.column.expr {
+                renamed(name);
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Gives a constraint another name.
+///
+/// Errors: 42704; 42710 for a name that another one has.
+pub(super) fn with_constraint_renamed(
+    create: &CreateTable,
+    table: &str,
+    from: &str,
+    to: &Ident,
+) -> Result<CreateTable> {
+    let mut out = create.clone();
+    let new = ident(to);
+    let named = |constraint: &&mut TableConstraint| name_of(constraint).as_deref() == Some(from);
+    if out.constraints.iter().any(|own| name_of(own).as_deref() == Some(&*new)) {
+        return fail(
+            "42710",
+            format!("constraint \"{new}\" for relation \"{table}\" already exists"),
+        );
+    }
+    let Some(constraint) = out.constraints.iter_mut().find(named) else {
+        return fail(
+            "42704",
+            format!("constraint \"{from}\" for table \"{table}\" does not exist"),
+        );
+    };
+    let name = Some(Ident::with_quote('"', new));
+    match constraint {
+        TableConstraint::PrimaryKey(key) => key.name = name,
+        TableConstraint::Unique(key) => key.name = name,
+        TableConstraint::ForeignKey(key) => key.name = name,
+        TableConstraint::Check(check) => check.name = name,
+        _ => {}
+    }
+    Ok(out)
+}

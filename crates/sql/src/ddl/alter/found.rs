@@ -1,0 +1,46 @@
+//! The table that is altered.
+
+use crate::bind::declared::Declared;
+use crate::bind::entry;
+use crate::error::{self, error, fail, unsupported};
+use nestor_model::{Error, Namespace, Result};
+use nestor_storage::{Collection, View as _, WriteSet};
+use sqlparser::ast::{CreateTable, Statement as Ast};
+use std::sync::Arc;
+
+/// 2BP01: something goes that something else depends on.
+pub(super) fn depends(what: &str, detail: &str) -> Error {
+    let message = format!("cannot drop {what} because other objects depend on it");
+    error::with(error("2BP01", message), &[(error::Field::Detail, detail)])
+}
+
+/// A declared table, and the statement that declares it with every constraint by its name.
+pub(super) struct Found {
+    pub(super) collection: Arc<Collection>,
+    pub(super) declared: Arc<Declared>,
+    pub(super) create: CreateTable,
+}
+
+/// The declared table at a namespace; `None` when there is nothing.
+///
+/// Errors: 42809 for what is no table, 0A000 for a collection whose columns were not declared.
+pub(super) fn found(ws: &WriteSet, ns: &Namespace) -> Result<Option<Found>> {
+    let Some(collection) = ws.catalog().get(ns).cloned() else {
+        return Ok(None);
+    };
+    let Some(declared) = Declared::of_collection(&collection) else {
+        return match collection.is_view() || entry::of(&collection).is_some() {
+            true => fail("42809", format!("\"{}\" is not a table", ns.coll)),
+            false => unsupported("to alter the columns of a collection that was not declared as a table"),
+        };
+    };
+    let text = entry::text(&collection).unwrap_or_default();
+    match crate::parse::parse(&text)?.pop() {
+        Some(Ast::CreateTable(create)) => Ok(Some(Found {
+            create: Declared::of(&create, &ns.coll)?.named(&create),
+            collection,
+            declared,
+        })),
+        _ => fail("XX000", "a table is declared by no CREATE TABLE"),
+    }
+}

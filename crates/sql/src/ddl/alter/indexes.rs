@@ -1,0 +1,103 @@
+//! The indexes of a table that is declared anew.
+
+use super::found::Found;
+use crate::bind::alter::Source;
+use crate::bind::declared::Declared;
+use crate::catalog::Table;
+use crate::ddl::table::{only_where_not_null, spec};
+use crate::write;
+use nestor_database::statement::Statement;
+use nestor_database::write::catalog;
+use nestor_model::{Document, IndexSpec, Namespace, Result};
+use nestor_storage::{Collection, Index, View as _, WriteSet};
+
+/// Where the field of a column is now; `None` when it is gone. Fields that are no columns stay where they are.
+fn path_now(path: &str, old: &Declared, (new, sources): (&Declared, &[Source])) -> Option<String> {
+    let (field, rest) = path
+        .split_once('.')
+        .map_or((path, None), |(field, rest)| (field, Some(rest)));
+    let Some(before) = old.columns.iter().position(|column| column.path == field) else {
+        return Some(path.to_owned());
+    };
+    let at = sources.iter().position(|source| source.before() == Some(before))?;
+    let now = &new.columns[at].path;
+    Some(rest.map_or_else(|| now.clone(), |rest| format!("{now}.{rest}")))
+}
+
+/// What an index that SQL has not declared is in the table as it is now; `None` when a column of it is gone.
+fn index_now(index: &Index, old: &Declared, now: (&Declared, &[Source])) -> Result<Option<IndexSpec>> {
+    let mut key = Document::new();
+    for (path, direction) in index.key_pattern.iter() {
+        match path_now(path, old, now) {
+            Some(path) => key.push(path, direction.to_value()),
+            None => return Ok(None),
+        }
+    }
+    let paths: Vec<String> = key.iter().map(|(path, _)| path.to_owned()).collect();
+    let mut listed = Document::from(index.spec.listed().clone());
+    listed.set("key", key);
+    let is_sql = listed.get("sparse").is_some() || listed.get("partialFilterExpression").is_some();
+    if index.unique && (is_sql || index.partial_filter.is_none()) {
+        listed.remove("sparse");
+        listed.remove("partialFilterExpression");
+        only_where_not_null(&mut listed, &paths, now.0);
+    }
+    IndexSpec::parse(listed.to_raw()).map(Some)
+}
+
+/// Drops the indexes that are no more what they were; what is to be made anew once the rows are written.
+///
+/// Errors: those of the catalog.
+pub(super) fn drop_changed(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    found: &Found,
+    (declared, sources): (&Declared, &[Source]),
+) -> Result<Vec<IndexSpec>> {
+    let old = &found.declared;
+    let mut wanted: Vec<IndexSpec> = Vec::new();
+    for unique in &declared.unique {
+        wanted.push(spec(unique, declared)?);
+    }
+    let Some(collection) = now(ws, &found.collection) else {
+        return Ok(Vec::new());
+    };
+    let is_declared = |index: &Index| old.unique.iter().any(|unique| *unique.name == *index.name);
+    for index in collection.indexes.iter().filter(|index| !index.is_id()) {
+        let anew = match is_declared(index) {
+            true => wanted.iter().find(|spec| spec.name == index.name).cloned(),
+            false => index_now(index, old, (declared, sources))?,
+        };
+        let is_same = anew
+            .as_ref()
+            .is_some_and(|spec| spec.listed().as_bytes() == index.spec.listed().as_bytes());
+        if is_same {
+            wanted.retain(|spec| spec.name != index.name);
+            continue;
+        }
+        catalog::drop_index(statement, ws, &collection, index)?;
+        if let (Some(spec), false) = (anew, is_declared(index)) {
+            wanted.push(spec);
+        }
+    }
+    Ok(wanted)
+}
+
+fn now(ws: &WriteSet, collection: &Collection) -> Option<std::sync::Arc<Collection>> {
+    ws.catalog().by_id(collection.id).cloned()
+}
+
+/// Makes indexes of the rows that there are.
+///
+/// Errors: 23505, those of making keys.
+pub(super) fn make(statement: &Statement<'_>, ws: &mut WriteSet, table: &Table, specs: &[IndexSpec]) -> Result<()> {
+    let crate::catalog::Kind::Collection(ns) = &table.kind else {
+        return Ok(());
+    };
+    let ns: &Namespace = ns;
+    for spec in specs {
+        let made = catalog::create_index(statement, ws, ns, spec);
+        made.map_err(|error| write::duplicated(error, table, &spec.name))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! ALTER TABLE.
+//!
+//! [`edit`] makes the text that declares the table anew, [`rows`] sees what that means for its rows, [`indexes`] for its indexes, [`others`] for
+//! tables that have keys of it. All of it is one commit, or a part of a transaction: whoever else writes to the table meanwhile conflicts
+//! with it.
+
+mod edit;
+mod found;
+mod indexes;
+mod others;
+mod rename;
+mod rows;
+
+use self::edit::Edit;
+use self::found::{Found, found};
+use self::rows::{Change, Rows};
+use super::namespace;
+use super::table::{check_expressions, check_keys};
+use crate::bind::alter::Source;
+use crate::bind::declared::Declared;
+use crate::bind::entry;
+use crate::bind::ident;
+use crate::catalog::Table;
+use crate::error::{fail, unsupported};
+use crate::run::tables::SessionFacts;
+use crate::write::Gathered;
+use crate::write::foreign::Changes;
+use nestor_database::rights::Action as Right;
+use nestor_database::statement::Statement;
+use nestor_database::write::{Progress, catalog, sequence};
+use nestor_model::{Document, RawDocBuf, Result};
+use nestor_storage::WriteSet;
+use sqlparser::ast::{AlterTable, AlterTableOperation, CreateTable, RenameTableNameKind};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// ALTER TABLE.
+pub(super) fn alter(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    alter: &AlterTable,
+    progress: &mut Progress,
+) -> Result<&'static str> {
+    if alter.location.is_some() || alter.on_cluster.is_some() || alter.table_type.is_some() {
+        return unsupported("a clause of this ALTER TABLE");
+    }
+    let ns = namespace(session, &alter.name)?;
+    if let [
+        AlterTableOperation::RenameTable {
+            table_name: RenameTableNameKind::To(to),
+        },
+    ] = alter.operations.as_slice()
+    {
+        let to = namespace(session, to)?;
+        return rename::table(statement, session, (&ns, &to), alter.if_exists, progress).map(|()| "ALTER TABLE");
+    }
+    session.check_right(&ns, Right::CollMod)?;
+    statement.atomically(progress, |ws| {
+        let Some(found) = found(ws, &ns)? else {
+            return match alter.if_exists {
+                true => Ok(()),
+                false => fail("42P01", format!("relation \"{}\" does not exist", ns.coll)),
+            };
+        };
+        statement.check_plain(&found.collection, "SQL does not change its rows")?;
+        let as_is = |create: CreateTable| Edit {
+            sources: (0..create.columns.len()).map(Source::Kept).collect(),
+            create,
+            cascades: false,
+        };
+        let edit = match alter.operations.as_slice() {
+            [
+                AlterTableOperation::RenameColumn {
+                    old_column_name,
+                    new_column_name,
+                },
+            ] => {
+                let from = ident(old_column_name);
+                let create = edit::with_column_renamed(&found.create, &ns.coll, &from, new_column_name)?;
+                others::rename_referred(statement, ws, &found, (&from, &ident(new_column_name)))?;
+                as_is(create)
+            }
+            [AlterTableOperation::RenameConstraint { old_name, new_name }] => as_is(edit::with_constraint_renamed(
+                &found.create,
+                &ns.coll,
+                &ident(old_name),
+                new_name,
+            )?),
+            operations => edit::edited(found.create.clone(), &ns.coll, operations)?,
+        };
+        declare(statement, session, ws, &found, edit)
+    })?;
+    Ok("ALTER TABLE")
+}
+
+/// Makes a table what it is declared to be.
+fn declare(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &mut WriteSet,
+    found: &Found,
+    edit: Edit,
+) -> Result<()> {
+    let ns = &found.collection.ns;
+    let declared = Declared::of(&edit.create, &ns.coll)?;
+    let text = declared.named(&edit.create).to_string();
+    entry::check_text(&text)?;
+    check_expressions(statement, session, ws, ns, &declared)?;
+    let (old, new) = (Arc::new(found.declared.table(ns)), Arc::new(declared.table(ns)));
+    let foreign = new_keys(&old, &new, &edit.sources);
+    let of_keys = Declared {
+        foreign: foreign.foreign.clone(),
+        ..declared.clone()
+    };
+    check_keys(session, ws, ns, &of_keys)?;
+    others::settle(statement, ws, found, &declared, edit.cascades)?;
+    let (op, _) = statement.operation(None)?;
+    let change = Change {
+        statement,
+        session,
+        op: &op,
+        old: &old,
+        new: &new,
+        sources: &edit.sources,
+        collection: &found.collection,
+    };
+    let mut gathered = Gathered::new();
+    let mut keyed: Vec<RawDocBuf> = Vec::new();
+    let mut look = |doc: &Document| keyed.push(doc.to_raw());
+    let wants = !foreign.foreign.is_empty();
+    let rows: Rows = change.gather(ws, &mut gathered, wants.then_some(&mut look))?;
+    catalog::set_validator(statement, ws, &found.collection, &declared.validator(&text))?;
+    let missing = indexes::drop_changed(statement, ws, found, (&declared, &edit.sources))?;
+    change.write(ws, ns, rows)?;
+    indexes::make(statement, ws, &new, &missing)?;
+    if wants {
+        let mut changes = Changes::default();
+        let table = Arc::new(foreign);
+        keyed
+            .into_iter()
+            .for_each(|doc| changes.note((&table, ns), None, Some(doc)));
+        changes.settle(statement, session, ws, &op, &mut gathered)?;
+    }
+    numbers(statement, ws, found, (&declared, &edit.sources))
+}
+
+/// The table with those of its keys of other tables alone that its rows have not been looked at for.
+fn new_keys(old: &Table, new: &Table, sources: &[Source]) -> Table {
+    let turned = new.columns.iter().zip(sources);
+    let turned = turned.filter(|(_, source)| matches!(source, Source::Turned(..)));
+    let turned: BTreeSet<&String> = turned.map(|(column, _)| &column.name).collect();
+    let mut out = new.clone();
+    out.foreign.retain(|key| {
+        let was = old.foreign.iter().any(|before| before.name == key.name);
+        !was || key.columns.iter().any(|column| turned.contains(column))
+    });
+    out
+}
+
+/// The numbers of columns that count stay with them.
+fn numbers(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    found: &Found,
+    (declared, sources): (&Declared, &[Source]),
+) -> Result<()> {
+    let (uuid, db) = (found.collection.uuid, &found.collection.ns.db);
+    let key = |column| sequence::Key {
+        collection: uuid,
+        column,
+    };
+    let mut gone: Vec<&str> = Vec::new();
+    for (at, column) in found.declared.columns.iter().enumerate() {
+        if column.identity.is_none() {
+            continue;
+        }
+        let now = sources.iter().position(|source| source.before() == Some(at));
+        let now = now.map(|at| &declared.columns[at]).filter(|now| now.identity.is_some());
+        match now {
+            Some(now) if now.name == column.name => continue,
+            Some(now) => {
+                if let Some(state) = sequence::state(ws, db, key(&column.name))? {
+                    sequence::set(statement, db, key(&now.name), state)?;
+                }
+            }
+            None => {}
+        }
+        gone.push(&column.name);
+    }
+    // A transaction that took them back could not wait for itself to take numbers.
+    if gone.is_empty() || statement.in_transaction() {
+        return Ok(());
+    }
+    let keys: Vec<_> = gone.into_iter().map(key).collect();
+    sequence::forget(statement, ws, db, &keys)
+}

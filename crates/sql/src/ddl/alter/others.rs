@@ -1,0 +1,110 @@
+//! Tables that have keys of a table which is declared anew, or gets another name.
+
+use super::found::{Found, depends, found};
+use crate::bind::declared::Declared;
+use crate::catalog::Foreign;
+use crate::ddl::table::check_key;
+use crate::error;
+use crate::write::foreign::references;
+use nestor_database::statement::Statement;
+use nestor_database::write::catalog;
+use nestor_model::{Namespace, Result};
+use nestor_storage::WriteSet;
+use std::collections::BTreeSet;
+
+/// The other tables that have keys of the one at `ns`.
+fn referring(ws: &WriteSet, ns: &Namespace) -> Result<Vec<Found>> {
+    let all: BTreeSet<Namespace> = references(ws, ns).into_iter().map(|reference| reference.ns).collect();
+    let mut out = Vec::new();
+    for other in all.iter().filter(|other| *other != ns) {
+        out.extend(found(ws, other)?);
+    }
+    Ok(out)
+}
+
+/// Declares another table with other keys.
+fn redeclare(statement: &Statement<'_>, ws: &mut WriteSet, other: &Found, foreign: Vec<Foreign>) -> Result<()> {
+    let declared = Declared {
+        foreign,
+        ..(*other.declared).clone()
+    };
+    let text = declared.named(&other.create).to_string();
+    catalog::set_validator(statement, ws, &other.collection, &declared.validator(&text))
+}
+
+/// Gives a column that other tables refer to another name there.
+///
+/// Errors: those of the catalog.
+pub(super) fn rename_referred(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    table: &Found,
+    (from, to): (&str, &str),
+) -> Result<()> {
+    let ns = &table.collection.ns;
+    for other in referring(ws, ns)? {
+        let mut foreign = other.declared.foreign.clone();
+        for key in foreign.iter_mut().filter(|key| *key.table == *ns.coll) {
+            for column in key.referred.iter_mut().filter(|column| *column == from) {
+                to.clone_into(column);
+            }
+        }
+        if foreign != other.declared.foreign {
+            redeclare(statement, ws, &other, foreign)?;
+        }
+    }
+    Ok(())
+}
+
+/// Tells the tables that have keys of one of its new name.
+///
+/// Errors: those of the catalog.
+pub(super) fn rename_table(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    (from, to): (&Namespace, &Namespace),
+) -> Result<()> {
+    for other in referring(ws, from)? {
+        let mut foreign = other.declared.foreign.clone();
+        for key in foreign.iter_mut().filter(|key| *key.table == *from.coll) {
+            key.table = to.coll.to_string();
+        }
+        redeclare(statement, ws, &other, foreign)?;
+    }
+    Ok(())
+}
+
+/// Keys that other tables have of this one are keys of it still, or go where `cascades` says so. Their entries are written anew: whoever
+/// writes a row with such a key meanwhile conflicts.
+///
+/// Errors: 2BP01; 42804 for types that do not go together any more.
+pub(super) fn settle(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    table: &Found,
+    declared: &Declared,
+    cascades: bool,
+) -> Result<()> {
+    let ns = &table.collection.ns;
+    for other in referring(ws, ns)? {
+        let mut gone: Vec<&str> = Vec::new();
+        for key in other.declared.foreign.iter().filter(|key| *key.table == *ns.coll) {
+            match check_key(key, &other.declared, declared) {
+                Ok(()) => {}
+                Err(wrong) if error::state(&wrong) == "42804" => return Err(wrong),
+                Err(_) if cascades => gone.push(&key.name),
+                Err(_) => {
+                    let key = format!("constraint {} on table {}", key.name, other.collection.ns.coll);
+                    let what = format!("a key of table {}", ns.coll);
+                    return Err(depends(&what, &format!("{key} depends on {what}")));
+                }
+            }
+        }
+        if !gone.is_empty() {
+            let kept = other.declared.foreign.iter();
+            let kept = kept.filter(|key| !gone.contains(&key.name.as_str())).cloned();
+            redeclare(statement, ws, &other, kept.collect())?;
+        }
+    }
+    Ok(())
+}
