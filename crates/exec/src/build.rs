@@ -124,7 +124,7 @@ fn index_scan(scan: &IndexScanPlan, collection: &Collection) -> Result<IndexScan
     Ok(IndexScan::new(collection, index.clone(), scan.clone()))
 }
 
-fn index_of<'c>(planned: &IndexInfo, collection: &'c Collection) -> Result<&'c Arc<Index>> {
+pub(crate) fn index_of<'c>(planned: &IndexInfo, collection: &'c Collection) -> Result<&'c Arc<Index>> {
     let index = collection.indexes.iter().find(|index| index.id.0 == planned.id);
     index.ok_or_else(|| {
         Error::new(

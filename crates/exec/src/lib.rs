@@ -13,6 +13,7 @@ mod build;
 pub mod catalog;
 pub mod changes;
 mod counters;
+pub mod estimate;
 pub mod figures;
 pub mod index_writer;
 mod kept;

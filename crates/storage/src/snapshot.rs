@@ -24,6 +24,11 @@ pub trait View {
 
     /// The last commit that it shows, if the tree is as that commit left it; `None` if changes of its own show there.
     fn lsn_of(&self, tree: TreeId) -> Option<Lsn>;
+
+    /// About how many entries `tree` has from `from` (included) to `to` (excluded; `None`: to its end), without changes of its own. What is in
+    /// the base is counted exactly for the price of two look-ups; what is not is counted as if none of it replaced anything,
+    /// and of a part of a tree only up to a thousand.
+    fn estimate_entries(&self, tree: TreeId, from: &[u8], to: Option<&[u8]>) -> Result<u64>;
 }
 
 /// The layers below a write set.
@@ -65,27 +70,6 @@ impl Snapshot {
     /// The optime of the last commit it shows.
     pub fn optime(&self) -> Timestamp {
         self.state.optime
-    }
-
-    /// About how many entries `tree` has from `from` (included) to `to` (excluded; `None`: to its end). What is in the
-    /// base is counted exactly for the price of two look-ups; what is not is counted as if none of it replaced anything,
-    /// and of a part of a tree only up to a thousand.
-    pub fn estimate_entries(&self, tree: TreeId, from: &[u8], to: Option<&[u8]>) -> Result<u64> {
-        let mut entries = 0;
-        if let Some(base) = &self.state.layers.base {
-            let low = with_base_key(tree, from, |key| base.rank(key))?;
-            let high = match (to, tree.0.checked_add(1)) {
-                (Some(to), _) => with_base_key(tree, to, |key| base.rank(key))?,
-                (None, Some(next)) => base.rank(&next.to_be_bytes())?,
-                (None, None) => base.entries(),
-            };
-            entries += high.saturating_sub(low);
-        }
-        let tables = self.state.layers.memtables().filter_map(|m| m.table(tree));
-        for table in tables.filter(|table| table.concerns(self.state.seq)) {
-            entries += table.estimate(from, to) as u64;
-        }
-        Ok(entries)
     }
 
     pub(crate) fn layers_of(&self, tree: TreeId, layers: &mut Vec<Layer>) {
@@ -147,5 +131,23 @@ impl View for Snapshot {
 
     fn lsn_of(&self, _: TreeId) -> Option<Lsn> {
         Some(self.lsn())
+    }
+
+    fn estimate_entries(&self, tree: TreeId, from: &[u8], to: Option<&[u8]>) -> Result<u64> {
+        let mut entries = 0;
+        if let Some(base) = &self.state.layers.base {
+            let low = with_base_key(tree, from, |key| base.rank(key))?;
+            let high = match (to, tree.0.checked_add(1)) {
+                (Some(to), _) => with_base_key(tree, to, |key| base.rank(key))?,
+                (None, Some(next)) => base.rank(&next.to_be_bytes())?,
+                (None, None) => base.entries(),
+            };
+            entries += high.saturating_sub(low);
+        }
+        let tables = self.state.layers.memtables().filter_map(|m| m.table(tree));
+        for table in tables.filter(|table| table.concerns(self.state.seq)) {
+            entries += table.estimate(from, to) as u64;
+        }
+        Ok(entries)
     }
 }

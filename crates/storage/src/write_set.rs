@@ -454,6 +454,10 @@ impl WriteSet {
 }
 
 impl View for WriteSet {
+    fn estimate_entries(&self, tree: TreeId, from: &[u8], to: Option<&[u8]>) -> Result<u64> {
+        self.snapshot.estimate_entries(tree, from, to)
+    }
+
     fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>> {
         if let Some(reads) = &self.reads {
             reads

@@ -15,7 +15,7 @@ mod oplog_scan;
 mod or;
 mod project;
 mod return_key;
-mod scan_bounds;
+pub(crate) mod scan_bounds;
 mod show_record_id;
 mod skip;
 pub mod sort;

@@ -117,6 +117,12 @@ impl ScanBounds {
         !self.end.is_empty() && (key >= self.end.as_slice()) == self.forward
     }
 
+    /// The keys of a [single](ScanBounds::is_single) range forwards: from the first on, up to and without the last, or to the end of the tree.
+    pub fn range(&self) -> Option<(Vec<u8>, Option<&[u8]>)> {
+        let is_range = self.single && self.forward && !self.is_empty();
+        is_range.then(|| (self.start(), (!self.end.is_empty()).then_some(self.end.as_slice())))
+    }
+
     /// True when nothing can be in.
     pub fn is_empty(&self) -> bool {
         self.parts.iter().any(|part| part.intervals.is_empty())

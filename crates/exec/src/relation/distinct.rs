@@ -1,37 +1,54 @@
 //! The first of the rows that are equal.
 
-use super::key::{self, RowKey};
-use super::{BoxRows, Rows, Run, row_done, weight};
+use super::groups::Groups;
+use super::{BoxRows, Drained, Rows, Run};
 use crate::kept::Kept;
 use nestor_model::Result;
-use nestor_planner::relation::{Scalar, Tuple};
-use std::collections::HashSet;
+use nestor_model::statement::{ROW, work};
+use nestor_planner::relation::{Chunk, Scalar, Tuple};
 
 struct Distinct<S> {
     input: BoxRows<S>,
-    on: Vec<S>,
-    seen: HashSet<RowKey>,
+    /// The rows that were given, as groups of those that are equal.
+    seen: Groups<S>,
     kept: Kept,
+    waiting: Drained,
 }
 
 pub(super) fn distinct<S: Scalar>(input: BoxRows<S>, on: &[S]) -> BoxRows<S> {
     Box::new(Distinct {
         input,
-        on: on.to_vec(),
-        seen: HashSet::new(),
+        seen: Groups::new(on, &[(0..on.len()).collect()]),
         kept: Kept::default(),
+        waiting: Drained::default(),
     })
 }
 
 impl<S: Scalar> Rows<S> for Distinct<S> {
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
-        while let Some(row) = self.input.next(run)? {
-            row_done()?;
-            let key = key::of(&self.on, &row, &run.env)?;
-            let bytes = weight(&key.0);
-            if self.seen.insert(key) {
-                self.kept.grow(bytes)?;
-                return Ok(Some(row));
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let row = waiting.next(|| self.next_chunk(run));
+        self.waiting = waiting;
+        row
+    }
+
+    fn next_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
+        let mut numbers = Vec::new();
+        while let Some(chunk) = self.input.next_chunk(run)? {
+            work(ROW / 2 * chunk.rows)?;
+            let keys = self.seen.keys(&chunk, &run.env)?;
+            let mut next = self.seen.len() as u32;
+            self.kept.grow(self.seen.find(0, &keys, chunk.rows, &mut numbers))?;
+            // The first row of a new group is the one whose number is the next.
+            let mut new: Vec<u32> = Vec::new();
+            for (row, number) in numbers.iter().enumerate() {
+                if *number == next {
+                    new.push(row as u32);
+                    next += 1;
+                }
+            }
+            if !new.is_empty() {
+                return Ok(Some(chunk.gather(&new)));
             }
         }
         Ok(None)

@@ -15,6 +15,7 @@ pub mod aggregate;
 pub mod apply;
 mod build;
 pub mod distinct;
+mod groups;
 pub mod join;
 pub mod key;
 pub mod recursive;
@@ -167,6 +168,27 @@ fn chunk_of_rows<S>(input: &mut (impl Rows<S> + ?Sized), run: &Run<'_, '_, S>) -
     }
     let width = rows.first().map(Vec::len);
     Ok(width.map(|width| Chunk::of_rows(rows, width)))
+}
+
+/// Rows of an input that is pulled by chunks, one by one: for who sees all of them.
+#[derive(Default)]
+struct Drained {
+    chunk: Chunk,
+    at: usize,
+}
+
+impl Drained {
+    /// The next row of what `pull` gives.
+    fn next(&mut self, mut pull: impl FnMut() -> Result<Option<Chunk>>) -> Result<Option<Tuple>> {
+        while self.at >= self.chunk.rows {
+            match pull()? {
+                Some(chunk) => *self = Self { chunk, at: 0 },
+                None => return Ok(None),
+            }
+        }
+        self.at += 1;
+        Ok(Some(self.chunk.row(self.at - 1)))
+    }
 }
 
 /// An operator in a tree.

@@ -1,7 +1,7 @@
 //! INTERSECT and EXCEPT.
 
 use super::key::{self, RowKey};
-use super::{BoxRows, Rows, Run, row_done, weight};
+use super::{BoxRows, Drained, Rows, Run, row_done, weight};
 use crate::kept::Kept;
 use nestor_model::Result;
 use nestor_planner::relation::{Intersect, Scalar, Tuple};
@@ -34,7 +34,8 @@ impl<S: Scalar> Rows<S> for SetOperation<S> {
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
         if self.counts.is_none() {
             let mut counts = HashMap::new();
-            while let Some(row) = self.right.next(run)? {
+            let mut right = Drained::default();
+            while let Some(row) = right.next(|| self.right.next_chunk(run))? {
                 row_done()?;
                 let key = key::of(&self.on, &row, &run.env)?;
                 self.kept.grow(weight(&key.0) + 8)?;

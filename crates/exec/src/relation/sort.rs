@@ -4,9 +4,11 @@ use super::rows::count;
 use super::{BoxRows, Rows, Run, row_done, weight};
 use crate::kept::Kept;
 use nestor_model::statement::note;
+use nestor_model::vector::Vector;
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Env, Scalar, SortKey, Tuple};
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// A row with the values that it is ordered by.
 pub(super) type Keyed = (Vec<Value>, Tuple);
@@ -78,18 +80,23 @@ impl<S: Scalar> Sort<S> {
         }
         // As many rows as are wanted have been put in order: no later one comes before the last of them unless its keys do.
         let mut is_full = false;
-        while let Some(row) = self.input.next(run)? {
-            row_done()?;
-            let keys = values(&self.keys, &row, &run.env)?;
-            if is_full && compare(&self.keys, &keys, &rows[keep - 1].0) != Ordering::Less {
-                continue;
-            }
-            self.kept.grow(weight(&row) + weight(&keys))?;
-            rows.push((keys, row));
-            // Twice as many as are wanted are sorted at a time, so each costs what a heap would.
-            if keep < usize::MAX / 4 && rows.len() >= (2 * keep).max(64) {
-                self.cut(&mut rows, keep)?;
-                is_full = true;
+        while let Some(chunk) = self.input.next_chunk(run)? {
+            let by = self.keys.iter().map(|key| key.by.vector(&chunk, &run.env));
+            let by: Vec<Arc<Vector>> = by.collect::<Result<_>>()?;
+            for at in 0..chunk.rows {
+                row_done()?;
+                let keys: Vec<Value> = by.iter().map(|values| values.value(at)).collect();
+                if is_full && compare(&self.keys, &keys, &rows[keep - 1].0) != Ordering::Less {
+                    continue;
+                }
+                let row = chunk.row(at);
+                self.kept.grow(weight(&row) + weight(&keys))?;
+                rows.push((keys, row));
+                // Twice as many as are wanted are sorted at a time, so each costs what a heap would.
+                if keep < usize::MAX / 4 && rows.len() >= (2 * keep).max(64) {
+                    self.cut(&mut rows, keep)?;
+                    is_full = true;
+                }
             }
         }
         rows.sort_by(|a, b| compare(&self.keys, &a.0, &b.0));

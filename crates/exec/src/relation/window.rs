@@ -1,7 +1,7 @@
 //! Window functions: rows of a partition side by side with what is computed of them.
 
 use super::aggregate::State;
-use super::{BoxRows, Rows, Run, row_done, sort, weight};
+use super::{BoxRows, Drained, Rows, Run, row_done, sort, weight};
 use crate::kept::Kept;
 use nestor_model::{Error, Result, Value, doc};
 use nestor_planner::relation::{
@@ -53,7 +53,8 @@ impl<S: Scalar> Windowed<S> {
             .chain(self.window.order.iter().cloned())
             .collect();
         let mut rows = Vec::new();
-        while let Some(row) = self.input.next(run)? {
+        let mut input = Drained::default();
+        while let Some(row) = input.next(|| self.input.next_chunk(run))? {
             row_done()?;
             let keys = sort::values(&by, &row, &run.env)?;
             self.kept

@@ -148,6 +148,15 @@ impl Expr {
         constant
     }
 
+    /// Whether it is the same whoever asks: it depends on no row and no parameter.
+    pub fn is_known(&self) -> bool {
+        fn depends(expr: &Expr) -> bool {
+            matches!(expr.node(), Node::Column { .. } | Node::Outer { .. } | Node::Param(..))
+                || expr.parts().into_iter().any(depends)
+        }
+        !depends(self) && !self.is_volatile()
+    }
+
     /// The expression of type `date` whose midnight it is, or itself.
     pub fn as_moment(&self) -> &Expr {
         match self.node() {

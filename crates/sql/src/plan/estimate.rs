@@ -13,6 +13,11 @@ pub trait Statistics {
     fn is_unique(&self, table: usize, column: usize) -> bool;
     /// Whether an index finds rows by the values of a column.
     fn is_indexed(&self, table: usize, column: usize) -> bool;
+    /// About how many rows of a table these conditions hold of, which compare a column that is indexed with values; `None` when that is not
+    /// known.
+    fn found(&self, _table: usize, _conditions: &[Expr]) -> Option<f64> {
+        None
+    }
     /// How the order that a scan is asked for is that of an index.
     fn gives_order(&self, _scan: &Scan<Expr>) -> Given {
         Given::No
@@ -102,6 +107,42 @@ fn part(plan: &Plan, condition: &Expr, statistics: &dyn Statistics) -> f64 {
     part.clamp(0.0, 1.0)
 }
 
+/// The table and the column that a condition compares with a value that is known, if an index has the answer.
+fn indexed(plan: &Plan, condition: &Expr, statistics: &dyn Statistics) -> Option<(usize, usize)> {
+    let Node::Compare(op, a, b) = condition.node() else {
+        return None;
+    };
+    let column = match (a.is_known(), b.is_known()) {
+        (false, true) => a,
+        (true, false) => b,
+        _ => return None,
+    };
+    let (table, column) = source(plan, column.as_moment())?;
+    (*op != Comparison::NotEqual && statistics.is_indexed(table, column)).then_some((table, column))
+}
+
+/// The part of the rows of `plan` of which all conditions hold. Those that an index can count together are counted.
+fn parts(plan: &Plan, conditions: &[Expr], statistics: &dyn Statistics) -> f64 {
+    let mut all = 1.0;
+    let mut counted: Vec<((usize, usize), Vec<Expr>)> = Vec::new();
+    for condition in conditions {
+        match indexed(plan, condition, statistics).filter(|_| scan_of(plan).is_some()) {
+            None => all *= part(plan, condition, statistics),
+            Some(column) => match counted.iter_mut().find(|(own, _)| *own == column) {
+                Some((_, list)) => list.push(condition.clone()),
+                None => counted.push((column, vec![condition.clone()])),
+            },
+        }
+    }
+    for ((table, _), conditions) in counted {
+        all *= match statistics.found(table, &conditions) {
+            Some(found) => (found / statistics.rows(table).max(1.0)).clamp(0.0, 1.0),
+            None => conditions.iter().map(|c| part(plan, c, statistics)).product(),
+        };
+    }
+    all
+}
+
 /// Different values of an expression over the rows of `plan`, were there no conditions.
 pub fn distinct(plan: &Plan, expr: &Expr, statistics: &dyn Statistics) -> f64 {
     match source(plan, expr) {
@@ -144,8 +185,7 @@ pub fn rows(plan: &Plan, statistics: &dyn Statistics) -> f64 {
     match plan {
         Relation::Scan(scan) => {
             let all = statistics.rows(scan.table);
-            let parts = scan.conditions.iter().map(|c| part(plan, c, statistics));
-            all * parts.product::<f64>()
+            all * parts(plan, &scan.conditions, statistics)
         }
         Relation::Filter { input, condition } => {
             // The conditions of a scan stand in the filter above it once more.
@@ -153,8 +193,7 @@ pub fn rows(plan: &Plan, statistics: &dyn Statistics) -> f64 {
                 Relation::Scan(scan) => statistics.rows(scan.table),
                 input => rows(input, statistics),
             };
-            let parts = condition.conjuncts();
-            below * parts.iter().map(|c| part(input, c, statistics)).product::<f64>()
+            below * parts(input, &condition.conjuncts(), statistics)
         }
         Relation::Values { rows, .. } => rows.len() as f64,
         Relation::Project { input, .. } | Relation::Window { input, .. } => rows(input, statistics),

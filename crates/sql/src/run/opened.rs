@@ -6,7 +6,7 @@ use super::reader::Documents;
 use super::tables::{Find, Reading};
 use crate::catalog::{Kind, Table};
 use crate::error::fail;
-use crate::expr::Expr;
+use crate::expr::{Comparison, Expr, Node};
 
 use nestor_database::read;
 use nestor_exec::catalog::id_collation;
@@ -147,6 +147,7 @@ impl Tables<'_, '_> {
                 let find = Find {
                     sort,
                     reads: fields_read(scan, table),
+                    costed: order.is_none() && scan.conditions.iter().all(is_range),
                     ..Find::all(&filter)
                 };
                 Ok(Opened::Documents {
@@ -259,6 +260,14 @@ impl Tables<'_, '_> {
         }
         Ok(order)
     }
+}
+
+/// Whether a condition may hold of a large part of all rows; one that names values mostly does not.
+fn is_range(condition: &Expr) -> bool {
+    !matches!(
+        condition.node(),
+        Node::Compare(Comparison::Equal, ..) | Node::InList(..) | Node::Quantified { .. }
+    )
 }
 
 /// The fields that a scan looks at, where so few are that an index may have them all.

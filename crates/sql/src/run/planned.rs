@@ -4,6 +4,7 @@
 //! used again when the same questions get the same answers, of a table the very same version. So asking checks the user's rights
 //! each time as well. What was made of facts that are not asked again (numbers of relations, the list of settings) is not kept.
 
+use super::find;
 use super::ordered;
 use super::tables::Reading;
 use crate::bind::{Binder, Bound};
@@ -17,10 +18,11 @@ use crate::types::Type;
 use crate::types::cast::Context;
 use nestor_database::connections::Slot;
 use nestor_model::{Result, ValueRef};
-use nestor_planner::relation::{Relation, Scan};
-use nestor_storage::{Collection, View};
+use nestor_planner::relation::{Env, Relation, Scan};
+use nestor_storage::Collection;
 use sqlparser::ast::Query;
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A column of a result.
@@ -35,17 +37,28 @@ pub struct Field {
 }
 
 /// What collections and their indexes tell of the tables of a statement.
-pub struct Sizes<'s> {
+pub struct Sizes<'s, 'r> {
     /// The tables, by number.
-    pub tables: &'s [Arc<Table>],
+    tables: &'s [Arc<Table>],
     /// The state that they are read in.
-    pub view: &'s dyn View,
+    reading: &'s Reading<'s, 'r>,
+    /// What was asked of indexes, by table and conditions.
+    found: RefCell<HashMap<(usize, String), Option<f64>>>,
 }
 
-impl Sizes<'_> {
+impl<'s, 'r> Sizes<'s, 'r> {
+    /// For the tables of a statement.
+    pub fn new(tables: &'s [Arc<Table>], reading: &'s Reading<'s, 'r>) -> Self {
+        Self {
+            tables,
+            reading,
+            found: RefCell::default(),
+        }
+    }
+
     fn collection(&self, table: usize) -> Option<&Collection> {
         match &self.tables.get(table)?.kind {
-            Kind::Collection(ns) => self.view.catalog().get(ns).map(|collection| &**collection),
+            Kind::Collection(ns) => self.reading.view.catalog().get(ns).map(|collection| &**collection),
             _ => None,
         }
     }
@@ -68,7 +81,7 @@ impl Sizes<'_> {
     }
 }
 
-impl Statistics for Sizes<'_> {
+impl Statistics for Sizes<'_, '_> {
     fn rows(&self, table: usize) -> f64 {
         match (self.tables.get(table).map(|table| &table.kind), self.collection(table)) {
             (Some(Kind::Rows(rows)), _) => rows.len() as f64,
@@ -83,6 +96,29 @@ impl Statistics for Sizes<'_> {
 
     fn is_indexed(&self, table: usize, column: usize) -> bool {
         self.has_index(table, column, false)
+    }
+
+    fn found(&self, table: usize, conditions: &[Expr]) -> Option<f64> {
+        let text: Vec<String> = conditions.iter().map(ToString::to_string).collect();
+        let at = (table, text.join(" AND "));
+        if let Some(known) = self.found.borrow().get(&at) {
+            return *known;
+        }
+        let find = || {
+            let collection = self.collection(table)?;
+            let env = Env {
+                op: self.reading.op,
+                params: &[],
+                outer: None,
+                sequences: None,
+            };
+            // What cannot be computed ends the statement when it runs.
+            let found = find::filter(conditions, self.tables.get(table)?, &env).ok()?;
+            self.reading.estimated(collection, &found.filter).ok()?
+        };
+        let found = find().map(|found| found as f64);
+        self.found.borrow_mut().insert(at, found);
+        found
     }
 
     fn gives_order(&self, scan: &Scan<Expr>) -> Given {
@@ -214,10 +250,7 @@ impl Planned {
         let once = asked.once.get();
         let answers = asked.answers.into_inner();
         let keeps = !once && answers.may_hold();
-        let sizes = Sizes {
-            tables: &tables,
-            view: reading.view,
-        };
+        let sizes = Sizes::new(&tables, reading);
         let planned = Self {
             plan: rewrite(bound.plan, &sizes),
             tables,

@@ -18,13 +18,14 @@ use nestor_database::shape::{Shape, Words};
 use nestor_database::statement::Statement;
 use nestor_database::users::{Account, RoleName};
 use nestor_exec::catalog::indexes;
+use nestor_exec::estimate::least_entries;
 use nestor_exec::summary::totals;
 use nestor_exec::{BoxOperator, Step};
 use nestor_model::extjson::{self, Form};
 use nestor_model::namespace::ADMIN;
 use nestor_model::{Array, ArrayRef, Document, Namespace, Path, Result, Str, Value, ValueRef, bail};
 use nestor_planner::PlanNode;
-use nestor_planner::choose::tells;
+use nestor_planner::choose::{candidates_for, tells};
 use nestor_planner::find::Wanted;
 use nestor_planner::pipeline::distinct_scan;
 use nestor_query::env::OpContext;
@@ -80,6 +81,8 @@ pub struct Find<'f> {
     pub reads: Option<Arc<[Str]>>,
     /// What becomes of the documents.
     pub wanted: Wanted,
+    /// The collection is scanned where an index would find so many documents that this costs more.
+    pub costed: bool,
     /// Documents as they are stored, whoever asks: for the server's own questions, whose answers nobody sees. Not for views.
     pub stored: bool,
 }
@@ -94,10 +97,17 @@ impl<'f> Find<'f> {
             backwards: false,
             reads: None,
             wanted: Wanted::Documents,
+            costed: false,
             stored: false,
         }
     }
 }
+
+/// What it costs to read a document that an index found, in documents of a scan: it is looked up, and lies somewhere.
+const FETCH_COST: u64 = 4;
+
+/// Documents of collections of which it is asked what plans cost.
+const COSTED_MIN: u64 = 1000;
 
 /// The state that a statement reads, and what it is run for.
 pub struct Reading<'s, 'r> {
@@ -148,6 +158,7 @@ impl<'s, 'r> Reading<'s, 'r> {
             backwards,
             reads,
             wanted,
+            costed,
             stored,
         } = find;
         let Some(collection) = self.view.catalog().get(ns).cloned() else {
@@ -205,8 +216,33 @@ impl<'s, 'r> Reading<'s, 'r> {
         query.limit = limit;
         query.reads = reads;
         query.natural = backwards.then_some(false);
+        let documents = u64::try_from(collection.state.documents()).unwrap_or(0);
+        if costed && documents >= COSTED_MIN {
+            let plans = candidates_for(&query, wanted, indexes(&collection)?);
+            if let Some(least) = least_entries(&plans, &collection, self.view)?
+                && least.fetched
+                && least.count.saturating_mul(FETCH_COST) > documents
+            {
+                query.natural = Some(true);
+            }
+        }
         let cache = Some(&*statement.database.plan_cache);
         nestor_exec::find(&query, wanted, words.written(), &collection, cache)
+    }
+
+    /// About how many documents a filter finds, if one range of an index has them; `None` when that is not known.
+    ///
+    /// Errors: those of the filter and of storage.
+    pub(super) fn estimated(&self, collection: &Collection, filter: &Document) -> Result<Option<u64>> {
+        let (_, mut scope) = self.statement.operation(None)?;
+        let raw = filter.to_raw();
+        let words = Words {
+            filter: Some(raw.as_raw()),
+            ..Words::default()
+        };
+        let query = read::filtered(&words, &Default::default(), &mut scope)?;
+        let plans = candidates_for(&query, Wanted::Documents, indexes(collection)?);
+        Ok(least_entries(&plans, collection, self.view)?.map(|entries| entries.count))
     }
 
     /// Finds each value of a field once of what `filter` matches, by an index that has several documents for a value; `None` when there

@@ -191,10 +191,7 @@ fn attempt(
             tables: std::mem::take(&mut binder.tables),
             reading: &reading,
         };
-        let sizes = Sizes {
-            tables: &tables.tables,
-            view: reading.view,
-        };
+        let sizes = Sizes::new(&tables.tables, &reading);
         let mut plan = rewrite(write.plan.clone(), &sizes);
         if write.returning.is_none() {
             plan = narrowed(plan, &write.action);
@@ -327,10 +324,7 @@ pub(crate) fn rows_of(
     });
     let mut gathered = Gathered::new();
     let mut rows = Vec::new();
-    let sizes = Sizes {
-        tables: &tables.tables,
-        view: reading.view,
-    };
+    let sizes = Sizes::new(&tables.tables, &reading);
     let plan = rewrite(bound.plan, &sizes);
     run_plan(&tables, &plan, &[], &Shared::default(), &mut |row| {
         gathered.grow((size_of::<Tuple>() + row.iter().map(Value::weight).sum::<usize>()) * WRITTEN_FACTOR)?;

@@ -1,14 +1,13 @@
 //! Groups and what is computed of them.
 //!
-//! The input is read chunk by chunk: [`groups`] says to which group each row belongs, and the calls take the vectors of their arguments with
+//! The input is read chunk by chunk: [`Groups`] says to which group each row belongs, and the calls take the vectors of their arguments with
 //! these numbers. A call whose rows have to differ or have an order takes them one by one ([`state`]).
 
-mod groups;
 mod state;
 
 pub(super) use state::State;
 
-use self::groups::Groups;
+use super::groups::Groups;
 use super::{BoxRows, Rows, Run, row_done};
 use crate::kept::Kept;
 use nestor_model::statement::{ROW, work};
@@ -124,6 +123,7 @@ impl States {
 impl<S: Scalar> Aggregated<S> {
     fn read(&mut self, run: &Run<'_, '_, S>) -> Result<Done<S>> {
         let mut groups = Groups::new(&self.groups, &self.sets);
+        groups.add_empty();
         let mut states: Vec<States> = self.calls.iter().map(States::new).collect();
         // Of each group: its place and what the calls have of it.
         let group_bytes = 64 + 48 * self.calls.len();

@@ -4,7 +4,7 @@
 //! with one. Of a left row whose pairs come in several such batches it is known from one to the next whether it had one.
 
 use crate::kept::Kept;
-use crate::relation::{BoxRows, Rows, Run, key};
+use crate::relation::{BoxRows, Drained, Rows, Run, key};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use nestor_model::statement::{ROW, work};
@@ -32,7 +32,7 @@ struct Hashed<S> {
     /// Rows of the right input that have been asked whether they had a pair, once the left one is at its end.
     rest: Option<usize>,
     /// Rows that wait to be pulled one by one.
-    waiting: Option<(Chunk, usize)>,
+    waiting: Drained,
 }
 
 /// Rows of the right input; those with the same key are a chain in the order in which they came.
@@ -82,7 +82,7 @@ pub(super) fn join<S: Scalar>(plan: &Join<S>, left: BoxRows<S>, right: BoxRows<S
         table: None,
         probe: None,
         rest: None,
-        waiting: None,
+        waiting: Drained::default(),
     })
 }
 
@@ -357,18 +357,10 @@ impl<S: Scalar> Hashed<S> {
 
 impl<S: Scalar> Rows<S> for Hashed<S> {
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
-        loop {
-            if let Some((chunk, at)) = &mut self.waiting
-                && *at < chunk.rows
-            {
-                *at += 1;
-                return Ok(Some(chunk.row(*at - 1)));
-            }
-            match self.next_chunk(run)? {
-                Some(chunk) => self.waiting = Some((chunk, 0)),
-                None => return Ok(None),
-            }
-        }
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let row = waiting.next(|| self.next_chunk(run));
+        self.waiting = waiting;
+        row
     }
 
     fn next_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {

@@ -1,7 +1,7 @@
 //! Joins without equal keys: each row of the left input is tried with all rows of the right one.
 
 use crate::kept::Kept;
-use crate::relation::{BoxRows, Rows, Run, row_done, weight};
+use crate::relation::{BoxRows, Drained, Rows, Run, row_done, weight};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Join, JoinKind, Scalar, Tuple};
 
@@ -50,7 +50,8 @@ pub(super) fn join<S: Scalar>(plan: &Join<S>, left: BoxRows<S>, right: BoxRows<S
 impl<S: Scalar> Nested<S> {
     fn read_right(&mut self, run: &Run<'_, '_, S>) -> Result<Vec<Tuple>> {
         let mut rows = Vec::new();
-        while let Some(row) = self.right.next(run)? {
+        let mut right = Drained::default();
+        while let Some(row) = right.next(|| self.right.next_chunk(run))? {
             self.kept.grow(weight(&row) + 1)?;
             rows.push(row);
         }

@@ -1,6 +1,6 @@
 //! Which group rows belong to.
 
-use crate::relation::key;
+use super::key;
 use hashbrown::HashTable;
 use nestor_model::vector::{Builder, Data, Seed, Vector};
 use nestor_model::{Result, Value};
@@ -29,9 +29,9 @@ pub(super) struct KeysOf {
 }
 
 impl<S: Scalar> Groups<S> {
-    /// No groups but those of empty sets, which are there also without rows.
+    /// No groups.
     pub fn new(by: &[S], sets: &[Vec<usize>]) -> Self {
-        let mut groups = Self {
+        Self {
             by: by.to_vec(),
             sets: sets.to_vec(),
             seed: Seed::default(),
@@ -40,13 +40,16 @@ impl<S: Scalar> Groups<S> {
             set_of: Vec::new(),
             values: by.iter().map(|_| Builder::default()).collect(),
             keys: by.iter().map(|by| (!by.is_own_key()).then(Builder::default)).collect(),
-        };
-        for (number, set) in sets.iter().enumerate() {
-            if set.is_empty() {
-                groups.add(0, number, None);
+        }
+    }
+
+    /// The groups of empty sets, which are there also without rows.
+    pub fn add_empty(&mut self) {
+        for set in 0..self.sets.len() {
+            if self.sets[set].is_empty() {
+                self.add(0, set, None);
             }
         }
-        groups
     }
 
     /// How many there are.
