@@ -92,6 +92,42 @@ struct Object {
     weight: usize,
 }
 
+/// Bytes with others between them.
+struct JoinedBytes(Option<Vec<u8>>);
+
+impl Accumulator for JoinedBytes {
+    fn add(&mut self, args: &[Value]) -> Result<()> {
+        let bytes = |at: usize| match args.get(at) {
+            Some(Value::Binary(binary)) => Some(binary.bytes.to_vec()),
+            _ => None,
+        };
+        if let Some(own) = bytes(0) {
+            match &mut self.0 {
+                None => self.0 = Some(own),
+                Some(all) => {
+                    all.extend(bytes(1).unwrap_or_default());
+                    all.extend(own);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn result(&self) -> Result<Value> {
+        Ok(match &self.0 {
+            None => Value::Null,
+            Some(all) => Value::Binary(nestor_model::value::Binary {
+                subtype: 0,
+                bytes: all.as_slice().into(),
+            }),
+        })
+    }
+
+    fn weight(&self) -> usize {
+        self.0.as_ref().map_or(0, Vec::len)
+    }
+}
+
 impl Accumulator for Object {
     fn add(&mut self, args: &[Value]) -> Result<()> {
         let [name, value] = args else { return Ok(()) };
@@ -128,6 +164,16 @@ impl Accumulator for Object {
 pub(super) fn bind(name: &str, args: Vec<Expr>, wrong: &dyn Fn() -> Error) -> Result<Bound> {
     let prints = name.starts_with("json_");
     match (name, args.as_slice()) {
+        ("string_agg", [text, between]) if text.ty() == Type::Bytea => {
+            let args = vec![text.clone(), coerce(between.clone(), &Type::Bytea, Context::Implicit)?];
+            plain(
+                "string_agg",
+                || -> Box<dyn Accumulator> { Box::new(JoinedBytes(None)) },
+                args,
+                Type::Bytea,
+            )
+        }
+        ("string_agg", [text, _]) if !text.ty().is_text() && text.ty() != Type::Unknown => Err(wrong()),
         ("string_agg", [text, between]) => {
             let args = vec![
                 coerce(text.clone(), &Type::Text, Context::Implicit)?,

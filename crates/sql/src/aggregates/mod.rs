@@ -2,10 +2,14 @@
 
 mod collect;
 mod grouped;
+mod hypothetical;
 mod numbers;
+mod ranges;
 mod statistics;
 
 use self::grouped::{Plain, State};
+pub use hypothetical::{bind as bind_hypothetical, is_hypothetical};
+
 use crate::error::{error, fail};
 use crate::expr::Expr;
 use crate::functions::coerce;
@@ -64,6 +68,8 @@ const NAMES: &[&str] = &[
     "mode",
     "percentile_cont",
     "percentile_disc",
+    "range_agg",
+    "range_intersect_agg",
     "regr_avgx",
     "regr_avgy",
     "regr_count",
@@ -237,11 +243,19 @@ pub fn bind(name: &str, args: Vec<Expr>, star: bool) -> Result<Bound> {
     };
     match name {
         "count" if star => plain("count", || Count { rows: true, n: 0 }, Vec::new(), Type::Int8),
-        "count" => plain("count", || Count { rows: false, n: 0 }, vec![one(&args)?], Type::Int8),
+        "count" if !args.is_empty() => plain("count", || Count { rows: false, n: 0 }, vec![one(&args)?], Type::Int8),
+        "count" => fail(
+            "42809",
+            "count(*) must be used to call a parameterless aggregate function",
+        ),
+        "range_agg" | "range_intersect_agg" => ranges::bind(name, one(&args)?, &wrong),
         "max" | "min" => {
             let largest = name == "max";
             let arg = one(&args)?;
             let ty = arg.ty();
+            if matches!(ty, Type::Bool | Type::Bit | Type::Varbit) || ty.is_ranges() {
+                return Err(wrong());
+            }
             let of = ty.clone();
             let start = move || Extreme {
                 ty: of.clone(),
@@ -255,6 +269,7 @@ pub fn bind(name: &str, args: Vec<Expr>, star: bool) -> Result<Bound> {
             let ty = arg.ty();
             plain("any_value", || First(Value::Null), vec![arg], ty)
         }
+        "bool_and" | "every" | "bool_or" if !matches!(types.as_slice(), [Type::Bool | Type::Unknown]) => Err(wrong()),
         "bool_and" | "every" => plain(
             "bool_and",
             || Truth { all: true, found: None },

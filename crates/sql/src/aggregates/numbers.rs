@@ -4,6 +4,8 @@ use super::grouped::State;
 use super::{Bound, plain};
 use crate::error::{error, fail};
 use crate::expr::Expr;
+use crate::functions::coerce;
+use crate::types::cast::Context;
 use crate::types::interval::Interval;
 use crate::types::{Type, integer, numeric};
 use nestor_model::decimal::DecimalParts;
@@ -258,8 +260,16 @@ impl Accumulator for Bits {
 }
 
 pub(super) fn bind(name: &str, arg: Expr) -> Result<Bound> {
+    // Times of day add up to intervals.
+    let arg = match arg.ty() {
+        Type::Time => coerce(arg, &Type::Interval, Context::Implicit)?,
+        _ => arg,
+    };
     let ty = arg.ty();
     if name.starts_with("bit_") {
+        if ty == Type::Bit {
+            return super::ranges::of_bits(name, arg);
+        }
         if !ty.is_integer() {
             return fail("42883", format!("function {name}({ty}) does not exist"));
         }

@@ -74,7 +74,8 @@ impl Binder<'_> {
                 | "last_value"
                 | "nth_value"
         );
-        if aggregates::is_aggregate(&name) {
+        let is_hypothetical = !call.within_group.is_empty() && aggregates::is_hypothetical(&name);
+        if is_hypothetical || aggregates::is_aggregate(&name) {
             let allowed = {
                 let over = call.over.is_some();
                 let level = self.level()?;
@@ -142,13 +143,20 @@ impl Binder<'_> {
             let by = self.expr(&item.expr, scope)?;
             order.push(sort_key(by, item));
         }
+        let hypothetical = match !call.within_group.is_empty() && aggregates::is_hypothetical(name) {
+            true => Some(aggregates::bind_hypothetical(name, &args, &order)?),
+            false => None,
+        };
         args.extend(call.within_group.iter().zip(&order).map(|(_, key)| key.by.clone()));
         let filter = call
             .filter
             .as_ref()
             .map(|filter| self.condition(filter, scope, "FILTER"))
             .transpose()?;
-        let bound = aggregates::bind(name, args, star)?;
+        let bound = match hypothetical {
+            Some(bound) => bound,
+            None => aggregates::bind(name, args, star)?,
+        };
         // PostgreSQL finds what is distinct by sorting, so that what is collected comes in order.
         let collects = name.ends_with("_agg");
         if distinct && collects && order.is_empty() {

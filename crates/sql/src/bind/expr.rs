@@ -390,6 +390,13 @@ impl Binder<'_> {
             | Literal::UnicodeStringLiteral(s)
             | Literal::NationalStringLiteral(s) => text(s),
             Literal::DollarQuotedString(s) => text(&s.value),
+            Literal::SingleQuotedByteStringLiteral(bits) => Ok(Expr::constant(
+                crate::types::bits::parse(&format!("b{bits}"))?,
+                Type::Bit,
+            )),
+            Literal::HexStringLiteral(digits) => {
+                Ok(Expr::constant(crate::types::bits::hexadecimal(digits)?, Type::Bit))
+            }
             Literal::Boolean(b) => Ok(Expr::bool(*b)),
             Literal::Null => Ok(Expr::constant(Value::Null, Type::Unknown)),
             Literal::Placeholder(name) => {
@@ -550,7 +557,7 @@ impl Binder<'_> {
                 Some(other) => return functions::call(other, vec![a, b]),
                 None => return unsupported("an operator of this form"),
             },
-            other => return unsupported(format!("operator {other}")),
+            other => return functions::call(&other.to_string(), vec![a, b]),
         };
         functions::call(sign, vec![a, b])
     }

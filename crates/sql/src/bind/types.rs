@@ -17,6 +17,12 @@ pub fn data_type(ty: &DataType) -> Result<(Type, i32)> {
         },
         _ => Ok(-1),
     };
+    // More digits of a second than there are are those that there are.
+    let precision = |digits: Option<u64>| digits.map_or(-1, |digits| digits.min(6) as i32);
+    let bits = |n: u64| match i32::try_from(n) {
+        Ok(n) if (1..=83_886_080).contains(&n) => Ok(n),
+        _ => fail("22023", "length for type bit is out of range"),
+    };
     let number = |info: &ExactNumberInfo| {
         let (precision, scale) = match info {
             ExactNumberInfo::None => return Ok(-1),
@@ -46,9 +52,14 @@ pub fn data_type(ty: &DataType) -> Result<(Type, i32)> {
         DataType::Char(n) | DataType::Character(n) => (Type::Bpchar, length(n)?),
         DataType::Bytea => (Type::Bytea, -1),
         DataType::Date => (Type::Date, -1),
-        DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => (Type::Time, -1),
-        DataType::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => (Type::Timestamp, -1),
-        DataType::Timestamp(_, _) => (Type::Timestamptz, -1),
+        DataType::Time(p, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => (Type::Time, precision(*p)),
+        DataType::Time(p, _) => (Type::Timetz, precision(*p)),
+        DataType::Timestamp(p, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => (Type::Timestamp, precision(*p)),
+        DataType::Timestamp(p, _) => (Type::Timestamptz, precision(*p)),
+        DataType::Bit(None) => (Type::Bit, 1),
+        DataType::Bit(Some(n)) => (Type::Bit, bits(*n)?),
+        DataType::BitVarying(Some(n)) | DataType::VarBit(Some(n)) => (Type::Varbit, bits(*n)?),
+        DataType::BitVarying(None) | DataType::VarBit(None) => (Type::Varbit, -1),
         DataType::Interval { .. } => (Type::Interval, -1),
         DataType::Uuid => (Type::Uuid, -1),
         DataType::JSON => (Type::Json, -1),

@@ -266,8 +266,11 @@ impl Binder<'_> {
             (None, "cume_dist") => (WindowFunction::CumeDist, Type::Float8),
             (None, "ntile") => (WindowFunction::Ntile, Type::Int4),
             (None, "lag" | "lead") => {
+                let mut first = first;
                 if args.len() == 3 {
-                    args[2] = coerce(args[2].clone(), &first, Context::Implicit)?;
+                    let (both, ty) = self.unified(vec![args[0].clone(), args[2].clone()], name)?;
+                    (args[0], args[2]) = (both[0].clone(), both[1].clone());
+                    first = ty;
                 }
                 let function = if name == "lag" {
                     WindowFunction::Lag

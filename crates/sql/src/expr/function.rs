@@ -38,6 +38,10 @@ pub enum Param {
     Element,
     /// The array of that.
     Array,
+    /// The range of that.
+    Range,
+    /// The multirange of that.
+    Multirange,
 }
 
 impl Function {

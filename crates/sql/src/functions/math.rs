@@ -262,7 +262,8 @@ pub(super) const ROWS: &[Row] = &[
             "2201F",
             "cannot take square root of a negative number",
         )?;
-        as_numeric(Ok(Value::Double(decimal(&a[0]).to_f64().sqrt())))
+        let n = decimal(&a[0]);
+        numeric::sqrt(n, numeric::root_scale(n)).map(Value::Decimal128)
     }),
     ("cbrt", "float8->float8", real!(f64::cbrt)),
     ("exp", "float8->float8", |a, _, _| {

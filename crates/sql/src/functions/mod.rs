@@ -7,6 +7,7 @@ mod advisory;
 mod args;
 mod arithmetic;
 pub(crate) mod arrays;
+mod bits;
 mod bytes;
 mod dates;
 mod documents;
@@ -15,6 +16,7 @@ mod jsonpath;
 mod math;
 mod numerals;
 mod patterns;
+mod ranges;
 mod system;
 mod tables;
 mod text;
@@ -39,6 +41,8 @@ fn param(name: &str) -> Param {
         "any" => Param::Any,
         "anyelement" => Param::Element,
         "anyarray" => Param::Array,
+        "anyrange" => Param::Range,
+        "anymultirange" => Param::Multirange,
         name => Param::Type(Type::of_name(name).unwrap_or(Type::Unknown)),
     }
 }
@@ -72,6 +76,9 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
         math::ROWS,
         text::ROWS,
         bytes::ROWS,
+        bits::ROWS,
+        ranges::ROWS,
+        ranges::CONSTRUCTORS,
         patterns::ROWS,
         numerals::ROWS,
         dates::ROWS,
@@ -82,7 +89,7 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
         advisory::ROWS,
     ];
     let mut out: HashMap<&'static str, Vec<Function>> = HashMap::new();
-    for row in families.into_iter().flatten() {
+    for row in families.into_iter().chain(ranges::TABLES.iter().copied()).flatten() {
         out.entry(row.0).or_default().push(parse(*row));
     }
     out
@@ -110,9 +117,23 @@ fn fits(function: &Function, types: &[Type]) -> Option<(usize, usize)> {
         return None;
     }
     let (mut exact, mut preferred) = (0, 0);
+    // What bounds are of, for functions of ranges, which take no others.
+    let mut of_ranges: Option<Type> = None;
     for (i, ty) in types.iter().enumerate() {
         match function.args.get(i).or(function.args.last())? {
             Param::Any | Param::Element => {}
+            param @ (Param::Range | Param::Multirange) => {
+                let element = match param {
+                    Param::Range => ty.range_element(),
+                    _ => ty.multirange_element(),
+                };
+                match (element, &of_ranges) {
+                    (Some(element), None) => of_ranges = Some(element),
+                    (Some(element), Some(known)) if element == *known => {}
+                    (None, _) if *ty == Type::Unknown => {}
+                    _ => return None,
+                }
+            }
             Param::Array => {
                 if !matches!(ty, Type::Array(_) | Type::Unknown) {
                     return None;
@@ -128,6 +149,23 @@ fn fits(function: &Function, types: &[Type]) -> Option<(usize, usize)> {
                     (_, Type::Float8 | Type::Timestamptz | Type::Text) => 1,
                     _ => 0,
                 };
+            }
+        }
+    }
+    let takes_ranges = function
+        .args
+        .iter()
+        .any(|param| matches!(param, Param::Range | Param::Multirange));
+    if takes_ranges {
+        let element = of_ranges?;
+        let others = function
+            .args
+            .iter()
+            .zip(types)
+            .filter(|(param, _)| **param == Param::Element);
+        for (_, ty) in others {
+            if *ty != element && *ty != Type::Unknown {
+                return None;
             }
         }
     }
@@ -190,6 +228,8 @@ fn bind(function: &'static Function, args: Vec<Expr>) -> Result<Expr> {
         match function.args.get(i).or(function.args.last()) {
             Some(Param::Element) => elements.push(arg.ty()),
             Some(Param::Array) => elements.extend(arg.ty().element().cloned()),
+            Some(Param::Range) => elements.extend(arg.ty().range_element()),
+            Some(Param::Multirange) => elements.extend(arg.ty().multirange_element()),
             _ => {}
         }
     }
@@ -202,6 +242,8 @@ fn bind(function: &'static Function, args: Vec<Expr>) -> Result<Expr> {
         Param::Any => None,
         Param::Element => Some(element.clone()),
         Param::Array => Some(element.clone().array()),
+        Param::Range => element.range_of(),
+        Param::Multirange => element.multirange_of(),
     };
     let mut bound = Vec::with_capacity(args.len());
     for (i, arg) in args.into_iter().enumerate() {

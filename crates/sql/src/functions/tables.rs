@@ -323,6 +323,18 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
             ];
             plain("generate_series", series, args, one(ty))
         }
+        "unnest" if matches!(types.as_slice(), [ty] if ty.multirange_element().is_some()) => {
+            let range = types[0].multirange_element().and_then(|element| element.range_of());
+            plain(
+                "unnest",
+                |args| match &args[0] {
+                    Value::Array(items) => listed(items.iter().map(|item| vec![item.to_value()]).collect()),
+                    _ => listed(Vec::new()),
+                },
+                args.to_vec(),
+                one(range.unwrap_or(Type::Unknown)),
+            )
+        }
         "unnest" => {
             let elements: Option<Vec<Type>> = types.iter().map(|ty| ty.element().cloned()).collect();
             match elements {

@@ -6,7 +6,7 @@ use nestor_model::{Array, Result, Value, ValueRef};
 
 /// Whether an array among such elements is a part of an array and not an element.
 pub fn nests(element: &Type) -> bool {
-    !matches!(element, Type::Jsonb | Type::Record | Type::Array(_))
+    !matches!(element, Type::Jsonb | Type::Record | Type::Array(_)) && !element.is_ranges()
 }
 
 /// Lengths by dimension, the outermost first; none for an empty array.

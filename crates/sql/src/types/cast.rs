@@ -1,7 +1,8 @@
 //! Casts: which there are, and what they do.
 
 use super::interval::{DAY_US, Interval};
-use super::{Type, compare, datetime, input, integer, json, numeric, numeric_parts, output, stored, zone};
+use super::timetz::TimeTz;
+use super::{Type, bits, compare, datetime, input, integer, json, numeric, numeric_parts, output, range, stored, zone};
 use crate::error::{error, fail};
 use nestor_model::{Array, Decimal128, Result, Value};
 
@@ -51,7 +52,13 @@ pub fn exists(from: &Type, to: &Type, context: Context) -> bool {
         (Type::Name, Type::Varchar | Type::Bpchar) => Context::Assignment,
         (Type::Date, Type::Timestamp | Type::Timestamptz) | (Type::Timestamp, Type::Timestamptz) => Context::Implicit,
         (Type::Timestamptz | Type::Timestamp, Type::Date | Type::Timestamp | Type::Time) => Context::Assignment,
-        (Type::Time, Type::Interval) => Context::Implicit,
+        (Type::Time, Type::Interval | Type::Timetz) => Context::Implicit,
+        (Type::Timetz, Type::Time) | (Type::Timestamptz, Type::Timetz) => Context::Assignment,
+        (Type::Bit, Type::Varbit) | (Type::Varbit, Type::Bit) => Context::Implicit,
+        (Type::Int4 | Type::Int8, Type::Bit) | (Type::Bit, Type::Int4 | Type::Int8) => Context::Explicit,
+        (from, to) if from.range_element().is_some() && from.range_element() == to.multirange_element() => {
+            Context::Explicit
+        }
         (Type::Interval, Type::Time) => Context::Assignment,
         (Type::Json, Type::Jsonb) | (Type::Jsonb, Type::Json) => Context::Assignment,
         (Type::Text, Type::ObjectId) => Context::Assignment,
@@ -77,6 +84,11 @@ pub fn exists(from: &Type, to: &Type, context: Context) -> bool {
 pub fn cast(value: Value, from: &Type, to: &Type, modifier: i32, explicit: bool) -> Result<Value> {
     if matches!(value, Value::Null) {
         return Ok(value);
+    }
+    // The last bits of a number are those that count.
+    if let (Type::Bit, Some(n), true) = (to, integer(&value), modifier > 0) {
+        let width = if *from == Type::Int8 { 64 } else { 32 };
+        return Ok(bits::of_integer(n, width, usize::try_from(modifier).unwrap_or(width)));
     }
     let value = if from == to { value } else { convert(value, from, to)? };
     if modifier < 0 {
@@ -106,6 +118,17 @@ fn fit(value: Value, ty: &Type, modifier: i32, explicit: bool) -> Result<Value> 
                 false => fail("22001", format!("value too long for type {}", ty.format(modifier))),
             }
         }
+        (Type::Bit | Type::Varbit, Value::String(own)) => {
+            bits::fit(&own, ty, usize::try_from(modifier).unwrap_or(0), explicit)
+        }
+        (Type::Time | Type::Timestamp | Type::Timestamptz, Value::Int64(us)) => {
+            Ok(Value::Int64(datetime::rounded(us, modifier)))
+        }
+        (Type::Timetz, value @ Value::Binary(_)) => {
+            let time = TimeTz::of(&value);
+            let us = datetime::rounded(time.us, modifier);
+            Ok(TimeTz { us, ..time }.to_value())
+        }
         (Type::Numeric, Value::Decimal128(n)) => match numeric_parts(modifier) {
             Some((precision, scale)) => numeric::fit(n, precision, scale).map(Value::Decimal128),
             None => Ok(Value::Decimal128(n)),
@@ -121,7 +144,7 @@ fn fit(value: Value, ty: &Type, modifier: i32, explicit: bool) -> Result<Value> 
     }
 }
 
-fn range(ty: &Type) -> nestor_model::Error {
+fn out_of_range(ty: &Type) -> nestor_model::Error {
     error("22003", format!("{ty} out of range"))
 }
 
@@ -130,13 +153,13 @@ pub fn whole(n: i64, ty: &Type) -> Result<Value> {
     match ty {
         Type::Int2 => i16::try_from(n)
             .map(|n| Value::Int32(i32::from(n)))
-            .map_err(|_| range(ty)),
-        Type::Int4 => i32::try_from(n).map(Value::Int32).map_err(|_| range(ty)),
+            .map_err(|_| out_of_range(ty)),
+        Type::Int4 => i32::try_from(n).map(Value::Int32).map_err(|_| out_of_range(ty)),
         Type::Oid | Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace => {
             // A negative integer is the OID with its bits.
             match u32::try_from(n).or_else(|_| i32::try_from(n).map(|n| n as u32)) {
                 Ok(n) => Ok(Value::Int64(i64::from(n))),
-                Err(_) => Err(range(ty)),
+                Err(_) => Err(out_of_range(ty)),
             }
         }
         _ => Ok(Value::Int64(n)),
@@ -193,6 +216,10 @@ fn convert(value: Value, from: &Type, to: &Type) -> Result<Value> {
             Type::Float8 => return Ok(Value::Double(n as f64)),
             Type::Numeric => return Ok(Value::Decimal128(Decimal128::from_i64(n))),
             Type::Bool => return Ok(Value::Bool(n != 0)),
+            Type::Bit => {
+                let width = if *from == Type::Int8 { 64 } else { 32 };
+                return Ok(bits::of_integer(n, width, width));
+            }
             to => return whole(n, to),
         }
     }
@@ -202,13 +229,13 @@ fn convert(value: Value, from: &Type, to: &Type) -> Result<Value> {
             let rounded = n.round_ties_even();
             match (-9.223_372_036_854_775e18..9.223_372_036_854_775e18).contains(&rounded) {
                 true => whole(rounded as i64, to),
-                false => Err(range(to)),
+                false => Err(out_of_range(to)),
             }
         }
         (_, Type::Float4, Value::Double(n)) => {
             let narrow = n as f32;
             match (narrow.is_infinite() && n.is_finite()) || (narrow == 0.0 && n != 0.0) {
-                true => Err(range(to)),
+                true => Err(out_of_range(to)),
                 false => Ok(Value::Double(f64::from(narrow))),
             }
         }
@@ -232,7 +259,7 @@ fn convert(value: Value, from: &Type, to: &Type) -> Result<Value> {
             }
             match numeric::round(n, 0)?.to_i64_exact() {
                 Some(n) => whole(n, to),
-                None => Err(range(to)),
+                None => Err(out_of_range(to)),
             }
         }
         (Type::Numeric, Type::Float8, Value::Decimal128(n)) => Ok(Value::Double(n.to_f64())),
@@ -265,6 +292,23 @@ fn convert(value: Value, from: &Type, to: &Type) -> Result<Value> {
                 .map_err(|_| datetime::out_of_range("date")),
         },
         (Type::Timestamp, Type::Time, Value::Int64(us)) => Ok(Value::Int64(us.rem_euclid(DAY_US))),
+        (Type::Bit, to, Value::String(own)) if to.is_integer() => {
+            let width = if *to == Type::Int8 { 64 } else { 32 };
+            bits::to_integer(&own, width).and_then(|n| whole(n, to))
+        }
+        (from, to, value) if from.range_element().is_some() && to.multirange_element().is_some() => {
+            Ok(range::multi(range::parts(from, &value)))
+        }
+        (Type::Time, Type::Timetz, Value::Int64(us)) => {
+            let east = zone::now_offset();
+            Ok(TimeTz { us, east }.to_value())
+        }
+        (Type::Timetz, Type::Time, value) => Ok(Value::Int64(TimeTz::of(&value).us)),
+        (Type::Timestamptz, Type::Timetz, Value::Int64(us)) => Ok(TimeTz {
+            us: zone::local(us).rem_euclid(DAY_US),
+            east: zone::current_offset(us),
+        }
+        .to_value()),
         (Type::Time, Type::Interval, Value::Int64(us)) => Ok(Interval {
             us,
             ..Interval::default()

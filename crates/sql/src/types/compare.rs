@@ -1,6 +1,7 @@
 //! Order and equality of values of a type.
 
-use super::{INTERVAL_SUBTYPE, Type, interval};
+use super::timetz::TimeTz;
+use super::{INTERVAL_SUBTYPE, Type, interval, range};
 use nestor_model::order::compare_f64;
 use nestor_model::{Array, Value};
 use std::cmp::Ordering;
@@ -77,7 +78,9 @@ pub fn compare(ty: &Type, a: &Value, b: &Value) -> Ordering {
                 .total_us()
                 .cmp(&interval::Interval::of(b).total_us())
         }
+        (Value::Binary(_), Value::Binary(_)) if *ty == Type::Timetz => TimeTz::of(a).compare(TimeTz::of(b)),
         (Value::Binary(x), Value::Binary(y)) => x.bytes.cmp(&y.bytes),
+        (Value::Array(_), Value::Array(_)) if ty.is_ranges() => range::compare_values(ty, a, b),
         (Value::Array(a), Value::Array(b)) if *ty != Type::Jsonb => {
             let element = ty.element().unwrap_or(&Type::Unknown);
             compare_arrays(element, a, b)

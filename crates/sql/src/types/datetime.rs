@@ -1,6 +1,7 @@
 //! Dates and times: the proleptic Gregorian calendar, microseconds.
 
 use super::interval::{DAY_US, Interval};
+use super::timetz::TimeTz;
 use super::zone::{self, Zone};
 use crate::error::error;
 use nestor_model::date::{civil_from_days, days_from_civil, days_in_month};
@@ -230,6 +231,50 @@ pub fn parse_timestamp(text: &str, has_zone: bool) -> Result<i64> {
         (false, _) => us,
         (true, None) => zone::instant(us),
         (true, Some(zone)) => zone.to_utc(us),
+    })
+}
+
+/// Rounded to so many digits of a second; infinities are as they are.
+pub fn rounded(us: i64, digits: i32) -> i64 {
+    let unit = 10i64.pow(6 - u32::try_from(digits.clamp(0, 6)).unwrap_or(6));
+    match us {
+        INFINITY | NEGATIVE_INFINITY => us,
+        us => {
+            let half = if us < 0 { -unit / 2 } else { unit / 2 };
+            us.saturating_add(half) / unit * unit
+        }
+    }
+}
+
+/// Reads a time of day with the offset of its clock, which is the session's if none is written; a zone with rules needs a date.
+///
+/// Errors: 22007, 22008.
+pub fn parse_timetz(text: &str) -> Result<TimeTz> {
+    let wrong = || {
+        error(
+            "22007",
+            format!("invalid input syntax for type time with time zone: \"{text}\""),
+        )
+    };
+    let trimmed = text.trim();
+    if let Some((us, zone)) = clock(trimmed) {
+        let east = match zone {
+            None => zone::now_offset(),
+            Some(Zone::Named(_)) => return Err(wrong()),
+            Some(zone) => zone.offset(0),
+        };
+        return Ok(TimeTz { us, east });
+    }
+    let read = read(trimmed, "time with time zone").map_err(|_| wrong())?;
+    let days = days_from_civil(read.civil.0, read.civil.1, read.civil.2);
+    let local = days * DAY_US + read.us;
+    let east = match &read.zone {
+        None => local - zone::instant(local),
+        Some(zone) => local - zone.to_utc(local),
+    };
+    Ok(TimeTz {
+        us: read.us,
+        east: east / 1_000_000,
     })
 }
 

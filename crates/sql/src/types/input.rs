@@ -2,7 +2,9 @@
 
 use super::interval::Interval;
 use super::output::{EPOCH_2000_DAYS, EPOCH_2000_US};
-use super::{INTERVAL_SUBTYPE, Type, datetime, interval, json, jsonpath, numeric};
+use super::range::Range;
+use super::timetz::TimeTz;
+use super::{INTERVAL_SUBTYPE, Type, bits, datetime, interval, json, jsonpath, numeric, range};
 use crate::error::{error, fail};
 use nestor_model::value::Binary;
 use nestor_model::{Array, ObjectId, Result, Value};
@@ -29,6 +31,12 @@ pub fn text(ty: &Type, text: &str) -> Result<Value> {
         Type::Numeric => Value::Decimal128(numeric::parse(text)?),
         Type::Date => Value::Int32(datetime::parse_date(text)?),
         Type::Time => Value::Int64(datetime::parse_time(text)?),
+        Type::Timetz => datetime::parse_timetz(text)?.to_value(),
+        Type::Bit | Type::Varbit => bits::parse(text)?,
+        ty if ty.is_ranges() => match (ty.range_element(), ty.multirange_element()) {
+            (Some(element), _) => range::parse(&element, text)?.to_value(),
+            (_, element) => range::multi(range::parse_multi(&element.unwrap_or(Type::Int4), text)?),
+        },
         Type::Timestamp => Value::Int64(datetime::parse_timestamp(text, false)?),
         Type::Timestamptz => Value::Int64(datetime::parse_timestamp(text, true)?),
         Type::Interval => interval::parse_value(text)?,
@@ -45,7 +53,7 @@ pub fn text(ty: &Type, text: &str) -> Result<Value> {
         Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace => {
             Value::Int64(whole(ty, text, 0, i64::from(u32::MAX))?)
         }
-        Type::Record | Type::Void => return fail("0A000", format!("input of type {ty} is not supported")),
+        _ => return fail("0A000", format!("input of type {ty} is not supported")),
     })
 }
 
@@ -273,6 +281,14 @@ fn decode(ty: &Type, bytes: &[u8]) -> Option<Result<Value>> {
                 bytes: bytes.into(),
             });
             Interval::of(&value).to_value()
+        }
+        Type::Timetz => TimeTz::of_bytes(bytes)?.to_value(),
+        Type::Bit | Type::Varbit => bits::of_binary(bytes)?,
+        ty if ty.is_ranges() => {
+            return match (ty.range_element(), ty.multirange_element()) {
+                (Some(element), _) => Some(range::of_binary(&element, bytes)?.map(Range::to_value)),
+                (_, element) => Some(range::multi_of_binary(&element?, bytes)?.map(range::multi)),
+            };
         }
         Type::Uuid if bytes.len() == 16 => Value::Binary(Binary {
             subtype: 4,

@@ -7,14 +7,16 @@
 //! | `bigint`, `oid`, `time`, `timestamp`, `timestamptz` (microseconds; the last two since 1970) | `Int64` |
 //! | `real`, `double precision` | `Double` |
 //! | `numeric` | `Decimal128`: 34 digits, whose exponent is the scale |
-//! | `text`, `varchar`, `char`, `name`, `json`, `jsonpath` | `String` |
-//! | `bytea`, `uuid`, `interval` | `Binary` of subtypes 0, 4 and [`INTERVAL_SUBTYPE`] |
+//! | `text`, `varchar`, `char`, `name`, `json`, `jsonpath`, `bit`, `bit varying` | `String` |
+//! | `bytea`, `uuid`, `interval`, `timetz` | `Binary` of subtypes 0, 4, [`INTERVAL_SUBTYPE`] and [`TIMETZ_SUBTYPE`] |
 //! | `jsonb` | any value; JSON's null is `Undefined`, because `Null` is SQL's |
+//! | ranges, multiranges | `Array` ([`mod@range`]) |
 //! | arrays, records | `Array` of what their elements are held as |
 //!
 //! `timestamptz` is an instant; [`zone`] has how it is read and shown. What documents hold differs for dates and times only: there they are BSON's date, in milliseconds ([`stored`]).
 
 pub mod arrays;
+pub mod bits;
 pub mod cast;
 pub mod compare;
 pub mod datetime;
@@ -24,8 +26,10 @@ pub mod json;
 pub mod jsonpath;
 pub mod numeric;
 pub mod output;
+pub mod range;
 pub mod regex;
 pub mod stored;
+pub mod timetz;
 pub mod zone;
 
 use nestor_model::Value;
@@ -33,6 +37,9 @@ use std::fmt;
 
 /// Subtype of the binary values that intervals are held as.
 pub const INTERVAL_SUBTYPE: u8 = 0xE1;
+
+/// Subtype of the binary values that times with time zones are held as.
+pub const TIMETZ_SUBTYPE: u8 = 0xE2;
 
 /// A type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -54,6 +61,7 @@ pub enum Type {
     Bytea,
     Date,
     Time,
+    Timetz,
     Timestamp,
     Timestamptz,
     Interval,
@@ -62,6 +70,20 @@ pub enum Type {
     Jsonb,
     /// A path of SQL/JSON, as its printed text.
     Jsonpath,
+    Bit,
+    Varbit,
+    Int4Range,
+    Int4Multirange,
+    Int8Range,
+    Int8Multirange,
+    NumericRange,
+    NumericMultirange,
+    DateRange,
+    DateMultirange,
+    TimestampRange,
+    TimestampMultirange,
+    TimestamptzRange,
+    TimestamptzMultirange,
     Oid,
     Regclass,
     Regtype,
@@ -113,6 +135,9 @@ static TYPES: &[Entry] = entries! {
     Varchar 1043 1015 "varchar" "character varying" -1 'S';
     Date 1082 1182 "date" "date" 4 'D';
     Time 1083 1183 "time" "time without time zone" 8 'D';
+    Timetz 1266 1270 "timetz" "time with time zone" 12 'D';
+    Bit 1560 1561 "bit" "bit" -1 'V';
+    Varbit 1562 1563 "varbit" "bit varying" -1 'V';
     Timestamp 1114 1115 "timestamp" "timestamp without time zone" 8 'D';
     Timestamptz 1184 1185 "timestamptz" "timestamp with time zone" 8 'D';
     Interval 1186 1187 "interval" "interval" 16 'T';
@@ -123,10 +148,32 @@ static TYPES: &[Entry] = entries! {
     Void 2278 0 "void" "void" 4 'P';
     Uuid 2950 2951 "uuid" "uuid" 16 'U';
     Jsonb 3802 3807 "jsonb" "jsonb" -1 'U';
+    Int4Range 3904 3905 "int4range" "int4range" -1 'R';
+    Int4Multirange 4451 6150 "int4multirange" "int4multirange" -1 'R';
+    Int8Range 3926 3927 "int8range" "int8range" -1 'R';
+    Int8Multirange 4536 6157 "int8multirange" "int8multirange" -1 'R';
+    NumericRange 3906 3907 "numrange" "numrange" -1 'R';
+    NumericMultirange 4532 6151 "nummultirange" "nummultirange" -1 'R';
+    DateRange 3912 3913 "daterange" "daterange" -1 'R';
+    DateMultirange 4535 6155 "datemultirange" "datemultirange" -1 'R';
+    TimestampRange 3908 3909 "tsrange" "tsrange" -1 'R';
+    TimestampMultirange 4533 6152 "tsmultirange" "tsmultirange" -1 'R';
+    TimestamptzRange 3910 3911 "tstzrange" "tstzrange" -1 'R';
+    TimestamptzMultirange 4534 6153 "tstzmultirange" "tstzmultirange" -1 'R';
     Jsonpath 4072 4073 "jsonpath" "jsonpath" -1 'U';
     Regnamespace 4089 4090 "regnamespace" "regnamespace" 4 'N';
     ObjectId 90001 90002 "objectid" "objectid" 12 'U';
 };
+
+/// Types of bounds, and the ranges and multiranges of them.
+static RANGES: &[(Type, Type, Type)] = &[
+    (Type::Int4, Type::Int4Range, Type::Int4Multirange),
+    (Type::Int8, Type::Int8Range, Type::Int8Multirange),
+    (Type::Numeric, Type::NumericRange, Type::NumericMultirange),
+    (Type::Date, Type::DateRange, Type::DateMultirange),
+    (Type::Timestamp, Type::TimestampRange, Type::TimestampMultirange),
+    (Type::Timestamptz, Type::TimestamptzRange, Type::TimestamptzMultirange),
+];
 
 fn entry(ty: &Type) -> Option<&'static Entry> {
     TYPES.iter().find(|entry| entry.ty == *ty)
@@ -185,6 +232,7 @@ impl Type {
             "float" | "double" => "float8",
             "timestamp with time zone" => "timestamptz",
             "time without time zone" => "time",
+            "time with time zone" => "timetz",
             other => other,
         };
         let found = TYPES
@@ -222,6 +270,43 @@ impl Type {
         }
     }
 
+    /// The type of the bounds, if it is a type of ranges.
+    pub fn range_element(&self) -> Option<Self> {
+        RANGES
+            .iter()
+            .find(|(_, range, _)| range == self)
+            .map(|(element, ..)| element.clone())
+    }
+
+    /// The type of the bounds, if it is a type of multiranges.
+    pub fn multirange_element(&self) -> Option<Self> {
+        RANGES
+            .iter()
+            .find(|(.., multi)| multi == self)
+            .map(|(element, ..)| element.clone())
+    }
+
+    /// The ranges of such bounds.
+    pub fn range_of(&self) -> Option<Self> {
+        RANGES
+            .iter()
+            .find(|(element, ..)| element == self)
+            .map(|(_, range, _)| range.clone())
+    }
+
+    /// The multiranges of such bounds.
+    pub fn multirange_of(&self) -> Option<Self> {
+        RANGES
+            .iter()
+            .find(|(element, ..)| element == self)
+            .map(|(.., multi)| multi.clone())
+    }
+
+    /// Whether it is a range or a multirange.
+    pub fn is_ranges(&self) -> bool {
+        self.range_element().is_some() || self.multirange_element().is_some()
+    }
+
     /// Whether it is a number.
     pub fn is_number(&self) -> bool {
         matches!(
@@ -256,6 +341,12 @@ impl Type {
         match self {
             Self::Array(element) => format!("{}[]", element.format(modifier)),
             Self::Varchar | Self::Bpchar if modifier >= 4 => format!("{self}({})", modifier - 4),
+            Self::Bit | Self::Varbit if modifier >= 0 => format!("{self}({modifier})"),
+            Self::Time | Self::Timetz | Self::Timestamp | Self::Timestamptz if modifier >= 0 => {
+                let shown = self.to_string();
+                let (word, rest) = shown.split_once(' ').unwrap_or((&shown, ""));
+                format!("{word}({modifier}) {rest}")
+            }
             Self::Numeric if modifier >= 4 => {
                 let packed = modifier - 4;
                 format!("numeric({},{})", packed >> 16, packed & 0xFFFF)

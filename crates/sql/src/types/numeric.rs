@@ -112,6 +112,38 @@ pub fn mul(a: Decimal128, b: Decimal128) -> Result<Decimal128> {
     exact(a.mul(b))
 }
 
+/// The product, if it needs no rounding.
+pub fn exactly_times(a: Decimal128, b: Decimal128) -> Option<Decimal128> {
+    let (x, y) = (a.parts()?, b.parts()?);
+    x.coefficient.checked_mul(y.coefficient)?;
+    let product = a.mul(b);
+    let exact = product
+        .parts()
+        .is_some_and(|parts| parts.exponent == x.exponent + y.exponent);
+    (exact || a.is_zero() || b.is_zero()).then_some(product)
+}
+
+/// The square root of a number that is not negative, with so many digits behind the point. Errors: 22003.
+pub fn sqrt(value: Decimal128, scale: i32) -> Result<Decimal128> {
+    if value.is_zero() || !value.is_finite() {
+        return round(value, scale);
+    }
+    // Each step doubles the digits that are right.
+    let two = Decimal128::from_i32(2);
+    let mut root = Decimal128::from_f64(value.to_f64().sqrt());
+    for _ in 0..3 {
+        root = root.add(value.div(root)).div(two);
+    }
+    round(root, scale)
+}
+
+/// Digits behind the point that a root has, so that there are at least 16 that count.
+pub fn root_scale(value: Decimal128) -> i32 {
+    let (weight, _) = weight(value);
+    let digits = QUOTIENT_DIGITS - ((weight + 1) * 2 - 1);
+    digits.max(scale(value)).max(0)
+}
+
 /// The quotient, with PostgreSQL's scale where that fits. Errors: 22012, 22003.
 pub fn div(a: Decimal128, b: Decimal128) -> Result<Decimal128> {
     if b.is_zero() && !a.is_nan() {

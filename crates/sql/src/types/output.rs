@@ -1,6 +1,8 @@
 //! Values as text and as PostgreSQL's binary format.
 
-use super::{Type, datetime, integer, interval::Interval, json, numeric};
+use super::range::{self, Range};
+use super::timetz::TimeTz;
+use super::{Type, bits, datetime, integer, interval::Interval, json, numeric};
 use nestor_model::{Decimal128, Value};
 
 /// Microseconds from 1970 to 2000, where PostgreSQL's binary timestamps begin.
@@ -21,6 +23,8 @@ pub fn text(ty: &Type, value: &Value) -> String {
         (Type::Timestamp, Value::Int64(us)) => datetime::format_timestamp(*us, false),
         (Type::Timestamptz, Value::Int64(us)) => datetime::format_timestamp(*us, true),
         (Type::Interval, value) => Interval::of(value).format(),
+        (Type::Timetz, value) => TimeTz::of(value).format(),
+        (ty, value) if ty.is_ranges() => ranges(ty, value),
         (Type::Uuid, Value::Binary(binary)) => uuid(&binary.bytes),
         (Type::Bytea, Value::Binary(binary)) => hex(&binary.bytes),
         (Type::ObjectId, Value::ObjectId(id)) => id.to_string(),
@@ -56,6 +60,19 @@ pub fn text(ty: &Type, value: &Value) -> String {
     }
 }
 
+/// Ranges and multiranges.
+fn ranges(ty: &Type, value: &Value) -> String {
+    if let Some(element) = ty.range_element() {
+        return Range::of(value).format(&element);
+    }
+    let element = ty.multirange_element().unwrap_or(Type::Int4);
+    let parts: Vec<String> = range::parts(ty, value)
+        .iter()
+        .map(|part| part.format(&element))
+        .collect();
+    format!("{{{}}}", parts.join(","))
+}
+
 /// The type that a value has by itself.
 pub fn natural(value: &Value) -> Type {
     match value {
@@ -67,6 +84,7 @@ pub fn natural(value: &Value) -> Type {
         Value::String(_) => Type::Text,
         Value::ObjectId(_) => Type::ObjectId,
         Value::Binary(binary) if binary.subtype == super::INTERVAL_SUBTYPE => Type::Interval,
+        Value::Binary(binary) if binary.subtype == super::TIMETZ_SUBTYPE => Type::Timetz,
         Value::Binary(binary) if binary.subtype == 4 => Type::Uuid,
         Value::Binary(_) => Type::Bytea,
         _ => Type::Jsonb,
@@ -211,11 +229,21 @@ pub fn binary(ty: &Type, value: &Value, out: &mut Vec<u8>) {
             };
             out.extend_from_slice(&us.to_be_bytes());
         }
-        (Type::Interval | Type::Uuid | Type::Bytea, Value::Binary(binary)) => out.extend_from_slice(&binary.bytes),
+        (Type::Interval | Type::Timetz | Type::Uuid | Type::Bytea, Value::Binary(binary)) => {
+            out.extend_from_slice(&binary.bytes)
+        }
         (Type::Jsonb | Type::Jsonpath, value) => {
             out.push(1);
             out.extend_from_slice(text(ty, value).as_bytes());
         }
+        (Type::Bit | Type::Varbit, Value::String(bits)) => bits::to_binary(bits, out),
+        (ty, value) if ty.is_ranges() => match (ty.range_element(), ty.multirange_element()) {
+            (Some(element), _) => range::to_binary(&element, &Range::of(value), out),
+            (_, element) => {
+                let element = element.unwrap_or(Type::Int4);
+                range::multi_to_binary(&element, &range::parts(ty, value), out);
+            }
+        },
         (Type::Array(element), Value::Array(items)) => binary_array(element, items, out),
         (Type::Record, Value::Array(items)) => {
             out.extend_from_slice(&(items.len() as i32).to_be_bytes());
@@ -231,7 +259,7 @@ pub fn binary(ty: &Type, value: &Value, out: &mut Vec<u8>) {
 }
 
 /// A value in binary format behind its length; -1 for null.
-fn sized(ty: &Type, value: &Value, out: &mut Vec<u8>) {
+pub fn sized(ty: &Type, value: &Value, out: &mut Vec<u8>) {
     if matches!(value, Value::Null) {
         out.extend_from_slice(&(-1i32).to_be_bytes());
         return;

@@ -193,6 +193,11 @@ impl Zone {
     }
 }
 
+/// Seconds that the session's clocks are ahead of Greenwich now.
+pub fn now_offset() -> i64 {
+    current_offset(nestor_database::clock::now_ms().saturating_mul(1000))
+}
+
 /// `+hh`, with minutes and seconds where they are not zero.
 pub fn format_offset(offset: i64) -> String {
     let sign = if offset < 0 { '-' } else { '+' };

@@ -146,6 +146,8 @@ fn type_of(param: &Param) -> u32 {
         Param::Any => 2276,
         Param::Element => 2283,
         Param::Array => 2277,
+        Param::Range => 3831,
+        Param::Multirange => 4537,
     }
 }
 
@@ -211,6 +213,8 @@ pub fn signature(of_result: bool) -> Vec<(i64, String)> {
         Param::Any => "\"any\"".to_owned(),
         Param::Element => "anyelement".to_owned(),
         Param::Array => "anyarray".to_owned(),
+        Param::Range => "anyrange".to_owned(),
+        Param::Multirange => "anymultirange".to_owned(),
     };
     let signature = |function: &functions::Function| match of_result {
         true => shown(&function.result),
