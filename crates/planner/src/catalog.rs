@@ -156,6 +156,9 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
 
 /// Distances as the keys of an index tell them, in the units of [`Near::metric`].
 pub trait Nearest {
+    /// The name of the kind, as key patterns have it.
+    fn name(&self) -> &'static str;
+
     /// The node that searches the index.
     fn node(&self) -> NodeKind;
 

@@ -3,6 +3,7 @@
 use crate::client::{Client, ClientError, Uri, number};
 use crate::master_key;
 use clap::Args;
+use nestor_model::namespace::ADMIN;
 use nestor_model::{RawDoc, Timestamp, ValueRef, doc};
 use nestor_storage::{EngineOptions, RestoreOptions, restore};
 use std::path::{Path, PathBuf};
@@ -69,7 +70,7 @@ pub fn back_up(args: &BackupArgs) -> Result<(), String> {
     if let Some(parent) = &args.incremental_from {
         command.push("incrementalFrom", absolute(parent)?);
     }
-    command.push("$db", "admin");
+    command.push("$db", ADMIN);
     let mut uri: Uri = args.uri.parse().map_err(|error: ClientError| error.to_string())?;
     match (&mut uri.credentials, &args.password_file) {
         (Some(credentials), file) => credentials.complete(file.as_deref())?,

@@ -3,6 +3,7 @@
 
 use nestor_command::service::Service;
 use nestor_command::{Connection, Request};
+use nestor_model::namespace::ADMIN;
 use nestor_model::{RawDoc, ValueRef, doc};
 use std::fmt;
 
@@ -57,7 +58,7 @@ pub fn make(service: &Service, root: &Root) -> Result<(), String> {
         "createUser": root.name.as_str(),
         "pwd": root.password.as_str(),
         "roles": vec![nestor_model::Value::from("root")],
-        "$db": "admin",
+        "$db": ADMIN,
     };
     // Nobody needs a right to make the first user from within.
     let mut conn = Connection::new(service, "");

@@ -7,6 +7,7 @@
 use super::action::Action::*;
 use super::grant::{Grant, Pattern, merged};
 use super::{Action, Actions};
+use nestor_model::namespace::{ADMIN, CONFIG, LOCAL};
 
 /// The actions of the role `read` on collections.
 const READ: Actions = Actions::of(&[
@@ -134,7 +135,7 @@ pub const OF_ADMIN: [&str; 14] = [
 /// Whether there is such a role.
 pub fn exists(role: &str, db: &str) -> bool {
     // Users of other systems live there, and no roles.
-    db != "$external" && OF_DATABASES.contains(&role) || db == "admin" && OF_ADMIN.contains(&role)
+    db != "$external" && OF_DATABASES.contains(&role) || db == ADMIN && OF_ADMIN.contains(&role)
 }
 
 /// The privileges of a role, joined by resource; `None` when there is no such role.
@@ -196,7 +197,7 @@ fn add(role: &str, db: &str, out: &mut Vec<Grant>) {
         "directShardOperations" => give(Pattern::Cluster, one(IssueDirectShardOperations)),
         "root" => root(out),
         "__queryableBackup" => {
-            give(Pattern::collection("config", "settings"), one(Find));
+            give(Pattern::collection(CONFIG, "settings"), one(Find));
             inherit(&["backup"], db, out);
         }
         "__system" => give(Pattern::Anything, one(AnyAction)),
@@ -227,8 +228,8 @@ fn user_admin_any_database(out: &mut Vec<Grant>) {
         PlanCacheRead,
     ]);
     for on in [
-        Pattern::collection("admin", "system.users"),
-        Pattern::collection("admin", "system.roles"),
+        Pattern::collection(ADMIN, "system.users"),
+        Pattern::collection(ADMIN, "system.roles"),
         Pattern::Everywhere("system.users".into()),
     ] {
         out.push(Grant::new(on, actions));
@@ -276,10 +277,10 @@ fn cluster_manager(out: &mut Vec<Grant>) {
     for (on, actions) in [
         (Pattern::Cluster, of_server),
         (Pattern::AllDatabases, sharding),
-        (Pattern::Database("config".into()), LOOK.and(in_local)),
-        (Pattern::collection("config", "system.js"), LOOK),
-        (Pattern::Database("local".into()), in_local),
-        (Pattern::collection("local", "system.replset"), LOOK),
+        (Pattern::Database(CONFIG.into()), LOOK.and(in_local)),
+        (Pattern::collection(CONFIG, "system.js"), LOOK),
+        (Pattern::Database(LOCAL.into()), in_local),
+        (Pattern::collection(LOCAL, "system.replset"), LOOK),
     ] {
         out.push(Grant::new(on, actions));
     }
@@ -316,11 +317,11 @@ fn cluster_monitor(out: &mut Vec<Grant>) {
             Actions::of(&[CollStats, DbStats, IndexStats, UseUuid]),
         ),
         (Pattern::Everywhere("system.profile".into()), find),
-        (Pattern::Database("config".into()), in_own),
-        (Pattern::collection("config", "system.js"), LOOK),
-        (Pattern::Database("local".into()), in_own),
-        (Pattern::collection("local", "system.js"), LOOK),
-        (Pattern::collection("local", "system.replset"), find),
+        (Pattern::Database(CONFIG.into()), in_own),
+        (Pattern::collection(CONFIG, "system.js"), LOOK),
+        (Pattern::Database(LOCAL.into()), in_own),
+        (Pattern::collection(LOCAL, "system.js"), LOOK),
+        (Pattern::collection(LOCAL, "system.replset"), find),
     ] {
         out.push(Grant::new(on, actions));
     }
@@ -368,16 +369,16 @@ fn backup(out: &mut Vec<Grant>) {
         (Pattern::Anything, on_anything),
         (Pattern::Cluster, of_server),
         (Pattern::AllDatabases, find),
-        (Pattern::Database("config".into()), find),
-        (Pattern::Database("local".into()), find),
+        (Pattern::Database(CONFIG.into()), find),
+        (Pattern::Database(LOCAL.into()), find),
         (Pattern::Everywhere("system.js".into()), find),
         (Pattern::Everywhere("system.profile".into()), find),
         (Pattern::Everywhere("system.users".into()), find),
-        (Pattern::collection("admin", "system.roles"), find),
-        (Pattern::collection("admin", "system.users"), find),
-        (Pattern::collection("admin", "system.version"), find),
+        (Pattern::collection(ADMIN, "system.roles"), find),
+        (Pattern::collection(ADMIN, "system.users"), find),
+        (Pattern::collection(ADMIN, "system.version"), find),
         (
-            Pattern::collection("config", "settings"),
+            Pattern::collection(CONFIG, "settings"),
             Actions::of(&[Find, Insert, Update]),
         ),
     ] {
@@ -408,23 +409,20 @@ fn restore(out: &mut Vec<Grant>) {
         (Pattern::Anything, Actions::of(&[ListCollections, Unmask])),
         (Pattern::Cluster, of_server),
         (Pattern::AllDatabases, on_all),
-        (Pattern::Database("config".into()), RESTORE),
-        (Pattern::Database("local".into()), RESTORE),
+        (Pattern::Database(CONFIG.into()), RESTORE),
+        (Pattern::Database(LOCAL.into()), RESTORE),
         (Pattern::Everywhere("system.js".into()), RESTORE),
         (Pattern::Everywhere("system.users".into()), on_users),
         (
             Pattern::Everywhere("system.views".into()),
             Actions::of(&[DropCollection]),
         ),
-        (
-            Pattern::collection("admin", "system.roles"),
-            Actions::of(&[CreateIndex]),
-        ),
-        (Pattern::collection("admin", "system.users"), on_users),
-        (Pattern::collection("admin", "system.version"), RESTORE.and(find)),
+        (Pattern::collection(ADMIN, "system.roles"), Actions::of(&[CreateIndex])),
+        (Pattern::collection(ADMIN, "system.users"), on_users),
+        (Pattern::collection(ADMIN, "system.version"), RESTORE.and(find)),
         // Collections that mongorestore merges into those of users and roles.
-        (Pattern::collection("admin", "tempusers"), find),
-        (Pattern::collection("admin", "temproles"), find),
+        (Pattern::collection(ADMIN, "tempusers"), find),
+        (Pattern::collection(ADMIN, "temproles"), find),
     ] {
         out.push(Grant::new(on, actions));
     }
@@ -439,9 +437,9 @@ fn root(out: &mut Vec<Grant>) {
         "restore",
         "backup",
     ];
-    inherit(&roles, "admin", out);
+    inherit(&roles, ADMIN, out);
     let preimages = Actions::of(&[Find, Remove]);
-    out.push(Grant::new(Pattern::collection("config", "system.preimages"), preimages));
+    out.push(Grant::new(Pattern::collection(CONFIG, "system.preimages"), preimages));
     out.push(Grant::new(Pattern::Anything, Actions::of(&[Unmask, Validate])));
 }
 

@@ -81,7 +81,7 @@ impl<'a> Prepared<'a> {
             multi: op.multi,
         };
         let of_buckets = match collection.and_then(|found| Some((found.timeseries()?, &found.ns))) {
-            Some((series, ns)) => Some(timeseries::update::of_buckets(op, series, ns)?),
+            Some((series, ns)) => Some(timeseries::words::of_buckets(op, series, ns)?),
             None => None,
         };
         let update = match &of_buckets {

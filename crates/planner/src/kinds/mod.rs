@@ -27,7 +27,7 @@ pub mod wildcard;
 
 use crate::catalog::{Condition, IndexInfo, IndexKind, IndexUse, KeyTest};
 use nestor_model::index_spec::{IndexSpec, KeyOrder};
-use nestor_model::{Document, ErrorCode, Result, Value, ValueRef, bail};
+use nestor_model::{DocRef, Document, ErrorCode, Result, Value, ValueRef, bail};
 use nestor_query::Scope;
 use nestor_query::collation::Collator;
 use nestor_query::matcher::{MatchExpr, Predicate};
@@ -74,6 +74,8 @@ pub struct KindDef {
     pub is_single: bool,
     /// API version 1 has no indexes of the kind.
     pub is_outside_api: bool,
+    /// Why a time-series collection has no indexes of the kind, if it has none.
+    pub refused_on_series: Option<&'static str>,
     /// Checks that key and options go together, and completes the specification where the kind has defaults to write
     /// down. What is true of all kinds has been checked before.
     pub check: fn(IndexSpec) -> Result<IndexSpec>,
@@ -147,6 +149,15 @@ pub fn open(id: u32, spec: &IndexSpec, multikey: &[u64]) -> Result<IndexInfo> {
 /// Whether API version 1 has no indexes of the kind of this name.
 pub fn is_outside_api(name: &str) -> bool {
     UNSUPPORTED.contains(&name) || KINDS.iter().any(|kind| kind.is_outside_api && kind.name == name)
+}
+
+/// Why a time-series collection has no index with this key pattern, if its kind is the reason.
+pub fn refused_on_series(key: DocRef<'_>) -> Option<&'static str> {
+    let refused = |(_, order): (&str, ValueRef<'_>)| {
+        let name = order.as_str()?;
+        KINDS.iter().find(|kind| kind.name == name)?.refused_on_series
+    };
+    key.iter().find_map(refused)
 }
 
 /// The kind that has an option, and the option.

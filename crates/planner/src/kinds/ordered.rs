@@ -16,6 +16,7 @@ pub const KIND: KindDef = KindDef {
     misplaced_option: ErrorCode::BadValue,
     is_single: false,
     is_outside_api: false,
+    refused_on_series: None,
     check: Ok,
     open: |spec, _| Arc::new(FieldKeys::new(spec)),
 };

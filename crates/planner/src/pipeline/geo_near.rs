@@ -60,12 +60,14 @@ fn query(spec: &GeoNear, path: &Path) -> FindQuery {
 }
 
 /// Where the locations are of the only `2d` index, or else of the only `2dsphere` index.
-fn only_path(indexes: &Indexes) -> Result<Path> {
-    for (kind, name) in [(NodeKind::GeoNear2d, "2d"), (NodeKind::GeoNear2dSphere, "2dsphere")] {
-        let is_of_kind =
-            |index: &&Arc<IndexInfo>| index.kind.nearest().is_some_and(|by| by.node() == kind) && !index.hidden;
-        let mut found = indexes.iter().filter(is_of_kind);
-        let Some(index) = found.next() else {
+fn only_path<'i>(indexes: &'i Indexes) -> Result<Path> {
+    for kind in [NodeKind::GeoNear2d, NodeKind::GeoNear2dSphere] {
+        let of_kind = |index: &'i Arc<IndexInfo>| {
+            let by = index.kind.nearest().filter(|by| by.node() == kind && !index.hidden)?;
+            Some((index, by.name()))
+        };
+        let mut found = indexes.iter().filter_map(of_kind);
+        let Some((index, name)) = found.next() else {
             continue;
         };
         if found.next().is_some() {

@@ -2,6 +2,7 @@
 
 use crate::client::{Client, ClientError, Uri};
 use nestor_model::doc;
+use nestor_model::namespace::ADMIN;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -70,7 +71,7 @@ impl Server {
     pub fn stop(&mut self) -> Result<(), String> {
         let mut client = Client::connect(&self.uri).map_err(|e| e.to_string())?;
         // It closes the connection instead of answering. Without force a primary waits for a secondary to take over.
-        let shutdown = doc! { "shutdown": 1, "force": true, "$db": "admin" };
+        let shutdown = doc! { "shutdown": 1, "force": true, "$db": ADMIN };
         if let Err(refused @ ClientError::Refused { .. }) = client.command(shutdown.to_raw().as_raw()) {
             return Err(refused.to_string());
         }

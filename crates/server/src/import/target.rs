@@ -3,6 +3,7 @@
 use super::batch::Batch;
 use super::{ImportArgs, Mode};
 use crate::client::{Client, ClientError, Uri, number};
+use nestor_model::namespace::ADMIN;
 use nestor_model::{Document, RawDocBuf, Value, ValueRef, doc};
 
 /// The collection and the connection to its server.
@@ -102,7 +103,7 @@ impl Target {
         };
         let from = format!("{}.{}", self.database, self.collection);
         let to = format!("{}.{name}", self.database);
-        let mut rename = doc! { "renameCollection": from, "to": to, "$db": "admin" };
+        let mut rename = doc! { "renameCollection": from, "to": to, "$db": ADMIN };
         self.client.concern(&mut rename);
         self.client
             .command(rename.to_raw().as_raw())

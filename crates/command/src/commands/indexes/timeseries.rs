@@ -4,6 +4,7 @@
 
 use super::{shown, spec};
 use nestor_model::{DocRef, Document, IndexSpec, RawDoc, Result, TimeSeries, Value, ValueRef, bail, values_equal};
+use nestor_planner::kinds;
 use nestor_planner::timeseries::{bucket_filter, key_of_buckets, key_of_measurements};
 use nestor_query::Scope;
 use nestor_query::matcher::MatchExpr;
@@ -76,11 +77,8 @@ fn check(wanted: RawDoc<'_>, key: DocRef<'_>, series: &TimeSeries) -> Result<()>
     let head = |path: &str| path.split('.').next().unwrap_or_default().to_owned();
     let on_meta = |path: &str| series.source_field() == Some(head(path).as_str());
     let is_on = |name: &str| wanted.get(name).is_some_and(ValueRef::truthy);
-    if key.iter().any(|(_, order)| order.as_str() == Some("text")) {
-        bail!(
-            InvalidOptions,
-            "Text indexes are not supported on time-series collections"
-        );
+    if let Some(reason) = kinds::refused_on_series(key) {
+        bail!(InvalidOptions, "{reason}");
     }
     for option in ["unique", "prepareUnique"] {
         if is_on(option) {

@@ -1,13 +1,14 @@
 //! Writes to time-series collections: what is to be done with measurements, done with their buckets.
 //!
 //! `create` makes their collection, `insert` puts measurements into buckets, `delete` takes measurements out, `update` changes what the
-//! measurements of a bucket have in common, `replace` puts a collection in the place of another.
+//! measurements of a bucket have in common by the words of `words`, `replace` puts a collection in the place of another.
 
 pub mod create;
 pub mod delete;
 pub mod insert;
 pub mod replace;
 pub mod update;
+pub mod words;
 
 use crate::statement::Statement;
 use nestor_exec::write::oplog::Statements;

@@ -31,6 +31,7 @@ pub const KIND: KindDef = KindDef {
     misplaced_option: ErrorCode::BadValue,
     is_single: false,
     is_outside_api: false,
+    refused_on_series: None,
     check,
     open: |spec, collation| Arc::new(Hashed::new(spec, collation)),
 };

@@ -47,6 +47,7 @@ pub const KIND: KindDef = KindDef {
     misplaced_option: ErrorCode::BadValue,
     is_single: false,
     is_outside_api: false,
+    refused_on_series: None,
     check,
     open: |spec, _| Arc::new(Plane::new(spec)),
 };
@@ -247,6 +248,10 @@ fn list(ranges: &GridRanges) -> IntervalList {
 }
 
 impl Nearest for Plane {
+    fn name(&self) -> &'static str {
+        KIND.name
+    }
+
     fn node(&self) -> NodeKind {
         NodeKind::GeoNear2d
     }

@@ -35,6 +35,7 @@ pub const KIND: KindDef = KindDef {
     misplaced_option: ErrorCode::BadValue,
     is_single: false,
     is_outside_api: false,
+    refused_on_series: None,
     check,
     open: |spec, _| Arc::new(Sphere::new(spec)),
 };
@@ -225,6 +226,10 @@ fn list(ranges: &KeyRanges) -> IntervalList {
 }
 
 impl Nearest for Sphere {
+    fn name(&self) -> &'static str {
+        KIND.name
+    }
+
     fn node(&self) -> NodeKind {
         NodeKind::GeoNear2dSphere
     }

@@ -54,6 +54,7 @@ pub const KIND: KindDef = KindDef {
     misplaced_option: ErrorCode::CannotCreateIndex,
     is_single: true,
     is_outside_api: true,
+    refused_on_series: Some("Text indexes are not supported on time-series collections"),
     check: options::check,
     open: |spec, _| Arc::new(Text::new(spec)),
 };

@@ -40,6 +40,7 @@ pub const KIND: KindDef = KindDef {
     misplaced_option: ErrorCode::BadValue,
     is_single: false,
     is_outside_api: false,
+    refused_on_series: None,
     check: check::specification,
     open: |spec, _| Arc::new(WildcardIndex::new(spec)),
 };
