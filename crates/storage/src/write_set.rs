@@ -158,6 +158,11 @@ impl WriteSet {
         }
     }
 
+    /// Whether it drops collections or indexes.
+    pub fn drops(&self) -> bool {
+        !self.dropped.is_empty()
+    }
+
     /// The snapshot that the write set changes.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot

@@ -5,6 +5,7 @@
 //! list is [`writing`](crate::operation::writing).
 
 pub mod catalog;
+pub mod comments;
 pub mod delete;
 pub mod groups;
 pub mod insert;

@@ -25,8 +25,8 @@
 //!
 //! `ts` and `t`, the term, are written as zero here and set at commit.
 
-use nestor_model::{Binary, Document, RawDoc, RawDocBuf, RawWriter, Result, Timestamp, Value, ValueRef};
-use nestor_storage::{Collection, WriteSet};
+use nestor_model::{Binary, Document, Namespace, RawDoc, RawDocBuf, RawWriter, Result, Timestamp, Value, ValueRef};
+use nestor_storage::{Collection, View, WriteSet};
 use std::sync::{Arc, Mutex};
 
 /// Which statement of a retryable write it is.
@@ -105,6 +105,23 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// Whether the collection that was written to is there.
+    pub fn is_in(&self, view: &dyn View) -> bool {
+        let entry = match self {
+            Self::Insert { collection, .. } => return view.catalog().by_id(collection.id).is_some(),
+            Self::Entry { entry, .. } => entry.as_raw(),
+        };
+        let (Some(ns), Some(ValueRef::Binary { bytes, .. })) =
+            (entry.get("ns").and_then(ValueRef::as_str), entry.get("ui"))
+        else {
+            return true;
+        };
+        let ns = Namespace::parse(ns);
+        let is_it = |collection: &Arc<Collection>| collection.uuid.as_slice() == bytes;
+        let named = view.catalog().get(&ns).is_some_and(is_it);
+        named || view.catalog().collections().any(is_it)
+    }
+
     /// Its entry, and the document before it.
     fn into_entry(self) -> (RawDocBuf, Option<RawDocBuf>) {
         match self {

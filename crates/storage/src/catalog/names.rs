@@ -21,6 +21,7 @@ const SYSTEM_ALLOWED: &[&str] = &[
     "system.replset",
     "system.sessions",
     "system.sequences",
+    "system.comments",
 ];
 
 /// Refuses a database name that is not allowed: `InvalidNamespace`.

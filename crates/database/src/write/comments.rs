@@ -1,0 +1,132 @@
+//! What people say about collections and what they consist of: documents of `system.comments`, one for each collection that somebody
+//! has said something about.
+//!
+//! ```text
+//! {_id: UUID, comment: "people we know", columns: {name: "as in the passport"}, indexes: {...}, constraints: {...}}
+//! ```
+//!
+//! They are written with the write set of whoever changes them.
+
+use super::writable;
+use crate::statement::Statement;
+use nestor_exec::point;
+use nestor_exec::write::{Changed, Writer};
+use nestor_model::{Binary, Document, Namespace, Result, Value, doc};
+use nestor_query::env::OpContext;
+use nestor_query::update::Touched;
+use nestor_storage::{Collection, View, WriteSet};
+
+/// The collection of a database's comments.
+pub const COLLECTION: &str = "system.comments";
+
+/// The fields that have comments on parts.
+const PARTS: [&str; 3] = ["columns", "indexes", "constraints"];
+
+fn id(uuid: [u8; 16]) -> Value {
+    Value::Binary(Binary {
+        subtype: 4,
+        bytes: uuid.as_slice().into(),
+    })
+}
+
+/// All that is said in a database, each beside the UUID of what it is about.
+///
+/// Errors: those of reading.
+pub fn all(view: &dyn View, db: &str) -> Result<Vec<([u8; 16], Document)>> {
+    let mut out = Vec::new();
+    let Some(collection) = view.catalog().get(&Namespace::new(db, COLLECTION)).cloned() else {
+        return Ok(out);
+    };
+    let mut cursor = view.cursor(collection.records);
+    let mut more = cursor.first()?;
+    while more {
+        nestor_model::statement::work(1)?;
+        let bytes = cursor.value_bytes()?;
+        let comments = bytes.document().as_doc().to_document();
+        let uuid = match comments.get("_id").map(|id| id.to_value()) {
+            Some(Value::Binary(Binary { bytes, .. })) => <[u8; 16]>::try_from(&bytes[..]).ok(),
+            _ => None,
+        };
+        out.extend(uuid.map(|uuid| (uuid, comments)));
+        more = cursor.next()?;
+    }
+    Ok(out)
+}
+
+/// Changes what is said about the collection with a UUID, and what it consists of. What says nothing any more goes.
+///
+/// Errors: those of writing.
+pub fn change(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    db: &str,
+    uuid: [u8; 16],
+    change: impl FnOnce(&mut Document),
+) -> Result<()> {
+    let ns = Namespace::new(db, COLLECTION);
+    let op = OpContext::new(crate::clock::now_ms(), statement.database.last_time(), 0);
+    let found = match ws.catalog().get(&ns).cloned() {
+        Some(collection) => point::by_id(ws, &collection, id(uuid).as_ref())?,
+        None => None,
+    };
+    let mut new = match &found {
+        Some((_, old)) => old.document().as_doc().to_document(),
+        None => doc! { "_id": id(uuid) },
+    };
+    change(&mut new);
+    let is_empty = new.len() == 1;
+    if is_empty && found.is_none() {
+        return Ok(());
+    }
+    let collection = writable(ws, &ns, statement, &mut None)?;
+    let mut writer = Writer::new(ws, collection, &op, statement.origin(db))?;
+    match &found {
+        None => drop(writer.insert(new.to_raw(), None)?),
+        Some((record, old)) if is_empty => writer.delete(record, old.document(), None)?,
+        Some((record, old)) => {
+            let changed = Changed {
+                doc: new.to_raw(),
+                diff: None,
+                touched: &Touched::All,
+            };
+            writer.update(record, old.document(), changed, None)?;
+        }
+    }
+    Ok(())
+}
+
+/// Forgets what was said about a collection that is dropped.
+///
+/// Errors: those of writing.
+pub fn forget(statement: &Statement<'_>, ws: &mut WriteSet, db: &str, uuid: [u8; 16]) -> Result<()> {
+    change(statement, ws, db, uuid, |comments| {
+        comments.fields_mut().retain(|(name, _)| name == "_id");
+    })
+}
+
+/// Keeps of the comments on parts of a collection those for whose kind and name `now` gives a name.
+///
+/// Errors: those of writing.
+pub fn keep(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    collection: &Collection,
+    now: &dyn Fn(&str, &str) -> Option<String>,
+) -> Result<()> {
+    change(statement, ws, &collection.ns.db, collection.uuid, |said| {
+        for kind in PARTS {
+            let Some(Value::Document(of_kind)) = said.remove(kind) else {
+                continue;
+            };
+            let mut kept = Document::new();
+            for (name, text) in of_kind.iter() {
+                if let Some(name) = now(kind, name) {
+                    kept.push(name, text);
+                }
+            }
+            if !kept.is_empty() {
+                said.set(kind, kept);
+            }
+        }
+    })
+}
