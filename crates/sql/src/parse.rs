@@ -3,6 +3,7 @@
 mod columns;
 pub(crate) mod dialect;
 mod options;
+pub mod own;
 mod windows;
 
 pub use self::columns::{columns, with_column_renamed};
@@ -28,7 +29,9 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
         return fail("54000", "statement is too long");
     }
     let mut parser = parser(text)?;
-    parser.parse_statements().map_err(refused)
+    let statements = parser.parse_statements().map_err(refused)?;
+    statements.iter().try_for_each(|ast| own::of(ast).map(drop))?;
+    Ok(statements)
 }
 
 /// The expression that a text is.
@@ -59,6 +62,7 @@ fn parser(text: &str) -> Result<Parser<'static>> {
     options::put_in_order(&mut tokens);
     windows::name_exclusions(&mut tokens);
     windows::name_rows_from(&mut tokens);
+    own::wrap(&mut tokens);
     check_depth(&tokens)?;
     let tokens = plainer(tokens);
     Ok(Parser::new(dialect)

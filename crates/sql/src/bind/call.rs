@@ -266,6 +266,23 @@ impl Binder<'_> {
                 args.push(Expr::constant(Value::Document(texts), Type::Jsonb));
                 functions::call("catalog_text", args)
             }
+            ("obj_description", 1 | 2) | ("col_description", 2) => {
+                let mut texts = nestor_model::Document::new();
+                for (key, text) in self.catalog.descriptions()? {
+                    texts.push(key, text);
+                }
+                let constant = |text: &str| Expr::constant(Value::String(text.into()), Type::Text);
+                let second = args.get(1).cloned();
+                let (class, column) = match (name, second) {
+                    ("col_description", Some(column)) => (constant("pg_class"), column),
+                    (_, Some(class)) => (class, constant("0")),
+                    (_, None) => (constant(""), constant("0")),
+                };
+                let number = coerce(args.swap_remove(0), &Type::Oid, Context::Explicit)?;
+                let key = functions::call("concat_ws", vec![constant("/"), number, class, column])?;
+                let texts = Expr::constant(Value::Document(texts), Type::Jsonb);
+                functions::call("catalog_text", vec![key, texts])
+            }
             ("grouping", 1..) => functions::call("grouping", args),
             _ => functions::call(name, args),
         }

@@ -84,6 +84,16 @@ impl Declared {
         }
     }
 
+    /// The names of its constraints.
+    pub fn constraint_names(&self) -> Vec<String> {
+        let key = (!self.key.is_empty()).then(|| self.key_name.clone());
+        let mut out: Vec<String> = key.into_iter().collect();
+        out.extend(self.unique.iter().map(|unique| unique.name.clone()));
+        out.extend(self.checks.iter().map(|check| check.name.clone()));
+        out.extend(self.foreign.iter().map(|foreign| foreign.name.clone()));
+        out
+    }
+
     /// The table that is declared for a namespace.
     pub fn table(&self, ns: &Namespace) -> Table {
         Table {

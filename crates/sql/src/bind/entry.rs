@@ -75,6 +75,11 @@ pub fn of(collection: &Collection) -> Option<&Object> {
     collection.derived::<OfEntry>().ok()?.0.as_ref()
 }
 
+/// Whether a collection is an entry of SQL's that holds no documents.
+pub fn holds_nothing(collection: &Collection) -> bool {
+    matches!(of(collection), Some(Object::Sequence(..)))
+}
+
 /// The text of the query that a view is, if it is one of SQL.
 pub fn query_of(collection: &Collection) -> Option<&str> {
     let pipeline = &collection.options.view.as_ref()?.pipeline;

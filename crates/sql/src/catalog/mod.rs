@@ -220,6 +220,11 @@ pub trait Catalog {
     /// Errors: those of reading the catalog.
     fn texts(&self, function: &str) -> Result<Option<Vec<(i64, String)>>>;
 
+    /// What is said of objects, each by its number, the name of its catalog (or nothing) and the number of the column, with slashes between them.
+    ///
+    /// Errors: those of reading the catalog.
+    fn descriptions(&self) -> Result<Vec<(String, String)>>;
+
     /// The relation with a number.
     fn name_of(&self, oid: u32) -> Option<String>;
 }

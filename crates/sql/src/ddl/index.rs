@@ -10,7 +10,7 @@ use nestor_database::index_build;
 use nestor_database::parameters::Param;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
-use nestor_database::write::{Progress, catalog};
+use nestor_database::write::{Progress, catalog, comments};
 use nestor_model::{Document, IndexSpec, Result, doc};
 use nestor_storage::View as _;
 use sqlparser::ast::{CreateIndex, Expr, IndexType, ObjectName, OrderBySort};
@@ -195,6 +195,9 @@ pub(super) fn drop(
                         );
                     }
                     catalog::drop_index(statement, ws, &collection, &index)?;
+                    comments::keep(statement, ws, &collection, &|kind, name| {
+                        (kind != "indexes" || *name != *index.name).then(|| name.to_owned())
+                    })?;
                 }
                 Some((collection, _)) => {
                     return fail(

@@ -1,15 +1,18 @@
 //! Statements that change what tables there are.
 //!
-//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views, [`index`] indexes, [`sequence`] sequences. Each is a commit of its own, or a part of a transaction; nothing is dropped there yet. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
+//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views, [`index`] indexes, [`sequence`] sequences; [`comment`] says something about them, [`keys`] has what making and altering tables share. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
 
 mod alter;
+mod comment;
 mod index;
+mod keys;
 mod sequence;
 mod table;
 mod view;
 
 use crate::bind::object_name;
 use crate::error::{error, fail, unsupported};
+use crate::parse::own::{self, Own};
 use crate::run::tables::SessionFacts;
 use nestor_database::statement::Statement;
 use nestor_database::write::Progress;
@@ -20,15 +23,17 @@ use sqlparser::ast::{ObjectName, ObjectType, Statement as Ast};
 
 /// Whether a statement is one of these.
 pub fn is_ddl(ast: &Ast) -> bool {
-    matches!(
+    let is_known = matches!(
         ast,
         Ast::CreateTable(_)
             | Ast::AlterTable(_)
             | Ast::CreateView(_)
             | Ast::CreateIndex(_)
             | Ast::CreateSequence { .. }
+            | Ast::Comment { .. }
             | Ast::Drop { .. }
-    )
+    );
+    is_known || matches!(own::of(ast), Ok(Some(_)))
 }
 
 /// Runs a statement that changes what there is; its tag.
@@ -36,6 +41,11 @@ pub fn is_ddl(ast: &Ast) -> bool {
 /// Errors: 42P07, 42P01, 42704 and others of what there is and is not; 0A000.
 pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Result<String> {
     let mut progress = Progress::default();
+    if let Some(own) = own::of(ast)? {
+        let tag = run_own(statement, session, &own, &mut progress)?;
+        wait(statement, &progress)?;
+        return Ok(tag.to_owned());
+    }
     let tag = match ast {
         Ast::CreateTable(create) if create.query.is_some() => {
             let rows = table::create_as(statement, session, create, &mut progress)?;
@@ -47,32 +57,77 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
         Ast::AlterTable(alter) => alter::alter(statement, session, alter, &mut progress)?,
         Ast::CreateIndex(create) => index::create(statement, session, create, &mut progress)?,
         Ast::CreateSequence { .. } => sequence::create(statement, session, ast, &mut progress)?,
+        Ast::Comment {
+            object_type,
+            object_name,
+            comment,
+            if_exists: false,
+            ..
+        } => {
+            let object = comment::Object::Of(*object_type, object_name);
+            comment::comment(statement, session, &object, comment.as_deref(), &mut progress)?
+        }
         Ast::Drop {
             object_type,
             if_exists,
             names,
+            cascade,
             purge: false,
             temporary: false,
             table: None,
             ..
-        } => {
-            if statement.in_transaction() {
-                return unsupported("DROP in a transaction block");
+        } => match object_type {
+            ObjectType::Table | ObjectType::View => {
+                let is_view = *object_type == ObjectType::View;
+                table::drop(
+                    statement,
+                    session,
+                    (names, *if_exists, *cascade),
+                    is_view,
+                    &mut progress,
+                )?
             }
-            match object_type {
-                ObjectType::Table | ObjectType::View => {
-                    let is_view = *object_type == ObjectType::View;
-                    table::drop(statement, session, (names, *if_exists, is_view), &mut progress)?
-                }
-                ObjectType::Index => index::drop(statement, session, (names, *if_exists), &mut progress)?,
-                ObjectType::Sequence => sequence::drop(statement, session, (names, *if_exists), &mut progress)?,
-                other => return unsupported(format!("DROP {other}")),
-            }
-        }
+            ObjectType::Index => index::drop(statement, session, (names, *if_exists), &mut progress)?,
+            ObjectType::Sequence => sequence::drop(statement, session, (names, *if_exists), &mut progress)?,
+            other => return unsupported(format!("DROP {other}")),
+        },
         _ => return fail("XX000", "a statement that changes no table was run as one that does"),
     };
     wait(statement, &progress)?;
     Ok(tag.to_owned())
+}
+
+fn run_own(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    own: &Own,
+    progress: &mut Progress,
+) -> Result<&'static str> {
+    match own {
+        Own::CommentOnConstraint {
+            constraint,
+            table,
+            text,
+        } => {
+            let object = comment::Object::Constraint(constraint, table);
+            comment::comment(statement, session, &object, text.as_deref(), progress)
+        }
+        Own::Rename {
+            is_view,
+            name,
+            to,
+            if_exists,
+        } => {
+            let names = (&namespace(session, name)?, &namespace(session, to)?);
+            let kind = if *is_view {
+                alter::Kind::View
+            } else {
+                alter::Kind::Sequence
+            };
+            alter::rename(statement, session, names, (kind, *if_exists), progress)?;
+            Ok(if *is_view { "ALTER VIEW" } else { "ALTER SEQUENCE" })
+        }
+    }
 }
 
 /// Waits until what was done is on disk.

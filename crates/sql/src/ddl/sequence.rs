@@ -9,7 +9,7 @@ use crate::types::Type;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::sequence::Key;
-use nestor_database::write::{Progress, catalog, sequence};
+use nestor_database::write::{Progress, catalog, comments, sequence};
 use nestor_model::{CollectionOptions, Namespace, Result, doc};
 use nestor_storage::View as _;
 use sqlparser::ast::{ObjectName, Statement as Ast};
@@ -85,6 +85,7 @@ pub(super) fn drop(
                 return fail("42809", format!("\"{}\" is not a sequence", ns.coll));
             }
             catalog::drop(statement, ws, ns)?;
+            comments::forget(statement, ws, &ns.db, found.uuid)?;
             let key = Key {
                 collection: found.uuid,
                 column: "",

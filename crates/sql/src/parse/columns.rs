@@ -28,6 +28,18 @@ fn tokens(text: &str) -> Vec<Token> {
     Tokenizer::new(&Sql, text).tokenize().unwrap_or_default()
 }
 
+/// A token as it is written.
+pub(super) fn written(token: &Token) -> String {
+    match token {
+        Token::SingleQuotedString(text)
+        | Token::EscapedStringLiteral(text)
+        | Token::NationalStringLiteral(text)
+        | Token::UnicodeStringLiteral(text) => format!("'{}'", text.replace('\'', "''")),
+        Token::Word(word) if word.quote_style == Some('"') => format!("\"{}\"", word.value.replace('"', "\"\"")),
+        token => token.to_string(),
+    }
+}
+
 /// What the text of an expression may name a column by: its columns, and words of the grammar.
 pub fn columns(text: &str) -> Vec<String> {
     let tokens = tokens(text);
@@ -37,10 +49,10 @@ pub fn columns(text: &str) -> Vec<String> {
 /// The text of an expression in which the column `from` is called `to`.
 pub fn with_column_renamed(text: &str, from: &str, to: &str) -> String {
     let tokens = tokens(text);
-    let new = Token::make_word(to, Some('"'));
+    let new = written(&Token::make_word(to, Some('"')));
     let each = (0..tokens.len()).map(|at| match column(&tokens, at) {
-        Some(name) if name == from => new.to_string(),
-        _ => tokens[at].to_string(),
+        Some(name) if name == from => new.clone(),
+        _ => written(&tokens[at]),
     });
     each.collect()
 }
@@ -59,6 +71,10 @@ mod tests {
         assert_eq!(
             renamed("t.DATE <> date '2020-01-01' OR CAST(x AS date) = y"),
             "t.\"day\" <> date '2020-01-01' OR CAST(x AS date) = y"
+        );
+        assert_eq!(
+            renamed("date = E'it\\'s' OR \"a\"\"b\" = 'o''clock'"),
+            "\"day\" = 'it''s' OR \"a\"\"b\" = 'o''clock'"
         );
         assert!(columns("a + length(b)").iter().eq(["a", "b"]));
     }

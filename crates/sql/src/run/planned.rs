@@ -199,6 +199,11 @@ impl Catalog for Asked<'_> {
         Ok(texts)
     }
 
+    fn descriptions(&self) -> Result<Vec<(String, String)>> {
+        self.once.set(true);
+        self.catalog.descriptions()
+    }
+
     fn name_of(&self, oid: u32) -> Option<String> {
         self.once.set(true);
         self.catalog.name_of(oid)

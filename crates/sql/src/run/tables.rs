@@ -17,6 +17,7 @@ use nestor_database::rights::{Action, Resource};
 use nestor_database::shape::{Shape, Words};
 use nestor_database::statement::Statement;
 use nestor_database::users::{Account, RoleName};
+use nestor_database::write::comments;
 use nestor_exec::catalog::indexes;
 use nestor_exec::estimate::least_entries;
 use nestor_exec::summary::totals;
@@ -424,6 +425,7 @@ impl Facts for Reading<'_, '_> {
             return Ok(relations.clone());
         }
         let mut out = Vec::new();
+        let mut comments: HashMap<_, _> = self.comments()?;
         let database = self.view.catalog().database(&self.session.database);
         for collection in database.into_iter().flat_map(|database| database.collections()) {
             let is_sequence = matches!(entry::of(collection), Some(Object::Sequence(..)));
@@ -439,7 +441,8 @@ impl Facts for Reading<'_, '_> {
                 table => table?,
             };
             if let Some(table) = table {
-                out.push(self.relation(collection, table));
+                let comments = comments.remove(&collection.uuid);
+                out.push(self.relation(collection, table, comments));
             }
         }
         let out = Arc::new(out);
@@ -448,7 +451,11 @@ impl Facts for Reading<'_, '_> {
     }
 
     fn sequences(&self) -> Result<Vec<SequenceFacts>> {
+        let comments = self.comments()?;
         let each = Reading::sequences(self).into_iter().map(|sequence| {
+            let said = comments.get(&sequence.key().collection);
+            let said = said.and_then(|said| said.get("comment")).and_then(ValueRef::as_str);
+            let comment = said.filter(|_| sequence.owner.is_none()).map(str::to_owned);
             let state = self.state_of(&sequence)?;
             let Sequence {
                 oid,
@@ -465,6 +472,7 @@ impl Facts for Reading<'_, '_> {
                 ty,
                 last: state.and_then(|(last, is_called)| is_called.then_some(last)),
                 owner,
+                comment,
             })
         });
         each.collect()
@@ -508,9 +516,15 @@ impl Facts for Reading<'_, '_> {
 }
 
 impl Reading<'_, '_> {
+    /// What is said in the database, by the UUID of the collection that it is about.
+    fn comments(&self) -> Result<HashMap<[u8; 16], Document>> {
+        let all = comments::all(self.view, &self.session.database)?;
+        Ok(all.into_iter().collect())
+    }
+
     /// A collection or view as catalogs show it: without indexes and a view's pipeline to who may not list them.
-    fn relation(&self, collection: &Collection, table: Arc<Table>) -> Relation {
-        let mut out = relation(collection, table);
+    fn relation(&self, collection: &Collection, table: Arc<Table>, comments: Option<Document>) -> Relation {
+        let mut out = relation(collection, table, comments);
         if let Some(account) = &self.session.account {
             let ns = &collection.ns;
             if !account.grants.on_collection(ns).has(Action::ListIndexes) {
@@ -542,7 +556,11 @@ pub fn index_name(collection: &Collection, index: &Index) -> String {
     }
 }
 
-fn relation(collection: &Collection, table: Arc<Table>) -> Relation {
+fn relation(collection: &Collection, table: Arc<Table>, comments: Option<Document>) -> Relation {
+    let of_indexes = match comments.as_ref().and_then(|comments| comments.get("indexes")) {
+        Some(ValueRef::Document(of_indexes)) => of_indexes.to_document(),
+        _ => Document::new(),
+    };
     let index = |index: &Arc<Index>| {
         let parts = index.key_pattern.iter().map(|(path, direction)| {
             let direction = match direction {
@@ -561,6 +579,10 @@ fn relation(collection: &Collection, table: Arc<Table>) -> Relation {
             parts: parts.collect(),
             unique: index.unique || primary,
             primary,
+            comment: of_indexes
+                .get(&index.name)
+                .and_then(ValueRef::as_str)
+                .map(str::to_owned),
             partial: index
                 .partial_filter
                 .as_ref()
@@ -582,6 +604,7 @@ fn relation(collection: &Collection, table: Arc<Table>) -> Relation {
             let stages = extjson::to_string(&Value::Array(view.pipeline.clone()), Form::Relaxed);
             format!("db.{}.aggregate({stages})", view.on)
         }),
+        comments,
         table,
     }
 }
@@ -641,6 +664,10 @@ impl Catalog for Reading<'_, '_> {
         .collect()
     }
 
+    fn descriptions(&self) -> Result<Vec<(String, String)>> {
+        system::descriptions(self)
+    }
+
     fn texts(&self, function: &str) -> Result<Option<Vec<(i64, String)>>> {
         system::texts(function, self)
     }
@@ -654,7 +681,20 @@ impl Catalog for Reading<'_, '_> {
         let ns = Namespace::new(self.session.database.as_str(), name);
         let found = self.view.catalog().get(&ns).filter(|_| self.may_find(&ns));
         let own = found.map(|collection| RELATIONS.saturating_add(collection.id.0));
-        own.or_else(|| system::oid_of(name)).or_else(of_column).unwrap_or(0)
+        let of_index = || {
+            let database = self.view.catalog().database(&self.session.database);
+            let mut all = database.into_iter().flat_map(|database| database.collections());
+            all.find_map(|collection| {
+                let mut own = collection.indexes.iter();
+                let index = own.find(|index| index_name(collection, index) == name)?;
+                self.may_find(&collection.ns)
+                    .then(|| system::index_oid(u64::from(index.id.0)))
+            })
+        };
+        own.or_else(|| system::oid_of(name))
+            .or_else(of_column)
+            .or_else(of_index)
+            .unwrap_or(0)
     }
 
     fn name_of(&self, oid: u32) -> Option<String> {

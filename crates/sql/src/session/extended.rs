@@ -1,6 +1,6 @@
 //! The messages of the extended protocol: Parse, Bind, Describe, Execute.
 
-use super::{Flush, NAMES_MAX, Portal, Prepared, Session, Sink, WAITING_BYTES_MAX, joins, plan_field, show_fields};
+use super::{Flush, NAMES_MAX, Portal, Prepared, Session, Sink, WAITING_BYTES_MAX, changes, plan_field, show_fields};
 use crate::bind::write::writing;
 use crate::catalog::system;
 use crate::error::{error, fail, unsupported};
@@ -191,7 +191,7 @@ impl Session {
             self.portals.insert(name.to_owned(), portal);
             return unsupported("executing a cursor as a portal");
         }
-        let begins = !self.sync_follows && portal.statement.ast.as_deref().is_some_and(joins);
+        let begins = !self.sync_follows && portal.statement.ast.as_deref().is_some_and(changes);
         if begins && self.block.is_none() {
             self.block = Some(self.new_block(true));
         }

@@ -307,9 +307,7 @@ impl Session {
             backend::empty(out, b'I');
         }
         // Several statements of one message stand and fall together.
-        let together = statements.len() > 1
-            && statements.iter().any(changes)
-            && !statements.iter().any(|ast| matches!(ast, Ast::Drop { .. }));
+        let together = statements.len() > 1 && statements.iter().any(changes);
         for ast in statements {
             if together && self.block.is_none() {
                 self.block = Some(self.new_block(true));
@@ -737,18 +735,11 @@ fn attend<'r, T>(
     result
 }
 
-/// Whether a statement joins the transaction of those that are sent with it up to a Sync.
-fn joins(ast: &Ast) -> bool {
-    changes(ast) && !matches!(ast, Ast::Drop { .. })
-}
-
-/// Whether a statement changes what there is.
+/// Whether a statement changes what there is: it joins the transaction of those that are sent with it up to a Sync. Indexes that are made
+/// beside writers are not.
 fn changes(ast: &Ast) -> bool {
-    writing(ast).is_some()
-        || matches!(
-            ast,
-            Ast::CreateTable(_) | Ast::AlterTable(_) | Ast::CreateView(_) | Ast::Truncate(_)
-        )
+    let is_index = matches!(ast, Ast::CreateIndex(_));
+    writing(ast).is_some() || matches!(ast, Ast::Truncate(_)) || ddl::is_ddl(ast) && !is_index
 }
 
 fn plan_field(ty: Type) -> Field {

@@ -4,6 +4,7 @@
 //! rows of those that have some; the others stand for what Nestor does not have (triggers, languages, ...) and are empty. A column that
 //! a row says nothing of is null, or what is the rule in PostgreSQL where it cannot be null: false, 0, the empty text.
 
+mod comments;
 mod information;
 mod relations;
 mod server;
@@ -15,7 +16,7 @@ pub use shapes::{name_of, oid_of};
 use super::{Column, Kind, Table};
 use crate::types::Type;
 use nestor_database::write::sequence::Counting;
-use nestor_model::{Result, Value};
+use nestor_model::{Document, Result, Value};
 use nestor_planner::relation::Tuple;
 use shapes::Shape;
 use std::sync::Arc;
@@ -52,6 +53,8 @@ pub struct IndexFacts {
     pub primary: bool,
     /// The filter of a partial index.
     pub partial: Option<String>,
+    /// What is said of it.
+    pub comment: Option<String>,
 }
 
 /// A collection or view as catalogs show it.
@@ -69,6 +72,8 @@ pub struct Relation {
     pub count: i64,
     /// What a view is made of.
     pub definition: Option<String>,
+    /// What is said of it, its columns and constraints.
+    pub comments: Option<Document>,
 }
 
 /// A sequence as catalogs show it.
@@ -86,6 +91,8 @@ pub struct SequenceFacts {
     pub last: Option<i64>,
     /// The table whose column counts with it, and the number of the column.
     pub owner: Option<(u32, usize)>,
+    /// What is said of it.
+    pub comment: Option<String>,
 }
 
 /// What tables of the catalog are made of.
@@ -170,6 +177,16 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
     }))
 }
 
+/// What is said of each object, by its number, the name of its catalog (or nothing) and the number of the column, with slashes between them.
+///
+/// Errors: those of [`Facts::relations`].
+pub fn descriptions(facts: &dyn Facts) -> Result<Vec<(String, String)>> {
+    let all = comments::all(facts)?;
+    let each = all.iter();
+    let each = each.flat_map(|comment| comment.keys().map(|key| (key, comment.text.clone())));
+    Ok(each.collect())
+}
+
 /// The table of this name, if it is one of the catalog's.
 ///
 /// Errors: those of [`Facts::relations`].
@@ -181,6 +198,7 @@ pub fn table(schema: &str, name: &str, facts: &dyn Facts) -> Result<Option<Table
     let rows = match schema {
         "pg_catalog" => match relations::rows(name, facts)? {
             Some(rows) => rows,
+            None if name == "pg_description" => comments::rows(facts)?,
             None => server::rows(name, facts),
         },
         _ => information::rows(name, facts)?,

@@ -512,6 +512,24 @@ fn declared_texts(relation: &Relation, all: &[Relation]) -> Vec<(i64, String)> {
         .collect()
 }
 
+/// The constraints of a relation, with their OIDs.
+pub(super) fn constraints(relation: &Relation) -> Vec<(i64, String)> {
+    let kept = relation
+        .indexes
+        .iter()
+        .filter(|index| keeps_constraint(relation, index));
+    let mut out: Vec<(i64, String)> = kept.map(|index| (constraint_oid(index), index.name.clone())).collect();
+    let table = &relation.table;
+    let names = table.checks.iter().map(|check| &check.name);
+    let names = names.chain(table.foreign.iter().map(|foreign| &foreign.name));
+    out.extend(
+        (0..)
+            .zip(names)
+            .map(|(at, name)| (constraint_number(relation, at), name.clone())),
+    );
+    out
+}
+
 fn declared_constraints(relation: &Relation, all: &[Relation]) -> Result<Vec<Row>> {
     let table = &relation.table;
     let row = |at: usize, name: &str, kind: &str| {

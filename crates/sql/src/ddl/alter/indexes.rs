@@ -4,7 +4,7 @@ use super::found::Found;
 use crate::bind::alter::Source;
 use crate::bind::declared::Declared;
 use crate::catalog::Table;
-use crate::ddl::table::{only_where_not_null, spec};
+use crate::ddl::keys::{only_where_not_null, spec};
 use crate::write;
 use nestor_database::statement::Statement;
 use nestor_database::write::catalog;

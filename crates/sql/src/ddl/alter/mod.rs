@@ -13,9 +13,11 @@ mod rows;
 
 use self::edit::Edit;
 use self::found::{Found, found};
+pub(super) use self::others::let_go;
+pub(super) use self::rename::{Kind, rename};
 use self::rows::{Change, Rows};
+use super::keys::{check_expressions, check_keys};
 use super::namespace;
-use super::table::{check_expressions, check_keys};
 use crate::bind::alter::Source;
 use crate::bind::declared::Declared;
 use crate::bind::entry;
@@ -27,9 +29,9 @@ use crate::write::Gathered;
 use crate::write::foreign::Changes;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
-use nestor_database::write::{Progress, catalog, sequence};
+use nestor_database::write::{Progress, catalog, comments, sequence};
 use nestor_model::{Document, RawDocBuf, Result};
-use nestor_storage::WriteSet;
+use nestor_storage::{View as _, WriteSet};
 use sqlparser::ast::{AlterTable, AlterTableOperation, CreateTable, RenameTableNameKind};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -52,7 +54,7 @@ pub(super) fn alter(
     ] = alter.operations.as_slice()
     {
         let to = namespace(session, to)?;
-        return rename::table(statement, session, (&ns, &to), alter.if_exists, progress).map(|()| "ALTER TABLE");
+        return rename(statement, session, (&ns, &to), (Kind::Any, alter.if_exists), progress).map(|()| "ALTER TABLE");
     }
     session.check_right(&ns, Right::CollMod)?;
     statement.atomically(progress, |ws| {
@@ -141,7 +143,42 @@ fn declare(
             .for_each(|doc| changes.note((&table, ns), None, Some(doc)));
         changes.settle(statement, session, ws, &op, &mut gathered)?;
     }
+    said(statement, ws, found, (&declared, &edit.sources))?;
     numbers(statement, ws, found, (&declared, &edit.sources))
+}
+
+/// What is said of columns, constraints and indexes stays with them. A constraint that has another name stands where it stood.
+fn said(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    found: &Found,
+    (declared, sources): (&Declared, &[Source]),
+) -> Result<()> {
+    let (old, new) = (found.declared.constraint_names(), declared.constraint_names());
+    let indexes: BTreeSet<String> = match ws.catalog().by_id(found.collection.id) {
+        Some(now) => now.indexes.iter().map(|index| index.name.to_string()).collect(),
+        None => BTreeSet::new(),
+    };
+    let constraint = |name: &str| match new.iter().any(|own| own == name) {
+        true => Some(name.to_owned()),
+        false if old.len() == new.len() => {
+            let at = old.iter().position(|own| own == name)?;
+            (!old.contains(&new[at])).then(|| new[at].clone())
+        }
+        false => None,
+    };
+    comments::keep(statement, ws, &found.collection, &|kind, name| match kind {
+        "columns" => {
+            let before = found.declared.columns.iter().position(|column| column.name == name)?;
+            let at = sources.iter().position(|source| source.before() == Some(before))?;
+            Some(declared.columns[at].name.clone())
+        }
+        "constraints" => constraint(name),
+        _ => match indexes.contains(name) {
+            true => Some(name.to_owned()),
+            false => constraint(name),
+        },
+    })
 }
 
 /// The table with those of its keys of other tables alone that its rows have not been looked at for.

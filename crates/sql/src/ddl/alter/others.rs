@@ -3,7 +3,7 @@
 use super::found::{Found, depends, found};
 use crate::bind::declared::Declared;
 use crate::catalog::Foreign;
-use crate::ddl::table::check_key;
+use crate::ddl::keys::check_key;
 use crate::error;
 use crate::write::foreign::references;
 use nestor_database::statement::Statement;
@@ -70,6 +70,17 @@ pub(super) fn rename_table(
             key.table = to.coll.to_string();
         }
         redeclare(statement, ws, &other, foreign)?;
+    }
+    Ok(())
+}
+
+/// Takes the keys that other tables have of one from them.
+///
+/// Errors: those of the catalog.
+pub(in crate::ddl) fn let_go(statement: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace) -> Result<()> {
+    for other in referring(ws, ns)? {
+        let kept = other.declared.foreign.iter().filter(|key| *key.table != *ns.coll);
+        redeclare(statement, ws, &other, kept.cloned().collect())?;
     }
     Ok(())
 }

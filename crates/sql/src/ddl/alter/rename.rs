@@ -1,6 +1,7 @@
 //! Another name for a table, a view or a sequence.
 
 use super::others;
+use crate::bind::entry::{self, Object};
 use crate::error::{fail, unsupported};
 use crate::run::tables::{Reading, SessionFacts};
 use nestor_database::rights::{Action as Right, Resource};
@@ -9,12 +10,23 @@ use nestor_database::write::{Progress, catalog};
 use nestor_model::{Namespace, Result, bail};
 use nestor_storage::View as _;
 
+/// What is to get another name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Whatever there is: ALTER TABLE takes all of them.
+    Any,
+    /// A view.
+    View,
+    /// A sequence.
+    Sequence,
+}
+
 /// RENAME TO. Whoever may rename within the database may, as with `renameCollection`, but not to a name under which more can be read.
-pub(super) fn table(
+pub(in crate::ddl) fn rename(
     statement: &Statement<'_>,
     session: &SessionFacts,
     (from, to): (&Namespace, &Namespace),
-    if_exists: bool,
+    (kind, if_exists): (Kind, bool),
     progress: &mut Progress,
 ) -> Result<()> {
     if from.db != to.db {
@@ -36,6 +48,14 @@ pub(super) fn table(
                 false => fail("42P01", format!("relation \"{}\" does not exist", from.coll)),
             };
         };
+        let wanted = match kind {
+            Kind::View if !source.is_view() => Some("view"),
+            Kind::Sequence if !matches!(entry::of(&source), Some(Object::Sequence(..))) => Some("sequence"),
+            _ => None,
+        };
+        if let Some(wanted) = wanted {
+            return fail("42809", format!("\"{}\" is not a {wanted}", from.coll));
+        }
         if source.timeseries().is_some() {
             return unsupported("to rename a time-series collection");
         }

@@ -1,0 +1,87 @@
+//! What COMMENT ON has said.
+
+use super::relations::constraints;
+use super::{Facts, Row, oid, text};
+use nestor_model::{Document, Result, Value, ValueRef};
+
+/// A comment.
+pub(super) struct Comment {
+    /// The number of what it is about.
+    number: i64,
+    /// The catalog of that, with its number.
+    class: (i64, &'static str),
+    /// The column, from 1; 0 for the whole.
+    column: usize,
+    /// What is said.
+    pub(super) text: String,
+}
+
+const CLASS: (i64, &str) = (1259, "pg_class");
+const CONSTRAINT: (i64, &str) = (2606, "pg_constraint");
+
+impl Comment {
+    /// By what functions may ask for it: with the catalog's name and without.
+    pub(super) fn keys(&self) -> impl Iterator<Item = String> {
+        let (number, column) = (self.number, self.column);
+        [self.class.1, ""]
+            .into_iter()
+            .map(move |class| format!("{number}/{class}/{column}"))
+    }
+}
+
+fn said(of: &Document, name: &str) -> Option<String> {
+    of.get(name).and_then(ValueRef::as_str).map(str::to_owned)
+}
+
+/// All comments.
+///
+/// Errors: those of [`Facts::relations`].
+pub(super) fn all(facts: &dyn Facts) -> Result<Vec<Comment>> {
+    let mut out = Vec::new();
+    let mut add = |number: i64, class, column, text: Option<String>| {
+        out.extend(text.map(|text| Comment {
+            number,
+            class,
+            column,
+            text,
+        }));
+    };
+    for relation in facts.relations()?.iter() {
+        for index in &relation.indexes {
+            add(i64::from(index.oid), CLASS, 0, index.comment.clone());
+        }
+        let Some(comments) = &relation.comments else { continue };
+        add(i64::from(relation.oid), CLASS, 0, said(comments, "comment"));
+        if let Some(ValueRef::Document(columns)) = comments.get("columns") {
+            let columns = columns.to_document();
+            for (at, column) in (1..).zip(&relation.table.columns) {
+                add(i64::from(relation.oid), CLASS, at, said(&columns, &column.name));
+            }
+        }
+        if let Some(ValueRef::Document(of_kind)) = comments.get("constraints") {
+            let of_kind = of_kind.to_document();
+            for (number, name) in constraints(relation) {
+                add(number, CONSTRAINT, 0, said(&of_kind, &name));
+            }
+        }
+    }
+    for sequence in facts.sequences()? {
+        add(i64::from(sequence.oid), CLASS, 0, sequence.comment);
+    }
+    Ok(out)
+}
+
+/// The rows of `pg_description`.
+///
+/// Errors: those of [`Facts::relations`].
+pub(super) fn rows(facts: &dyn Facts) -> Result<Vec<Row>> {
+    let each = all(facts)?.into_iter().map(|comment| {
+        vec![
+            ("objoid", oid(comment.number)),
+            ("classoid", oid(comment.class.0)),
+            ("objsubid", Value::Int32(i32::try_from(comment.column).unwrap_or(0))),
+            ("description", text(comment.text)),
+        ]
+    });
+    Ok(each.collect())
+}

@@ -1,0 +1,148 @@
+//! COMMENT ON.
+
+use super::namespace;
+use crate::bind::declared::Declared;
+use crate::bind::{entry, ident, object_name};
+use crate::catalog::Catalog as _;
+use crate::error::{fail, unsupported};
+use crate::run::tables::{Reading, SessionFacts, index_name};
+use nestor_database::rights::Action as Right;
+use nestor_database::statement::Statement;
+use nestor_database::write::{Progress, comments};
+use nestor_model::{Document, Namespace, Result, Value};
+use nestor_storage::{Collection, View as _, WriteSet};
+use sqlparser::ast::{CommentObject, Ident, ObjectName, ObjectNamePart};
+use std::sync::Arc;
+
+/// What somebody says something about.
+pub(super) enum Object<'o> {
+    /// An object of a kind.
+    Of(CommentObject, &'o ObjectName),
+    /// A constraint of a table.
+    Constraint(&'o Ident, &'o ObjectName),
+}
+
+/// A part of a collection, or the collection.
+struct Place {
+    collection: Arc<Collection>,
+    /// The field of its document of comments, and within it the name.
+    part: Option<(&'static str, String)>,
+}
+
+/// COMMENT ON.
+pub(super) fn comment(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    object: &Object<'_>,
+    text: Option<&str>,
+    progress: &mut Progress,
+) -> Result<&'static str> {
+    statement.atomically(progress, |ws| {
+        let Place { collection, part } = place(statement, session, ws, object)?;
+        session.check_right(&collection.ns, Right::CollMod)?;
+        // An empty text is none, as with PostgreSQL.
+        let text = text.filter(|text| !text.is_empty());
+        comments::change(statement, ws, &collection.ns.db, collection.uuid, |said| {
+            match (&part, text) {
+                (None, Some(text)) => said.set("comment", text),
+                (None, None) => drop(said.remove("comment")),
+                (Some((kind, name)), text) => {
+                    let mut of_kind = match said.remove(kind) {
+                        Some(Value::Document(of_kind)) => of_kind,
+                        _ => Document::new(),
+                    };
+                    match text {
+                        Some(text) => of_kind.set(name, text),
+                        None => drop(of_kind.remove(name)),
+                    }
+                    if !of_kind.is_empty() {
+                        said.set(kind, of_kind);
+                    }
+                }
+            }
+        })
+    })?;
+    Ok("COMMENT")
+}
+
+fn place(statement: &Statement<'_>, session: &SessionFacts, ws: &WriteSet, object: &Object<'_>) -> Result<Place> {
+    match object {
+        Object::Of(CommentObject::Column, name) => {
+            let Some((ObjectNamePart::Identifier(column), table)) = name.0.split_last() else {
+                return unsupported("a column of this form");
+            };
+            if table.is_empty() {
+                return fail("42601", "column name must be qualified");
+            }
+            let ns = namespace(session, &ObjectName(table.to_vec()))?;
+            let collection = found(ws, &ns)?;
+            let column = ident(column);
+            let (op, _) = statement.operation(None)?;
+            let shown = Reading::new(statement, ws, &op, session).table(Some(&ns.db), &ns.coll)?;
+            if shown.is_none_or(|table| table.column(&column).is_none()) {
+                let message = format!("column \"{column}\" of relation \"{}\" does not exist", ns.coll);
+                return fail("42703", message);
+            }
+            Ok(Place {
+                collection,
+                part: Some(("columns", column)),
+            })
+        }
+        Object::Of(CommentObject::Index, name) => {
+            let (_, name) = object_name(name)?;
+            let database = ws.catalog().database(&session.database).cloned();
+            let mut all = database.iter().flat_map(|database| database.collections());
+            let found = all.find_map(|collection| {
+                let mut own = collection.indexes.iter();
+                let index = own.find(|index| *index.name == *name || index_name(collection, index) == name)?;
+                Some((collection.clone(), index.name.to_string()))
+            });
+            match found {
+                Some((collection, name)) => Ok(Place {
+                    collection,
+                    part: Some(("indexes", name)),
+                }),
+                None => fail("42704", format!("index \"{name}\" does not exist")),
+            }
+        }
+        Object::Of(kind, name) => {
+            let ns = namespace(session, name)?;
+            let (wanted, is): (&str, fn(&Collection) -> bool) = match kind {
+                CommentObject::Table => ("table", |c| {
+                    !c.is_view() && !entry::holds_nothing(c) || c.timeseries().is_some()
+                }),
+                CommentObject::View => ("view", |c| c.is_view() && c.timeseries().is_none()),
+                CommentObject::Sequence => ("sequence", |c| {
+                    matches!(entry::of(c), Some(entry::Object::Sequence(..)))
+                }),
+                other => return unsupported(format!("COMMENT ON {other}")),
+            };
+            let collection = found(ws, &ns)?;
+            if !is(&collection) {
+                return fail("42809", format!("\"{}\" is not a {wanted}", ns.coll));
+            }
+            Ok(Place { collection, part: None })
+        }
+        Object::Constraint(constraint, table) => {
+            let ns = namespace(session, table)?;
+            let collection = found(ws, &ns)?;
+            let constraint = ident(constraint);
+            let names = Declared::of_collection(&collection).map(|declared| declared.constraint_names());
+            if !names.is_some_and(|names| names.contains(&constraint)) {
+                let message = format!("constraint \"{constraint}\" for table \"{}\" does not exist", ns.coll);
+                return fail("42704", message);
+            }
+            Ok(Place {
+                collection,
+                part: Some(("constraints", constraint)),
+            })
+        }
+    }
+}
+
+fn found(ws: &WriteSet, ns: &Namespace) -> Result<Arc<Collection>> {
+    match ws.catalog().get(ns) {
+        Some(collection) => Ok(collection.clone()),
+        None => fail("42P01", format!("relation \"{}\" does not exist", ns.coll)),
+    }
+}

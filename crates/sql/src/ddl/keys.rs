@@ -1,0 +1,154 @@
+//! What a declaration says has a meaning, and its keys have indexes.
+
+use crate::bind::Binder;
+use crate::bind::declared::{Declared, Unique};
+use crate::bind::entry::{self, Object};
+use crate::catalog::{Column, Foreign};
+use crate::error::fail;
+use crate::run::tables::{Reading, SessionFacts};
+use nestor_database::rights::Action as Right;
+use nestor_database::statement::Statement;
+use nestor_model::{Document, IndexSpec, Namespace, Result, doc};
+use nestor_storage::View as _;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Defaults and checks mean something.
+pub(super) fn check_expressions(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &nestor_storage::WriteSet,
+    ns: &Namespace,
+    declared: &Declared,
+) -> Result<()> {
+    let (op, _) = statement.operation(None)?;
+    let reading = Reading::new(statement, ws, &op, session);
+    let table = Arc::new(declared.table(ns));
+    Binder::new(&reading, Vec::new()).check_declaration(&table)
+}
+
+/// Keys of other tables are keys there. The entries of these tables are written anew, so that whoever deletes keys meanwhile without knowing
+/// of this table conflicts with it. Rows that may have a key or not tell which keys there are, so it takes the right to read them.
+pub(super) fn check_keys(
+    session: &SessionFacts,
+    ws: &mut nestor_storage::WriteSet,
+    ns: &Namespace,
+    declared: &Declared,
+) -> Result<()> {
+    for key in &declared.foreign {
+        let other = Namespace::new(&*ns.db, key.table.as_str());
+        if other != *ns {
+            session.check_right(&other, Right::Find)?;
+        }
+        let collection = ws.catalog().get(&other).cloned();
+        let found = match (other == *ns, collection.as_deref().map(entry::of)) {
+            (true, _) => None,
+            (false, Some(Some(Object::Table(other, _)))) => Some(other.clone()),
+            (false, None) => return fail("42P01", format!("relation \"{}\" does not exist", key.table)),
+            (false, Some(_)) => {
+                return fail(
+                    "42809",
+                    format!("referenced relation \"{}\" is not a declared table", key.table),
+                );
+            }
+        };
+        check_key(key, declared, found.as_deref().unwrap_or(declared))?;
+        if let (Some(collection), true) = (collection, other != *ns) {
+            ws.set_options(collection.id, collection.options.clone())?;
+        }
+    }
+    Ok(())
+}
+
+/// A key of `declared` is one of `parent`.
+///
+/// Errors: 42703, 42704, 42804, 42830.
+pub(super) fn check_key(key: &Foreign, declared: &Declared, parent: &Declared) -> Result<()> {
+    let referred = match key.referred.is_empty() {
+        true if parent.key.is_empty() => {
+            return fail(
+                "42704",
+                format!("there is no primary key for referenced table \"{}\"", key.table),
+            );
+        }
+        true => &parent.key,
+        false => &key.referred,
+    };
+    if referred.len() != key.columns.len() {
+        return fail(
+            "42830",
+            "number of referencing and referenced columns for foreign key disagree",
+        );
+    }
+    let paths = |names: &[String]| -> Result<Vec<String>> {
+        let each = names
+            .iter()
+            .map(|name| match parent.columns.iter().find(|column| column.name == *name) {
+                Some(column) => Ok(column.path.clone()),
+                None => fail(
+                    "42703",
+                    format!("column \"{name}\" referenced in foreign key constraint does not exist"),
+                ),
+            });
+        each.collect()
+    };
+    let set = |paths: &[String]| paths.iter().cloned().collect::<BTreeSet<String>>();
+    let wanted = set(&paths(referred)?);
+    let is_key = wanted == set(&paths(&parent.key)?) || parent.unique.iter().any(|key| set(&key.paths) == wanted);
+    if !is_key {
+        return fail(
+            "42830",
+            format!(
+                "there is no unique constraint matching given keys for referenced table \"{}\"",
+                key.table
+            ),
+        );
+    }
+    for (own, theirs) in key.columns.iter().zip(referred) {
+        let ty = |columns: &[Column], name: &str| {
+            let found = columns.iter().find(|column| column.name == name);
+            found.map(|column| column.ty.clone())
+        };
+        let (a, b) = (ty(&declared.columns, own), ty(&parent.columns, theirs));
+        let goes = match (&a, &b) {
+            (Some(a), Some(b)) => a == b || a.is_number() && b.is_number() || a.is_text() && b.is_text(),
+            _ => false,
+        };
+        if !goes {
+            return fail(
+                "42804",
+                format!("foreign key constraint \"{}\" cannot be implemented", key.name),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The index of a key. Rows in which a column is null are in none: they are equal to no row.
+pub(super) fn spec(unique: &Unique, declared: &Declared) -> Result<IndexSpec> {
+    let mut key = Document::new();
+    unique.paths.iter().for_each(|path| key.push(path.as_str(), 1));
+    let mut listed = doc! { "v": 2, "key": key, "name": unique.name.as_str(), "unique": true };
+    only_where_not_null(&mut listed, &unique.paths, declared);
+    IndexSpec::parse(listed.to_raw())
+}
+
+/// Leaves rows out of a unique index of `paths` in which one of them may be null, and is.
+pub(super) fn only_where_not_null(listed: &mut Document, paths: &[String], declared: &Declared) {
+    let is_nullable = |path: &&String| {
+        let column = declared.columns.iter().find(|column| column.path == **path);
+        column.is_none_or(|column| !column.not_null)
+    };
+    let nullable: Vec<&String> = paths.iter().filter(is_nullable).collect();
+    match (nullable.as_slice(), paths) {
+        ([], _) => {}
+        ([_], [_]) => listed.push("sparse", true),
+        (nullable, _) => {
+            let mut filter = Document::new();
+            nullable
+                .iter()
+                .for_each(|path| filter.push(path.as_str(), doc! { "$exists": true }));
+            listed.push("partialFilterExpression", filter);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Statements that the grammar does not know.
+//!
+//! The tokens of each become those of a CALL of [`NAME`] whose argument is the text of the statement, so that it goes through the grammar
+//! with the statements around it; [`of`] reads it. Who writes such a CALL has written the statement.
+
+use super::columns::written;
+use super::dialect::Sql;
+use nestor_model::Result;
+use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Statement, Value};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+/// What is called.
+const NAME: &str = "statement of PostgreSQL";
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Own {
+    /// `COMMENT ON CONSTRAINT name ON table IS text`
+    CommentOnConstraint {
+        /// The constraint.
+        constraint: Ident,
+        /// Its table.
+        table: ObjectName,
+        /// What is said.
+        text: Option<String>,
+    },
+    /// `ALTER VIEW name RENAME TO new`, and the same of a sequence.
+    Rename {
+        /// It is a view, else a sequence.
+        is_view: bool,
+        /// The name.
+        name: ObjectName,
+        /// The new one.
+        to: ObjectName,
+        /// Nothing happens when there is nothing.
+        if_exists: bool,
+    },
+}
+
+/// The words that begin such a statement, and one that stands in it further on.
+const BEGINNINGS: &[(&[&str], &str)] = &[
+    (&["COMMENT", "ON", "CONSTRAINT"], ""),
+    (&["ALTER", "VIEW"], "RENAME"),
+    (&["ALTER", "SEQUENCE"], "RENAME"),
+];
+
+fn word(token: &Token) -> String {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => word.value.to_uppercase(),
+        _ => String::new(),
+    }
+}
+
+fn begins(statement: &[TokenWithSpan]) -> bool {
+    let words = || {
+        let seen = statement
+            .iter()
+            .filter(|token| !matches!(token.token, Token::Whitespace(_)));
+        seen.map(|token| word(&token.token))
+    };
+    BEGINNINGS.iter().any(|(beginning, further)| {
+        words()
+            .take(beginning.len())
+            .eq(beginning.iter().map(|word| (*word).to_owned()))
+            && (further.is_empty() || words().any(|word| word == *further))
+    })
+}
+
+/// Wraps the statements that the grammar does not know.
+pub(super) fn wrap(tokens: &mut Vec<TokenWithSpan>) {
+    let is_end = |token: &TokenWithSpan| token.token == Token::SemiColon;
+    if !tokens.split(is_end).any(begins) {
+        return;
+    }
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for statement in tokens.split_inclusive(is_end) {
+        let (body, end) = match statement.split_last() {
+            Some((last, body)) if is_end(last) => (body, Some(last)),
+            _ => (statement, None),
+        };
+        match (begins(body), body.first()) {
+            (true, Some(first)) => {
+                let text: String = body.iter().map(|token| written(&token.token)).collect();
+                let call = [
+                    Token::make_keyword("CALL"),
+                    Token::make_word(NAME, Some('"')),
+                    Token::LParen,
+                    Token::SingleQuotedString(text),
+                    Token::RParen,
+                ];
+                out.extend(call.map(|token| TokenWithSpan::new(token, first.span)));
+            }
+            _ => out.extend_from_slice(body),
+        }
+        out.extend(end.cloned());
+    }
+    *tokens = out;
+}
+
+/// The text of a statement that was wrapped.
+fn text(ast: &Statement) -> Option<&str> {
+    let Statement::Call(call) = ast else { return None };
+    let FunctionArguments::List(list) = &call.args else {
+        return None;
+    };
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))]
+            if call.name.to_string() == format!("\"{NAME}\"") =>
+        {
+            match &value.value {
+                Value::SingleQuotedString(text) => Some(text),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The statement that was wrapped, if that is one.
+///
+/// Errors: 42601.
+pub fn of(ast: &Statement) -> Result<Option<Own>> {
+    let Some(text) = text(ast) else { return Ok(None) };
+    let tokens = Tokenizer::new(&Sql, text).tokenize().unwrap_or_default();
+    let mut parser = Parser::new(&Sql).with_tokens(tokens);
+    let read = read(&mut parser).and_then(|own| match parser.peek_token().token {
+        Token::EOF => Ok(own),
+        other => Err(ParserError::ParserError(format!(
+            "expected the end of the statement, found {other}"
+        ))),
+    });
+    read.map(Some).map_err(super::refused)
+}
+
+fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
+    if parser.parse_keyword(Keyword::COMMENT) {
+        parser.expect_keyword(Keyword::ON)?;
+        parser.expect_keyword(Keyword::CONSTRAINT)?;
+        let constraint = parser.parse_identifier()?;
+        parser.expect_keyword(Keyword::ON)?;
+        let table = parser.parse_object_name(false)?;
+        parser.expect_keyword(Keyword::IS)?;
+        let text = match parser.parse_keyword(Keyword::NULL) {
+            true => None,
+            false => Some(parser.parse_literal_string()?),
+        };
+        return Ok(Own::CommentOnConstraint {
+            constraint,
+            table,
+            text,
+        });
+    }
+    parser.expect_keyword(Keyword::ALTER)?;
+    let is_view = parser.expect_one_of_keywords(&[Keyword::VIEW, Keyword::SEQUENCE])? == Keyword::VIEW;
+    let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+    let name = parser.parse_object_name(false)?;
+    parser.expect_keywords(&[Keyword::RENAME, Keyword::TO])?;
+    let to = parser.parse_object_name(false)?;
+    Ok(Own::Rename {
+        is_view,
+        name,
+        to,
+        if_exists,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_read_between_others() {
+        let all = super::super::parse(
+            "SELECT ';'; COMMENT ON CONSTRAINT \"a b\" ON s.t IS 'it''s; so'; ALTER VIEW v RENAME TO w",
+        )
+        .unwrap();
+        let own: Vec<Option<Own>> = all.iter().map(|ast| of(ast).unwrap()).collect();
+        assert!(own[0].is_none());
+        assert!(matches!(&own[1], Some(Own::CommentOnConstraint { text: Some(text), .. }) if text == "it's; so"));
+        assert!(matches!(&own[2], Some(Own::Rename { if_exists: false, .. })));
+        assert!(super::super::parse("ALTER VIEW v RENAME TO").is_err());
+    }
+}
