@@ -161,6 +161,11 @@ fn comparable(ty: &Type, value: &Value) -> bool {
     }
 }
 
+/// A value of a type as an index has it, if just equal values of the column are stored so.
+pub(super) fn stored(ty: &Type, value: Value) -> Option<Value> {
+    comparable(ty, &value).then(|| stored::write(ty, value))
+}
+
 fn one(path: &str, operator: &str, value: Value) -> Document {
     let mut inner = Document::new();
     inner.push(operator, value);

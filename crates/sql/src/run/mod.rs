@@ -1,7 +1,7 @@
 //! Statements run on the statement service.
 //!
 //! [`find`] turns what a scan knows of its rows into a filter of the find layer (with [`days`] for dates) and [`ordered`] into an order of it, [`tables`] reads the catalog,
-//! [`opened`] opens tables and [`reader`] makes rows of their documents, [`query`] runs queries, [`explain`] shows plans.
+//! [`opened`] opens tables (by [`probe`] where values of an index are known) and [`reader`] makes rows of their documents, [`query`] runs queries, [`explain`] shows plans.
 
 pub mod days;
 pub mod explain;
@@ -10,6 +10,7 @@ pub mod numbers;
 pub mod opened;
 pub mod ordered;
 pub mod planned;
+pub mod probe;
 pub mod query;
 pub mod reader;
 pub mod sequences;

@@ -2,6 +2,7 @@
 
 use super::find;
 use super::ordered::Order;
+use super::probe;
 use super::reader::Documents;
 use super::tables::{Find, Reading};
 use crate::catalog::{Kind, Table};
@@ -18,6 +19,7 @@ use nestor_planner::NodeKind;
 use nestor_planner::find::Wanted;
 use nestor_planner::relation::explain::Access;
 use nestor_planner::relation::{Env, Scan};
+use nestor_storage::{Collection, Index};
 use std::sync::Arc;
 
 /// With more columns than these no index is looked at for all of them.
@@ -129,6 +131,15 @@ impl Tables<'_, '_> {
                         more: false,
                     });
                 }
+                if let Some(root) = self.probed(scan, table, env)? {
+                    return Ok(Opened::Documents {
+                        root,
+                        reader: Box::new(Documents::new(table, &scan.needed)),
+                        exact: false,
+                        in_order: false,
+                        more: false,
+                    });
+                }
                 let find::Found { filter, exact } = find::filter(&scan.conditions, table, env)?;
                 if let Some(root) = self.jumping(scan, table, &filter)? {
                     return Ok(Opened::Documents {
@@ -180,6 +191,22 @@ impl Tables<'_, '_> {
             }
         }
         Ok(None)
+    }
+
+    /// What finds the documents by values of an index, without asking the planner.
+    fn probed(&self, scan: &Scan<Expr>, table: &Table, env: &Env<'_>) -> Result<Option<BoxOperator>> {
+        let Kind::Collection(ns) = &table.kind else {
+            return Ok(None);
+        };
+        let Some(collection) = self.reading.view.catalog().get(ns).filter(|_| scan.settles) else {
+            return Ok(None);
+        };
+        // An index that has all that is looked at spares the documents.
+        let may_spare = scan.distinct || fields_read(scan, table).is_some_and(|fields| covers(collection, &fields));
+        if !scan.order.is_empty() || may_spare || self.reading.is_piped(ns)? {
+            return Ok(None);
+        }
+        probe::probe(&scan.conditions, table, collection, env)
     }
 
     /// What reads one index entry for each value of the only column that a scan looks at, if one of each is enough.
@@ -260,6 +287,13 @@ impl Tables<'_, '_> {
         }
         Ok(order)
     }
+}
+
+/// Whether an index has all of some fields.
+fn covers(collection: &Collection, fields: &[Str]) -> bool {
+    let has = |index: &Arc<Index>, field: &Str| index.key_pattern.iter().any(|(path, _)| path == field.as_str());
+    let mut indexes = collection.indexes.iter();
+    indexes.any(|index| fields.iter().all(|field| has(index, field)))
 }
 
 /// Whether a condition may hold of a large part of all rows; one that names values mostly does not.
