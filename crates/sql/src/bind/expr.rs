@@ -258,7 +258,10 @@ impl Binder<'_> {
             }
             Ast::Extract { field, expr, .. } => {
                 let arg = self.expr(expr, scope)?;
-                let field = Expr::constant(Value::String(field.to_string().to_lowercase().into()), Type::Text);
+                let field = Expr::constant(
+                    Value::String(field.to_string().trim_matches('\'').to_lowercase().into()),
+                    Type::Text,
+                );
                 functions::call("extract", vec![field, arg])
             }
             Ast::Ceil { expr, field } | Ast::Floor { expr, field } => {
@@ -514,6 +517,9 @@ impl Binder<'_> {
             .into());
         }
         let (a, b) = (self.expr(left, scope)?, self.expr(right, scope)?);
+        if *op == BinaryOperator::Overlaps {
+            return self.overlaps(&a, &b);
+        }
         if let Some(op) = comparison_of(op) {
             return self.comparison(op, a, b);
         }
@@ -560,6 +566,25 @@ impl Binder<'_> {
             other => return functions::call(&other.to_string(), vec![a, b]),
         };
         functions::call(sign, vec![a, b])
+    }
+
+    /// `(from, to) OVERLAPS (from, to)`, where an interval may stand for the end.
+    fn overlaps(&mut self, a: &Expr, b: &Expr) -> Result<Expr> {
+        let mut args = Vec::new();
+        for span in [a, b] {
+            let Node::Row(ends) = span.node() else {
+                return fail("42601", "OVERLAPS takes rows");
+            };
+            let [from, to] = ends.as_slice() else {
+                return fail("42601", "wrong number of parameters on side of OVERLAPS expression");
+            };
+            let to = match to.ty() {
+                Type::Interval => functions::call("+", vec![from.clone(), to.clone()])?,
+                _ => to.clone(),
+            };
+            args.extend([from.clone(), to]);
+        }
+        functions::call("overlaps", args)
     }
 
     fn like(

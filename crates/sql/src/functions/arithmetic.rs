@@ -5,6 +5,7 @@ use super::args::{decimal, double, int};
 use crate::error::{error, fail};
 use crate::types::Type;
 use crate::types::interval::{DAY_US, Interval};
+use crate::types::timetz::TimeTz;
 use crate::types::{cast, datetime, numeric, zone};
 use nestor_model::{Result, Value};
 
@@ -122,8 +123,24 @@ fn later_zoned(us: &Value, by: Interval) -> Result<Value> {
 }
 
 fn days(days: &Value, by: i64) -> Result<Value> {
+    if matches!(days, Value::Int32(i32::MAX | i32::MIN)) {
+        return Ok(days.clone());
+    }
     let sum = int(days).checked_add(by).and_then(|n| i32::try_from(n).ok());
     sum.map(Value::Int32).ok_or_else(|| datetime::out_of_range("date"))
+}
+
+fn date_and_time(date: &Value, time: &Value) -> Result<Value> {
+    let days = Interval {
+        days: int(date) as i32,
+        ..Interval::default()
+    };
+    later(time, days)
+}
+
+fn date_and_timetz(date: &Value, time: &Value) -> Result<Value> {
+    let time = TimeTz::of(time);
+    date_and_time(date, &Value::Int64(time.us - time.east * 1_000_000))
 }
 
 fn date_plus(date: &Value, by: Interval) -> Result<Value> {
@@ -244,6 +261,9 @@ pub(super) const ROWS: &[Row] = &[
     ("+", "int4,date->date", |a, _, _| days(&a[1], int(&a[0]))),
     ("-", "date,int4->date", |a, _, _| days(&a[0], -int(&a[1]))),
     ("-", "date,date->int4", |a, _, _| {
+        if a.iter().any(|day| matches!(day, Value::Int32(i32::MAX | i32::MIN))) {
+            return fail("22008", "cannot subtract infinite dates");
+        }
         whole(&Type::Int4, int(&a[0]).checked_sub(int(&a[1])))
     }),
     ("+", "date,interval->timestamp", |a, _, _| {
@@ -255,15 +275,7 @@ pub(super) const ROWS: &[Row] = &[
     ("-", "date,interval->timestamp", |a, _, _| {
         date_plus(&a[0], Interval::of(&a[1]).negate()?)
     }),
-    ("+", "date,time->timestamp", |a, _, _| {
-        later(
-            &a[1],
-            Interval {
-                days: int(&a[0]) as i32,
-                ..Interval::default()
-            },
-        )
-    }),
+    ("+", "date,time->timestamp", |a, _, _| date_and_time(&a[0], &a[1])),
     ("+", "timestamp,interval->timestamp", |a, _, _| {
         later(&a[0], Interval::of(&a[1]))
     }),
@@ -306,6 +318,23 @@ pub(super) const ROWS: &[Row] = &[
         0.0 => zero(),
         by => Interval::of(&a[0]).times(1.0 / by).map(Interval::to_value),
     }),
+    ("+", "interval,time->time", |a, _, _| {
+        Ok(Value::Int64(
+            (int(&a[1]) + Interval::of(&a[0]).us % DAY_US).rem_euclid(DAY_US),
+        ))
+    }),
+    ("+", "timetz,interval->timetz", |a, _, _| {
+        Ok(TimeTz::of(&a[0]).plus(Interval::of(&a[1])).to_value())
+    }),
+    ("+", "interval,timetz->timetz", |a, _, _| {
+        Ok(TimeTz::of(&a[1]).plus(Interval::of(&a[0])).to_value())
+    }),
+    ("-", "timetz,interval->timetz", |a, _, _| {
+        Ok(TimeTz::of(&a[0]).plus(Interval::of(&a[1]).negate()?).to_value())
+    }),
+    ("+", "time,date->timestamp", |a, _, _| date_and_time(&a[1], &a[0])),
+    ("+", "date,timetz->timestamptz", |a, _, _| date_and_timetz(&a[0], &a[1])),
+    ("+", "timetz,date->timestamptz", |a, _, _| date_and_timetz(&a[1], &a[0])),
     ("+", "time,interval->time", |a, _, _| {
         Ok(Value::Int64(
             (int(&a[0]) + Interval::of(&a[1]).us % DAY_US).rem_euclid(DAY_US),

@@ -2,10 +2,12 @@
 
 use super::Row;
 use super::args::int;
+use super::formats::{self, Clock};
 use crate::error::fail;
 use crate::types::datetime::{self, Parts};
 use crate::types::interval::{DAY_US, Interval};
 use crate::types::numeric;
+use crate::types::timetz::TimeTz;
 use crate::types::zone::{self, Zone};
 use nestor_model::date::days_from_civil;
 use nestor_model::{Result, Value};
@@ -30,48 +32,169 @@ fn number(n: i64) -> Result<Value> {
     numeric::parse(&n.to_string()).map(Value::Decimal128)
 }
 
+/// What units belong to, for the errors about those that do not.
+#[derive(Clone, Copy, PartialEq)]
+enum Of {
+    Timestamp,
+    Date,
+    Time,
+    Interval,
+}
+
+/// Units of times.
+const CLOCK: &[&str] = &["microsecond", "millisecond", "second", "minute", "hour", "epoch"];
+/// Units of dates.
+const CALENDAR: &[&str] = &[
+    "day",
+    "month",
+    "quarter",
+    "year",
+    "decade",
+    "century",
+    "millennium",
+    "dow",
+    "isodow",
+    "doy",
+    "week",
+    "isoyear",
+    "julian",
+];
+/// Units of zones.
+const ZONE: &[&str] = &["timezone", "timezone_hour", "timezone_minute"];
+
+/// The error of a unit that a type has not: 0A000, or 22023 when there is none of that name.
+fn no_unit<T>(field: &str, of: Of) -> Result<T> {
+    let shown = match of {
+        Of::Timestamp => "timestamp without time zone",
+        Of::Date => "date",
+        Of::Time => "time without time zone",
+        Of::Interval => "interval",
+    };
+    let is_unit = [CLOCK, CALENDAR, ZONE].concat().contains(&field);
+    match is_unit {
+        true => fail("0A000", format!("unit \"{field}\" not supported for type {shown}")),
+        false => fail("22023", format!("unit \"{field}\" not recognized for type {shown}")),
+    }
+}
+
+/// The unit that a name is, which may be in the plural.
+fn unit(field: &str) -> String {
+    let lower = field.trim().to_ascii_lowercase();
+    match lower.as_str() {
+        "centuries" => "century".to_owned(),
+        "millennia" | "millenniums" => "millennium".to_owned(),
+        name => name.trim_end_matches('s').to_owned(),
+    }
+}
+
+/// Thousandths of a second with their fraction.
+fn milliseconds(us: i64) -> Result<Value> {
+    let sign = if us < 0 { "-" } else { "" };
+    let us = us.unsigned_abs();
+    numeric::parse(&format!("{sign}{}.{:03}", us / 1000, us % 1000)).map(Value::Decimal128)
+}
+
+/// A part of a time of day; `None` for units that it has not.
+fn of_clock(field: &str, us: i64) -> Option<Result<Value>> {
+    Some(match field {
+        "hour" => number(us / 3_600_000_000),
+        "minute" => number(us / 60_000_000 % 60),
+        "second" => numeric_of(0, us % 60_000_000),
+        "millisecond" => milliseconds(us % 60_000_000),
+        "microsecond" => number(us % 60_000_000),
+        "epoch" => numeric_of(0, us),
+        _ => return None,
+    })
+}
+
 fn extract(field: &str, us: i64) -> Result<Value> {
+    extract_of(field, us, Of::Timestamp)
+}
+
+/// What infinities have: nothing for units that come again and again, infinity for those that grow.
+fn of_infinity(field: &str, late: bool, of: Of) -> Result<Value> {
+    match field {
+        "year" | "decade" | "century" | "millennium" | "isoyear" | "julian" | "epoch" => {
+            numeric::parse(if late { "Infinity" } else { "-Infinity" }).map(Value::Decimal128)
+        }
+        field if CALENDAR.contains(&field) || (CLOCK.contains(&field) && of != Of::Date) => Ok(Value::Null),
+        field => no_unit(field, of),
+    }
+}
+
+fn extract_of(field: &str, us: i64, of: Of) -> Result<Value> {
+    let field = unit(field);
+    if !is_finite(us) {
+        return of_infinity(&field, us == datetime::INFINITY, of);
+    }
     let parts = Parts::of(us);
-    let second_us = parts.us % 60_000_000;
-    let year = if parts.year > 0 { parts.year } else { parts.year - 1 };
-    match field.to_ascii_lowercase().trim_end_matches('s') {
-        "year" => number(year),
+    if CLOCK.contains(&field.as_str()) && field != "epoch" && of == Of::Timestamp {
+        return of_clock(&field, parts.us).unwrap_or(Ok(Value::Null));
+    }
+    let shown = |year: i64| if year > 0 { year } else { year - 1 };
+    // Before Christ centuries count backwards.
+    let count = |length: i64| match parts.year > 0 {
+        true => (parts.year + length - 1) / length,
+        false => -((length - parts.year) / length),
+    };
+    match field.as_str() {
+        "year" => number(shown(parts.year)),
         "month" => number(i64::from(parts.month)),
         "day" => number(i64::from(parts.day)),
-        "hour" => number(parts.us / 3_600_000_000),
-        "minute" => number(parts.us / 60_000_000 % 60),
-        "second" => numeric_of(0, second_us),
-        "millisecond" => numeric_of(second_us / 1000, second_us % 1000 * 1000),
-        "microsecond" => number(second_us),
         "dow" => number(parts.weekday()),
         "isodow" => number((parts.weekday() + 6) % 7 + 1),
         "doy" => number(parts.day_of_year()),
         "week" => number(parts.iso_week().1),
-        "isoyear" => number(parts.iso_week().0),
+        "isoyear" => number(shown(parts.iso_week().0)),
         "quarter" => number((i64::from(parts.month) - 1) / 3 + 1),
         "decade" => number(parts.year.div_euclid(10)),
-        "century" => number((parts.year + 99).div_euclid(100)),
-        "millennium" => number((parts.year + 999).div_euclid(1000)),
+        "century" => number(count(100)),
+        "millennium" => number(count(1000)),
+        "epoch" if of == Of::Date => number(us.div_euclid(1_000_000)),
         "epoch" => numeric_of(us.div_euclid(1_000_000), us.rem_euclid(1_000_000)),
-        "julian" => number(us.div_euclid(DAY_US) + 2_440_588),
-        other => fail("22023", format!("unit \"{other}\" not recognized for type timestamp")),
+        "julian" => {
+            let day = us.div_euclid(DAY_US) + 2_440_588;
+            match (of, parts.us) {
+                (Of::Date, _) | (_, 0) => number(day),
+                (_, rest) => {
+                    let whole =
+                        numeric::parse(&format!("{}", i128::from(day) * i128::from(DAY_US) + i128::from(rest)))?;
+                    let share = numeric::div(whole, numeric::parse(&DAY_US.to_string())?)?;
+                    numeric::round(share, 20).map(Value::Decimal128)
+                }
+            }
+        }
+        other => no_unit(other, of),
+    }
+}
+
+/// A part of a time of day. Errors: 0A000, 22023.
+fn extract_time(field: &str, us: i64) -> Result<Value> {
+    let field = unit(field);
+    of_clock(&field, us).unwrap_or_else(|| no_unit(&field, Of::Time))
+}
+
+/// The same of one with a zone, which has units of its own. Errors: 0A000, 22023.
+fn extract_timetz(field: &str, time: TimeTz) -> Result<Value> {
+    match unit(field).as_str() {
+        "timezone" => number(time.east),
+        "timezone_hour" => number(time.east / 3600),
+        "timezone_minute" => number(time.east / 60 % 60),
+        "epoch" => numeric_of(0, time.us - time.east * 1_000_000),
+        field => of_clock(field, time.us).unwrap_or_else(|| no_unit(field, Of::Time)),
     }
 }
 
 fn extract_interval(field: &str, interval: Interval) -> Result<Value> {
     let months = i64::from(interval.months);
-    match field.to_ascii_lowercase().trim_end_matches('s') {
+    match unit(field).as_str() {
         "year" => number(months / 12),
         "month" => number(months % 12),
         "day" => number(i64::from(interval.days)),
-        "hour" => number(interval.us / 3_600_000_000),
-        "minute" => number(interval.us / 60_000_000 % 60),
-        "second" => numeric_of(0, interval.us % 60_000_000),
-        "millisecond" => numeric_of(interval.us % 60_000_000 / 1000, interval.us % 1000 * 1000),
-        "microsecond" => number(interval.us % 60_000_000),
         "quarter" => number(months % 12 / 3 + 1),
         "decade" => number(months / 120),
         "century" => number(months / 1200),
+        "millennium" => number(months / 12_000),
         "epoch" => {
             // A year has 365.25 days here and a month otherwise 30.
             let days = i128::from(months % 12) * 30 + i128::from(interval.days);
@@ -80,7 +203,7 @@ fn extract_interval(field: &str, interval: Interval) -> Result<Value> {
             let us = i64::try_from(us).map_err(|_| datetime::out_of_range("interval"))?;
             numeric_of(us.div_euclid(1_000_000), us.rem_euclid(1_000_000))
         }
-        other => fail("22023", format!("unit \"{other}\" not recognized for type interval")),
+        field => of_clock(field, interval.us).unwrap_or_else(|| no_unit(field, Of::Interval)),
     }
 }
 
@@ -114,34 +237,10 @@ fn trunc(field: &str, us: i64) -> Result<Value> {
         "decade" => (parts.year, parts.month) = (parts.year.div_euclid(10) * 10, 1),
         "century" => (parts.year, parts.month) = ((parts.year - 1).div_euclid(100) * 100 + 1, 1),
         "millennium" => (parts.year, parts.month) = ((parts.year - 1).div_euclid(1000) * 1000 + 1, 1),
-        other => return fail("22023", format!("unit \"{other}\" not recognized for type timestamp")),
+        other => return no_unit(other, Of::Timestamp),
     }
     Parts { day: 1, us: 0, ..parts }.timestamp().map(Value::Int64)
 }
-
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-const DAYS: [&str; 7] = [
-    "Sunday",
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-    "Thursday",
-    "Friday",
-    "Saturday",
-];
 
 /// A part of an instant, as the session's clocks show it.
 fn extract_zoned(field: &str, us: i64) -> Result<Value> {
@@ -163,86 +262,54 @@ fn trunc_in(field: &str, us: i64, to_local: impl Fn(i64) -> i64, instant: impl F
     }
 }
 
-/// `to_char` of a timestamp; `zone` is what `TZ` and `OF` stand for.
-fn to_char(us: i64, pattern: &str, (zone, offset): (&str, &str)) -> String {
-    let parts = Parts::of(us);
-    let (hour, minute, second) = (
-        parts.us / 3_600_000_000,
-        parts.us / 60_000_000 % 60,
-        parts.us / 1_000_000 % 60,
-    );
-    let month = MONTHS[(parts.month as usize).clamp(1, 12) - 1];
-    let day = DAYS[parts.weekday() as usize % 7];
-    let hour12 = (hour + 11) % 12 + 1;
-    let mut out = String::new();
-    let mut rest = pattern;
-    let mut padded = true;
-    'next: while let Some(c) = rest.chars().next() {
-        if let Some(after) = rest.strip_prefix("FM") {
-            (padded, rest) = (false, after);
-            continue;
-        }
-        if let Some(quoted) = rest.strip_prefix('"') {
-            let (inner, after) = quoted.split_once('"').unwrap_or((quoted, ""));
-            out.push_str(inner);
-            rest = after;
-            continue;
-        }
-        let fills = padded;
-        let two = |n: i64| if fills { format!("{n:02}") } else { n.to_string() };
-        let name = |s: &str| if fills { format!("{s:<9}") } else { s.to_owned() };
-        let table: [(&str, &dyn Fn() -> String); 36] = [
-            ("YYYY", &|| format!("{:04}", parts.year)),
-            ("YYY", &|| format!("{:03}", parts.year % 1000)),
-            ("YY", &|| format!("{:02}", parts.year % 100)),
-            ("IYYY", &|| parts.iso_week().0.to_string()),
-            ("IW", &|| two(parts.iso_week().1)),
-            ("MONTH", &|| name(&month.to_uppercase())),
-            ("Month", &|| name(month)),
-            ("month", &|| name(&month.to_lowercase())),
-            ("MON", &|| month[..3].to_uppercase()),
-            ("Mon", &|| month[..3].to_owned()),
-            ("mon", &|| month[..3].to_lowercase()),
-            ("MM", &|| two(i64::from(parts.month))),
-            ("MI", &|| two(minute)),
-            ("MS", &|| format!("{:03}", parts.us / 1000 % 1000)),
-            ("DAY", &|| name(&day.to_uppercase())),
-            ("Day", &|| name(day)),
-            ("day", &|| name(&day.to_lowercase())),
-            ("DY", &|| day[..3].to_uppercase()),
-            ("Dy", &|| day[..3].to_owned()),
-            ("dy", &|| day[..3].to_lowercase()),
-            ("DDD", &|| format!("{:03}", parts.day_of_year())),
-            ("DD", &|| two(i64::from(parts.day))),
-            ("D", &|| (parts.weekday() + 1).to_string()),
-            ("HH24", &|| two(hour)),
-            ("HH12", &|| two(hour12)),
-            ("HH", &|| two(hour12)),
-            ("SS", &|| two(second)),
-            ("US", &|| format!("{:06}", parts.us % 1_000_000)),
-            ("AM", &|| (if hour < 12 { "AM" } else { "PM" }).to_owned()),
-            ("PM", &|| (if hour < 12 { "AM" } else { "PM" }).to_owned()),
-            ("am", &|| (if hour < 12 { "am" } else { "pm" }).to_owned()),
-            ("pm", &|| (if hour < 12 { "am" } else { "pm" }).to_owned()),
-            ("Q", &|| ((parts.month - 1) / 3 + 1).to_string()),
-            ("TZ", &|| zone.to_owned()),
-            ("tz", &|| zone.to_lowercase()),
-            ("OF", &|| offset.to_owned()),
-        ];
-        for (word, value) in table {
-            if let Some(after) = rest.strip_prefix(word) {
-                out.push_str(&value());
-                (rest, padded) = (after, true);
-                continue 'next;
-            }
-        }
-        out.push(c);
-        rest = &rest[c.len_utf8()..];
+/// `to_char`: null for infinities and without a pattern. Errors: 22007.
+fn shown(clock: Option<Clock>, pattern: &str) -> Result<Value> {
+    match clock {
+        Some(clock) if !pattern.is_empty() => formats::show(&clock, pattern).map(|text| Value::String(text.into())),
+        _ => Ok(Value::Null),
     }
-    out
+}
+
+fn is_finite(us: i64) -> bool {
+    !matches!(us, datetime::INFINITY | datetime::NEGATIVE_INFINITY)
+}
+
+/// A date as the beginning of its day.
+fn of_date(value: &Value) -> i64 {
+    match int(value) {
+        days if days == i64::from(i32::MAX) => datetime::INFINITY,
+        days if days == i64::from(i32::MIN) => datetime::NEGATIVE_INFINITY,
+        days => days.saturating_mul(DAY_US),
+    }
+}
+
+/// Seconds east of Greenwich that an interval is. Errors: 22023 for one with months or days.
+fn offset_of(value: &Value) -> Result<i64> {
+    let interval = Interval::of(value);
+    match interval.months == 0 && interval.days == 0 {
+        true => Ok(interval.us / 1_000_000),
+        false => fail("22023", "interval time zone must not include months or days"),
+    }
+}
+
+fn clock_of(us: i64) -> Option<Clock> {
+    is_finite(us).then(|| Clock::of_timestamp(us, (String::new(), 0)))
+}
+
+fn zoned_clock_of(us: i64) -> Option<Clock> {
+    is_finite(us).then(|| {
+        let zone = (zone::current_abbreviation(us), zone::current_offset(us));
+        Clock::of_timestamp(zone::local(us), zone)
+    })
 }
 
 fn make(year: i64, month: i64, day: i64) -> Result<i64> {
+    // There is no year 0, and those before it are before Christ.
+    let year = match year {
+        0 => return fail("22008", "date field value out of range"),
+        year if year < 0 => year + 1,
+        year => year,
+    };
     let month32 = u32::try_from(month).unwrap_or(0);
     let valid = (1..=12).contains(&month)
         && day >= 1
@@ -287,6 +354,22 @@ fn make_interval(a: &[Value]) -> Result<Value> {
     .to_value())
 }
 
+/// The same with nothing for what is not given.
+fn make_part(a: &[Value]) -> Result<Value> {
+    let mut all = a.to_vec();
+    all.resize(6, Value::Int32(0));
+    all.push(Value::Double(0.0));
+    make_interval(&all)
+}
+
+fn time_now(env: &Env<'_>) -> TimeTz {
+    let us = now_us(env);
+    TimeTz {
+        us: zone::local(us).rem_euclid(DAY_US),
+        east: zone::current_offset(us),
+    }
+}
+
 /// Whether two spans of time, each with its ends in any order, have a moment in common; a span is open at its end unless it is a moment.
 fn overlaps(a: &[Value]) -> Value {
     let span = |from: &Value, to: &Value| {
@@ -322,8 +405,24 @@ pub(super) const ROWS: &[Row] = &[
     ("current_date", "->date", |_, env, _| {
         Ok(Value::Int32(zone::local(now_us(env)).div_euclid(DAY_US) as i32))
     }),
-    ("current_time", "->time", |_, env, _| {
-        Ok(Value::Int64(zone::local(now_us(env)).rem_euclid(DAY_US)))
+    ("current_time", "->timetz", |_, env, _| Ok(time_now(env).to_value())),
+    ("current_time", "int4->timetz", |a, env, _| {
+        let time = time_now(env);
+        let us = datetime::rounded(time.us, int(&a[0]) as i32);
+        Ok(TimeTz { us, ..time }.to_value())
+    }),
+    ("current_timestamp", "int4->timestamptz", |a, env, _| {
+        Ok(Value::Int64(datetime::rounded(now_us(env), int(&a[0]) as i32)))
+    }),
+    ("localtimestamp", "int4->timestamp", |a, env, _| {
+        Ok(Value::Int64(datetime::rounded(
+            zone::local(now_us(env)),
+            int(&a[0]) as i32,
+        )))
+    }),
+    ("localtime", "int4->time", |a, env, _| {
+        let us = zone::local(now_us(env)).rem_euclid(DAY_US);
+        Ok(Value::Int64(datetime::rounded(us, int(&a[0]) as i32)))
     }),
     ("localtime", "->time", |_, env, _| {
         Ok(Value::Int64(zone::local(now_us(env)).rem_euclid(DAY_US)))
@@ -335,10 +434,40 @@ pub(super) const ROWS: &[Row] = &[
         extract_zoned(str(&a[0]), int(&a[1]))
     }),
     ("extract", "text,date->numeric", |a, _, _| {
-        extract(str(&a[0]), int(&a[1]).saturating_mul(DAY_US))
+        extract_of(str(&a[0]), of_date(&a[1]), Of::Date)
     }),
+    ("extract", "text,timetz->numeric", |a, _, _| {
+        extract_timetz(str(&a[0]), TimeTz::of(&a[1]))
+    }),
+    ("date_part", "text,time->float8", |a, _, _| {
+        as_double(extract_time(str(&a[0]), int(&a[1])))
+    }),
+    ("date_part", "text,timetz->float8", |a, _, _| {
+        as_double(extract_timetz(str(&a[0]), TimeTz::of(&a[1])))
+    }),
+    ("timezone", "interval,timestamptz->timestamp", |a, _, _| {
+        let east = offset_of(&a[0])?;
+        Ok(Value::Int64(int(&a[1]).saturating_add(east * 1_000_000)))
+    }),
+    ("timezone", "interval,timestamp->timestamptz", |a, _, _| {
+        let east = offset_of(&a[0])?;
+        Ok(Value::Int64(int(&a[1]).saturating_sub(east * 1_000_000)))
+    }),
+    ("timezone", "interval,timetz->timetz", |a, _, _| {
+        Ok(TimeTz::of(&a[1]).at(offset_of(&a[0])?).to_value())
+    }),
+    ("timezone", "text,timetz->timetz", |a, env, _| {
+        let east = Zone::named(str(&a[0]))?.offset(now_us(env));
+        Ok(TimeTz::of(&a[1]).at(east).to_value())
+    }),
+    (
+        "overlaps",
+        "timestamp,timestamp,timestamp,timestamp->bool",
+        |a, _, _| Ok(overlaps(a)),
+    ),
+    ("overlaps", "time,time,time,time->bool", |a, _, _| Ok(overlaps(a))),
     ("extract", "text,time->numeric", |a, _, _| {
-        extract(str(&a[0]), int(&a[1]))
+        extract_time(str(&a[0]), int(&a[1]))
     }),
     ("extract", "text,interval->numeric", |a, _, _| {
         extract_interval(str(&a[0]), Interval::of(&a[1]))
@@ -350,7 +479,7 @@ pub(super) const ROWS: &[Row] = &[
         as_double(extract_zoned(str(&a[0]), int(&a[1])))
     }),
     ("date_part", "text,date->float8", |a, _, _| {
-        as_double(extract(str(&a[0]), int(&a[1]).saturating_mul(DAY_US)))
+        as_double(extract(str(&a[0]), of_date(&a[1])))
     }),
     ("date_part", "text,interval->float8", |a, _, _| {
         as_double(extract_interval(str(&a[0]), Interval::of(&a[1])))
@@ -380,22 +509,13 @@ pub(super) const ROWS: &[Row] = &[
         datetime::age(midnight, zone::local(int(&a[0]))).map(Interval::to_value)
     }),
     ("to_char", "timestamp,text->text", |a, _, _| {
-        Ok(Value::String(to_char(int(&a[0]), str(&a[1]), ("", "+00")).into()))
+        shown(clock_of(int(&a[0])), str(&a[1]))
     }),
     ("to_char", "timestamptz,text->text", |a, _, _| {
-        let us = int(&a[0]);
-        let (zone, offset) = (
-            zone::current_abbreviation(us),
-            zone::format_offset(zone::current_offset(us)),
-        );
-        Ok(Value::String(
-            to_char(zone::local(us), str(&a[1]), (&zone, &offset)).into(),
-        ))
+        shown(zoned_clock_of(int(&a[0])), str(&a[1]))
     }),
-    ("to_char", "date,text->text", |a, _, _| {
-        Ok(Value::String(
-            to_char(int(&a[0]).saturating_mul(DAY_US), str(&a[1]), ("", "+00")).into(),
-        ))
+    ("to_char", "interval,text->text", |a, _, _| {
+        shown(Some(Clock::of_interval(Interval::of(&a[0]))), str(&a[1]))
     }),
     ("make_date", "int4,int4,int4->date", |a, _, _| {
         make(int(&a[0]), int(&a[1]), int(&a[2])).map(|days| Value::Int32(days as i32))
@@ -423,20 +543,36 @@ pub(super) const ROWS: &[Row] = &[
         "int4,int4,int4,int4,int4,int4,float8->interval",
         |a, _, _| make_interval(a),
     ),
+    ("make_interval", "->interval", |_, _, _| make_part(&[])),
+    ("make_interval", "int4->interval", |a, _, _| make_part(a)),
+    ("make_interval", "int4,int4->interval", |a, _, _| make_part(a)),
+    ("make_interval", "int4,int4,int4->interval", |a, _, _| make_part(a)),
+    ("make_interval", "int4,int4,int4,int4->interval", |a, _, _| make_part(a)),
+    ("make_interval", "int4,int4,int4,int4,int4->interval", |a, _, _| {
+        make_part(a)
+    }),
+    ("make_interval", "int4,int4,int4,int4,int4,int4->interval", |a, _, _| {
+        make_part(a)
+    }),
     ("to_date", "text,text->date", |a, _, _| {
-        let us = super::formats::timestamp(str(&a[0]), str(&a[1]))?;
-        Ok(Value::Int32(us.div_euclid(DAY_US) as i32))
+        let read = formats::read(str(&a[0]), str(&a[1]))?;
+        Ok(Value::Int32(read.local.div_euclid(DAY_US) as i32))
     }),
     ("to_timestamp", "text,text->timestamptz", |a, _, _| {
-        super::formats::timestamp(str(&a[0]), str(&a[1])).map(|us| Value::Int64(zone::instant(us)))
+        let read = formats::read(str(&a[0]), str(&a[1]))?;
+        Ok(Value::Int64(match read.east {
+            Some(east) => read.local - east * 1_000_000,
+            None => zone::instant(read.local),
+        }))
     }),
     ("timeofday", "!->text", |_, env, _| {
         let us = now_us(env);
         let pattern = "Dy Mon DD HH24:MI:SS.US YYYY TZ";
-        let zone = zone::current_abbreviation(us);
-        Ok(Value::String(to_char(zone::local(us), pattern, (&zone, "")).into()))
+        shown(zoned_clock_of(us), pattern)
     }),
     ("to_timestamp", "float8->timestamptz", |a, _, _| match a[0] {
+        Value::Double(f64::INFINITY) => Ok(Value::Int64(datetime::INFINITY)),
+        Value::Double(f64::NEG_INFINITY) => Ok(Value::Int64(datetime::NEGATIVE_INFINITY)),
         Value::Double(n) if n.is_finite() && n.abs() < 9e12 => Ok(Value::Int64((n * 1e6).round() as i64)),
         _ => Err(datetime::out_of_range("timestamp")),
     }),
@@ -544,6 +680,6 @@ fn trunc_interval(field: &str, i: Interval) -> Result<Interval> {
         "decade" => months(120),
         "century" => months(1200),
         "millennium" => months(12_000),
-        other => return fail("22023", format!("unit \"{other}\" not recognized for type interval")),
+        other => return no_unit(other, Of::Interval),
     })
 }

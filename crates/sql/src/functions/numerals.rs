@@ -210,7 +210,7 @@ fn scientific(value: Decimal128, places: usize) -> String {
     )
 }
 
-fn ordinal(digits: &str) -> &'static str {
+pub(super) fn ordinal(digits: &str) -> &'static str {
     match (
         digits.ends_with("11") || digits.ends_with("12") || digits.ends_with("13"),
         digits.chars().last(),

@@ -1,6 +1,7 @@
 //! Dates and times: the proleptic Gregorian calendar, microseconds.
 
 use super::interval::{DAY_US, Interval};
+use super::moment;
 use super::timetz::TimeTz;
 use super::zone::{self, Zone};
 use crate::error::error;
@@ -94,6 +95,10 @@ pub fn plus(us: i64, interval: Interval) -> Result<i64> {
 
 /// The difference of two timestamps, in days and time.
 pub fn minus(a: i64, b: i64) -> Result<Interval> {
+    let is_finite = |us: i64| us != INFINITY && us != NEGATIVE_INFINITY;
+    if !is_finite(a) || !is_finite(b) {
+        return Err(error("22008", "cannot subtract infinite timestamps"));
+    }
     let us = a.checked_sub(b).ok_or_else(|| out_of_range("interval"))?;
     Ok(Interval {
         months: 0,
@@ -185,48 +190,39 @@ pub fn format_timestamp(us: i64, has_zone: bool) -> String {
     format!("{date} {}{zone}{era}", format_time(parts.us))
 }
 
-/// What is written where a date and time is expected.
-struct Read {
-    civil: Civil,
-    us: i64,
-    /// The zone, if one is named.
-    zone: Option<Zone>,
-}
-
 /// Reads a date. Errors: 22007, 22008.
 pub fn parse_date(text: &str) -> Result<i32> {
-    match text.trim().to_ascii_lowercase().as_str() {
-        "infinity" => return Ok(i32::MAX),
-        "-infinity" => return Ok(i32::MIN),
-        "epoch" => return Ok(0),
-        _ => {}
-    }
-    let read = read(text, "date")?;
-    let days = days_from_civil(read.civil.0, read.civil.1, read.civil.2);
+    let read = moment::read(text, "date")?;
+    let days = match (read.infinite, read.now) {
+        (Some(late), _) => return Ok(if late { i32::MAX } else { i32::MIN }),
+        (_, Some(now)) => Some(zone::local(now).div_euclid(DAY_US)),
+        _ => read.days,
+    };
+    let days = days.ok_or_else(|| error("22007", format!("invalid input syntax for type date: \"{text}\"")))?;
     i32::try_from(days).map_err(|_| out_of_range("date"))
 }
 
 /// Reads a timestamp; a zone counts when `has_zone`. Errors: 22007, 22008.
 pub fn parse_timestamp(text: &str, has_zone: bool) -> Result<i64> {
-    match text.trim().to_ascii_lowercase().as_str() {
-        "infinity" => return Ok(INFINITY),
-        "-infinity" => return Ok(NEGATIVE_INFINITY),
-        "epoch" => return Ok(0),
-        _ => {}
-    }
     let kind = if has_zone {
         "timestamp with time zone"
     } else {
         "timestamp"
     };
-    let read = read(text, kind)?;
-    let us = Parts {
-        year: read.civil.0,
-        month: read.civil.1,
-        day: read.civil.2,
-        us: read.us,
+    let read = moment::read(text, kind)?;
+    match (read.infinite, read.now) {
+        (Some(late), _) => return Ok(if late { INFINITY } else { NEGATIVE_INFINITY }),
+        (_, Some(now)) => return Ok(if has_zone { now } else { zone::local(now) }),
+        _ => {}
     }
-    .timestamp()?;
+    let days = read
+        .days
+        .ok_or_else(|| error("22007", format!("invalid input syntax for type {kind}: \"{text}\"")))?;
+    let us = i128::from(days) * i128::from(DAY_US) + i128::from(read.us.unwrap_or(0));
+    let us = i64::try_from(us)
+        .ok()
+        .filter(|us| *us < INFINITY)
+        .ok_or_else(|| out_of_range("timestamp"))?;
     Ok(match (has_zone, read.zone) {
         (false, _) => us,
         (true, None) => zone::instant(us),
@@ -256,145 +252,29 @@ pub fn parse_timetz(text: &str) -> Result<TimeTz> {
             format!("invalid input syntax for type time with time zone: \"{text}\""),
         )
     };
-    let trimmed = text.trim();
-    if let Some((us, zone)) = clock(trimmed) {
-        let east = match zone {
-            None => zone::now_offset(),
-            Some(Zone::Named(_)) => return Err(wrong()),
-            Some(zone) => zone.offset(0),
-        };
-        return Ok(TimeTz { us, east });
+    let read = moment::read(text, "time with time zone")?;
+    if let Some(now) = read.now {
+        return Ok(TimeTz {
+            us: zone::local(now).rem_euclid(DAY_US),
+            east: zone::current_offset(now),
+        });
     }
-    let read = read(trimmed, "time with time zone").map_err(|_| wrong())?;
-    let days = days_from_civil(read.civil.0, read.civil.1, read.civil.2);
-    let local = days * DAY_US + read.us;
-    let east = match &read.zone {
-        None => local - zone::instant(local),
-        Some(zone) => local - zone.to_utc(local),
+    let us = read.us.ok_or_else(wrong)?;
+    let east = match (&read.zone, read.days) {
+        (None, None) => zone::now_offset(),
+        (None, Some(days)) => (days * DAY_US + us - zone::instant(days * DAY_US + us)) / 1_000_000,
+        (Some(Zone::Named(_)), None) => return Err(wrong()),
+        (Some(zone), days) => {
+            let local = days.unwrap_or(0) * DAY_US + us;
+            (local - zone.to_utc(local)) / 1_000_000
+        }
     };
-    Ok(TimeTz {
-        us: read.us,
-        east: east / 1_000_000,
-    })
+    Ok(TimeTz { us, east })
 }
 
 /// Reads a time of day. Errors: 22007, 22008.
 pub fn parse_time(text: &str) -> Result<i64> {
-    let trimmed = text.trim();
-    let at = trimmed.rfind([' ', 'T']).map_or(0, |at| at + 1);
-    let (us, _) = clock(&trimmed[at..])
-        .ok_or_else(|| error("22007", format!("invalid input syntax for type time: \"{text}\"")))?;
-    Ok(us)
-}
-
-fn read(text: &str, kind: &str) -> Result<Read> {
-    let wrong = || error("22007", format!("invalid input syntax for type {kind}: \"{text}\""));
-    let trimmed = text.trim();
-    let (body, bc) = match trimmed.strip_suffix("BC").or_else(|| trimmed.strip_suffix("bc")) {
-        Some(body) => (body.trim_end(), true),
-        None => (trimmed.strip_suffix("AD").map_or(trimmed, str::trim_end), false),
-    };
-    let (date, time) = match body.find([' ', 'T', 't']) {
-        Some(at) if body[..at].chars().any(|c| c.is_ascii_digit()) => (&body[..at], body[at + 1..].trim()),
-        _ => (body, ""),
-    };
-    let mut civil = parse_civil(date).ok_or_else(wrong)?;
-    if bc {
-        civil.0 = 1 - civil.0;
-    }
-    let in_range = (1..=12).contains(&civil.1)
-        && civil.2 >= 1
-        && days_in_month(civil.0, civil.1).is_some_and(|last| civil.2 <= last)
-        && (-4713..=294_276).contains(&civil.0);
-    if !in_range {
-        return Err(error(
-            "22008",
-            format!("date/time field value out of range: \"{text}\""),
-        ));
-    }
-    let (us, zone) = match time {
-        "" => (0, None),
-        time => clock(time).ok_or_else(wrong)?,
-    };
-    Ok(Read { civil, us, zone })
-}
-
-/// `yyyy-mm-dd`, `yyyymmdd`, `mm/dd/yyyy`.
-fn parse_civil(text: &str) -> Option<Civil> {
-    let number = |part: &str| {
-        part.parse::<u32>()
-            .ok()
-            .filter(|_| part.bytes().all(|b| b.is_ascii_digit()))
-    };
-    if text.len() == 8 && text.bytes().all(|b| b.is_ascii_digit()) {
-        return Some((
-            i64::from(number(&text[..4])?),
-            number(&text[4..6])?,
-            number(&text[6..])?,
-        ));
-    }
-    if text.contains('/') {
-        let mut parts = text.split('/');
-        let (month, day, year) = (number(parts.next()?)?, number(parts.next()?)?, number(parts.next()?)?);
-        return parts.next().is_none().then_some((i64::from(year), month, day));
-    }
-    let mut parts = text.split('-');
-    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
-    if parts.next().is_some() || year.len() < 3 {
-        return None;
-    }
-    let month = number(month).or_else(|| {
-        let names = [
-            "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-        ];
-        let lower = month.to_ascii_lowercase();
-        names
-            .iter()
-            .position(|name| lower.starts_with(name))
-            .and_then(|at| u32::try_from(at + 1).ok())
-    })?;
-    Some((i64::from(number(year)?), month, number(day)?))
-}
-
-/// `hh:mm[:ss[.ffffff]]` with AM, PM and a zone.
-fn clock(text: &str) -> Option<(i64, Option<Zone>)> {
-    let text = text.trim();
-    let at = text
-        .find(|c: char| !(c.is_ascii_digit() || c == ':' || c == '.'))
-        .unwrap_or(text.len());
-    let (time, mut rest) = (&text[..at], text[at..].trim());
-    let mut parts = time.split(':');
-    let hour: i64 = parts.next()?.parse().ok()?;
-    let minute: i64 = parts.next()?.parse().ok()?;
-    let second: f64 = parts.next().map_or(Some(0.0), |s| s.parse().ok())?;
-    let mut hour = hour;
-    let lower = rest.to_ascii_lowercase();
-    let half = lower.strip_prefix("pm").or_else(|| lower.strip_prefix("am"));
-    // A zone's name may begin with the same letters.
-    if let Some(after) = half.filter(|after| !after.starts_with(|c: char| c.is_ascii_alphabetic())) {
-        if !(1..=12).contains(&hour) {
-            return None;
-        }
-        hour = hour % 12 + if lower.starts_with('p') { 12 } else { 0 };
-        rest = &rest[rest.len() - after.len()..];
-        rest = rest.trim();
-    }
-    let valid = parts.next().is_none()
-        && (0..=24).contains(&hour)
-        && (0..60).contains(&minute)
-        && (0.0..=60.0).contains(&second);
-    if !valid {
-        return None;
-    }
-    let us = (hour * 60 + minute) * 60_000_000 + (second * 1e6).round() as i64;
-    if us > DAY_US {
-        return None;
-    }
-    Some((
-        us,
-        match rest {
-            "" => None,
-            rest => Some(Zone::parse(rest).ok()?),
-        },
-    ))
+    let read = moment::read(text, "time")?;
+    let us = read.us.or(read.now.map(|now| zone::local(now).rem_euclid(DAY_US)));
+    us.ok_or_else(|| error("22007", format!("invalid input syntax for type time: \"{text}\"")))
 }

@@ -24,6 +24,7 @@ pub mod input;
 pub mod interval;
 pub mod json;
 pub mod jsonpath;
+mod moment;
 pub mod numeric;
 pub mod output;
 pub mod range;
