@@ -1,5 +1,6 @@
 """SQL over PostgreSQL's wire protocol: psql, if it is there, and the messages themselves."""
 
+import concurrent.futures
 import contextlib
 import shutil
 import socket
@@ -270,3 +271,13 @@ def test_statements_up_to_a_sync_are_one_transaction(shop):
     sql.rows(insert(1, 2, 3))
     assert sql.query("SELECT count(*) FROM piped") == [[b"3"]]
     sql.socket.close()
+
+
+def test_merges_at_the_same_time_count_each_row(shop):
+    """Each of them finds the row of the others, or makes it."""
+    sql = Sql(shop)
+    sql.query("CREATE TABLE hits (page text PRIMARY KEY, n int)")
+    merge = "MERGE INTO hits h USING (VALUES ('a'), ('b')) AS s (page) ON h.page = s.page WHEN MATCHED THEN UPDATE SET n = h.n + 1 WHEN NOT MATCHED THEN INSERT VALUES (s.page, 1)"
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: [Sql(shop).query(merge) for _ in range(10)], range(4)))
+    assert sql.query("SELECT page, n FROM hits ORDER BY page") == [[b"a", b"40"], [b"b", b"40"]]

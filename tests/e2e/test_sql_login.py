@@ -125,6 +125,31 @@ def test_rights_to_change_tables(shop):
         maker.query(statement)
 
 
+def test_rights_to_merge(shop):
+    """What the clauses do has to be allowed, and no more than that."""
+    _, root, port = shop
+    Sql(port, user="root", password="secret").query("CREATE TABLE t (_id bigint PRIMARY KEY, v bigint)")
+    some = [{"resource": {"db": "shop", "collection": "t"}, "actions": ["find"]}]
+    root.shop.command("createRole", "ofT", roles=[], privileges=some)
+    root.shop.command("createUser", "merger", pwd="x", roles=["ofT"])
+    merger = Sql(port, user="merger", password="x")
+    merge = "MERGE INTO t USING (VALUES (1), (2)) AS s (id) ON t._id = s.id "
+    merger.query(merge + "WHEN MATCHED THEN DO NOTHING")
+    for action, clause in {
+        "insert": "WHEN NOT MATCHED THEN INSERT VALUES (s.id, 1)",
+        "update": "WHEN MATCHED AND s.id = 1 THEN UPDATE SET v = v + 1",
+        "remove": "WHEN MATCHED AND s.id = 2 THEN DELETE",
+    }.items():
+        # Whether there is a row for it or not.
+        refused("42501", merger.query, merge + clause)
+        refused("42501", merger.query, merge.replace("ON ", "ON false AND ") + clause)
+        some[0]["actions"].append(action)
+        root.shop.command("updateRole", "ofT", privileges=some)
+        merger.query(merge + clause)
+    assert merger.query("SELECT * FROM t") == [[b"1", b"2"]]
+    refused("42501", merger.query, "MERGE INTO t USING people p ON p._id = t._id WHEN MATCHED THEN DELETE")
+
+
 def test_masks(shop):
     _, _, port = shop
     reader = Sql(port, user="reader", password="x")

@@ -34,6 +34,8 @@ pub fn at(error: Error, at: usize) -> Error {
 pub enum Field {
     /// More of what happened.
     Detail,
+    /// What to do about it.
+    Hint,
     /// The table.
     Table,
     /// The column.
@@ -45,12 +47,20 @@ pub enum Field {
 }
 
 impl Field {
-    const ALL: [Self; 5] = [Self::Detail, Self::Table, Self::Column, Self::Constraint, Self::Context];
+    const ALL: [Self; 6] = [
+        Self::Detail,
+        Self::Hint,
+        Self::Table,
+        Self::Column,
+        Self::Constraint,
+        Self::Context,
+    ];
 
     /// Its letter in ErrorResponse.
     pub fn letter(self) -> u8 {
         match self {
             Self::Detail => b'D',
+            Self::Hint => b'H',
             Self::Table => b't',
             Self::Column => b'c',
             Self::Constraint => b'n',
@@ -61,6 +71,7 @@ impl Field {
     fn name(self) -> &'static str {
         match self {
             Self::Detail => "detail",
+            Self::Hint => "hint",
             Self::Table => "table",
             Self::Column => "column",
             Self::Constraint => "constraint",

@@ -2,6 +2,7 @@
 
 mod columns;
 pub(crate) mod dialect;
+mod merge;
 mod options;
 pub mod own;
 mod windows;
@@ -63,6 +64,7 @@ fn parser(text: &str) -> Result<Parser<'static>> {
     windows::name_exclusions(&mut tokens);
     windows::name_rows_from(&mut tokens);
     own::wrap(&mut tokens);
+    merge::give_defaults(&mut tokens);
     check_depth(&tokens)?;
     let tokens = plainer(tokens);
     Ok(Parser::new(dialect)

@@ -85,6 +85,11 @@ impl Binder<'_> {
         Ok(Bound { plan, columns })
     }
 
+    /// The rows that a statement takes its own from.
+    pub(super) fn source(&mut self, factor: &TableFactor) -> Result<Bound> {
+        self.item(None, factor, None)
+    }
+
     fn join(&mut self, left: Bound, prefix: usize, factor: &TableFactor, operator: &JoinOperator) -> Result<Bound> {
         let (kind, constraint) = match operator {
             JoinOperator::Join(c) | JoinOperator::Inner(c) => (JoinKind::Inner, c),

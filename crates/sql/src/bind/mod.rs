@@ -11,6 +11,7 @@ pub mod declared;
 pub mod entry;
 mod expr;
 mod from;
+pub mod merge;
 mod names;
 mod query;
 mod select;

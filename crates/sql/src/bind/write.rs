@@ -4,6 +4,7 @@
 //! table that is not declared, a column of type `jsonb` takes values of any type and keeps them as what they are, `column.field` names a
 //! field within one, `_doc` is the document, and the columns of an insert into a collection without documents become its fields.
 
+use super::merge::Merging;
 use super::query::is_default;
 use super::{Binder, Level, Scope, ScopeColumn, ident, object_name};
 use crate::catalog::{Column, IdentityKind, Kind, Table};
@@ -92,6 +93,11 @@ pub enum Action {
     },
     /// The record in the first column of the plan is deleted. The columns of USING follow.
     Delete,
+    /// Column 0 of the plan is a record, or null where none was met, column 1 the number of a clause that decides.
+    Merge {
+        /// The clauses.
+        clauses: Vec<Merging>,
+    },
 }
 
 /// RETURNING: a query over the rows that were written, which it reads as those of number `id`: the columns of the table as
@@ -127,9 +133,11 @@ pub struct Write {
 /// The statement that writes within a statement, and its WITH clause.
 pub fn writing(statement: &Statement) -> Option<(&Statement, Option<&With>)> {
     match statement {
-        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => Some((statement, None)),
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Merge(_) => {
+            Some((statement, None))
+        }
         Statement::Query(query) => match &*query.body {
-            SetExpr::Insert(inner) | SetExpr::Update(inner) | SetExpr::Delete(inner) => {
+            SetExpr::Insert(inner) | SetExpr::Update(inner) | SetExpr::Delete(inner) | SetExpr::Merge(inner) => {
                 Some((inner, query.with.as_ref()))
             }
             _ => None,
@@ -151,6 +159,7 @@ impl Binder<'_> {
             Statement::Insert(insert) => self.insert(insert),
             Statement::Update(update) => self.update(update),
             Statement::Delete(delete) => self.delete(delete),
+            Statement::Merge(merge) => self.merge(merge),
             _ => unsupported("a statement of this form"),
         };
         self.levels.pop();
@@ -237,15 +246,22 @@ impl Binder<'_> {
     }
 
     /// The table that a statement writes to.
-    fn written(&mut self, name: &ObjectName, verb: &str) -> Result<Arc<Table>> {
+    pub(super) fn written(&mut self, name: &ObjectName, verb: &str) -> Result<Arc<Table>> {
+        let table = self.existing(name)?;
+        let name = &table.name;
+        match table.kind {
+            Kind::Collection(_) => Ok(table),
+            Kind::View(_) | Kind::Query(_) => fail("55000", format!("cannot {verb} view \"{name}\"")),
+            Kind::Rows(_) => fail("42501", format!("permission denied for table {name}")),
+        }
+    }
+
+    /// The table of a name.
+    pub(super) fn existing(&mut self, name: &ObjectName) -> Result<Arc<Table>> {
         let (schema, name) = object_name(name)?;
         match self.catalog.table(schema.as_deref(), &name)? {
+            Some(table) => Ok(table),
             None => fail("42P01", format!("relation \"{name}\" does not exist")),
-            Some(table) => match table.kind {
-                Kind::Collection(_) => Ok(table),
-                Kind::View(_) | Kind::Query(_) => fail("55000", format!("cannot {verb} view \"{name}\"")),
-                Kind::Rows(_) => fail("42501", format!("permission denied for table {name}")),
-            },
         }
     }
 
@@ -344,7 +360,7 @@ impl Binder<'_> {
     }
 
     /// The value of a target that is not given.
-    fn default_of(&mut self, table: &Table, target: &Target) -> Result<Expr> {
+    pub(super) fn default_of(&mut self, table: &Table, target: &Target) -> Result<Expr> {
         let column = table.columns.iter().find(|column| column.name == target.column);
         let is_made = column.is_some_and(|column| column.identity.is_some() || column.generated.is_some());
         if target.path.len() == 1 && is_made {
@@ -381,20 +397,7 @@ impl Binder<'_> {
         };
         let table = self.written(name, "insert into")?;
         let is_listed = !insert.columns.is_empty();
-        let mut targets: Vec<Target> = match is_listed {
-            true => insert
-                .columns
-                .iter()
-                .map(|name| self.target(&table, name))
-                .collect::<Result<_>>()?,
-            false => {
-                let names = table.columns.iter().map(|column| {
-                    let quoted = sqlparser::ast::Ident::with_quote('"', column.name.clone());
-                    ObjectName::from(vec![quoted])
-                });
-                names.map(|name| self.target(&table, &name)).collect::<Result<_>>()?
-            }
-        };
+        let mut targets = self.targets(&table, &insert.columns)?;
         check_distinct(&targets)?;
         let plan = match &insert.source {
             None => {
@@ -424,6 +427,18 @@ impl Binder<'_> {
             action: Action::Insert { targets, conflict },
             returning,
         })
+    }
+
+    /// The columns that an insert names; all of them where it names none.
+    pub(super) fn targets(&self, table: &Table, names: &[ObjectName]) -> Result<Vec<Target>> {
+        if !names.is_empty() {
+            return names.iter().map(|name| self.target(table, name)).collect();
+        }
+        let names = table.columns.iter().map(|column| {
+            let quoted = sqlparser::ast::Ident::with_quote('"', column.name.clone());
+            ObjectName::from(vec![quoted])
+        });
+        names.map(|name| self.target(table, &name)).collect()
     }
 
     fn inserted_values(
@@ -498,16 +513,29 @@ impl Binder<'_> {
 
     /// Rows with the defaults of the columns that are not given.
     fn with_defaults(&mut self, table: &Table, targets: &mut Vec<Target>, plan: Plan) -> Result<Plan> {
-        let given: Vec<String> = targets.iter().map(|target| target.column.clone()).collect();
-        if given.iter().any(|name| name == "_doc") {
-            return Ok(plan);
-        }
         let mut columns: Vec<Expr> = targets
             .iter()
             .enumerate()
             .map(|(i, target)| Expr::column(i, target.column.clone(), target.ty.clone()))
             .collect();
-        let width = columns.len();
+        let missing = self.missing(table, targets)?;
+        if missing.is_empty() {
+            return Ok(plan);
+        }
+        columns.extend(missing);
+        Ok(Relation::Project {
+            input: Box::new(plan),
+            columns,
+        })
+    }
+
+    /// The defaults of the columns that are not given, which become targets.
+    pub(super) fn missing(&mut self, table: &Table, targets: &mut Vec<Target>) -> Result<Vec<Expr>> {
+        let given: Vec<String> = targets.iter().map(|target| target.column.clone()).collect();
+        if given.iter().any(|name| name == "_doc") {
+            return Ok(Vec::new());
+        }
+        let mut columns = Vec::new();
         for column in &table.columns {
             if column.default.is_none() || given.contains(&column.name) {
                 continue;
@@ -515,13 +543,7 @@ impl Binder<'_> {
             columns.push(self.default_value(table, column)?);
             targets.push(Target::of(column));
         }
-        if columns.len() == width {
-            return Ok(plan);
-        }
-        Ok(Relation::Project {
-            input: Box::new(plan),
-            columns,
-        })
+        Ok(columns)
     }
 
     /// The columns of a table and what stands behind them, under a name.
@@ -590,7 +612,7 @@ impl Binder<'_> {
         })
     }
 
-    fn assignments(
+    pub(super) fn assignments(
         &mut self,
         table: &Table,
         assignments: &[Assignment],
@@ -636,12 +658,12 @@ impl Binder<'_> {
             }
             targets.append(&mut own);
         }
-        check_distinct(&targets)?;
+        check_distinct(&targets).map_err(|_| error("42601", "multiple assignments to same column"))?;
         Ok((targets, values))
     }
 
     /// A value, or `None` for the default.
-    fn given(&mut self, value: &Ast, scope: &Scope) -> Result<Option<Expr>> {
+    pub(super) fn given(&mut self, value: &Ast, scope: &Scope) -> Result<Option<Expr>> {
         match is_default(value) {
             true => Ok(None),
             false => self.expr(value, scope).map(Some),
@@ -807,7 +829,7 @@ fn values_of(query: &Query) -> Option<&[sqlparser::ast::Parens<Vec<Ast>>]> {
     }
 }
 
-fn check_width(targets: &mut Vec<Target>, width: usize, is_listed: bool) -> Result<()> {
+pub(super) fn check_width(targets: &mut Vec<Target>, width: usize, is_listed: bool) -> Result<()> {
     if width > targets.len() {
         return fail("42601", "INSERT has more expressions than target columns");
     }
@@ -819,7 +841,7 @@ fn check_width(targets: &mut Vec<Target>, width: usize, is_listed: bool) -> Resu
 }
 
 /// Columns that count alone are given nothing but their default.
-fn check_identity(table: &Table, targets: &[Target], plan: &Plan) -> Result<()> {
+pub(super) fn check_identity(table: &Table, targets: &[Target], plan: &Plan) -> Result<()> {
     for (i, target) in targets.iter().enumerate() {
         let column = table.columns.iter().find(|column| column.name == target.column);
         let is_always = |column: &Column| {
@@ -846,7 +868,7 @@ fn check_identity(table: &Table, targets: &[Target], plan: &Plan) -> Result<()> 
 }
 
 /// No place is written twice.
-fn check_distinct(targets: &[Target]) -> Result<()> {
+pub(super) fn check_distinct(targets: &[Target]) -> Result<()> {
     for (i, target) in targets.iter().enumerate() {
         for other in &targets[..i] {
             let shorter = target.path.len().min(other.path.len());

@@ -3,12 +3,12 @@
 use super::dialect::{EXCLUDE, ROWS_FROM};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-fn is(token: &TokenWithSpan, word: &str) -> bool {
+pub(super) fn is(token: &TokenWithSpan, word: &str) -> bool {
     matches!(&token.token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word))
 }
 
 /// Places of tokens that are no spaces, from one on.
-fn solid(tokens: &[TokenWithSpan], from: usize) -> impl Iterator<Item = usize> + '_ {
+pub(super) fn solid(tokens: &[TokenWithSpan], from: usize) -> impl Iterator<Item = usize> + '_ {
     (from..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
 }
 

@@ -407,7 +407,7 @@ impl Session {
             }
             let kind = match inner {
                 Ast::Insert(_) => OpKind::Insert,
-                Ast::Update(_) => OpKind::Update,
+                Ast::Update(_) | Ast::Merge(_) => OpKind::Update,
                 _ => OpKind::Delete,
             };
             let types = prepared.types.clone();

@@ -42,6 +42,9 @@ pub(super) struct Applying<'a, 'w, 's> {
     pub(super) got: &'a std::sync::Mutex<Got>,
 }
 
+/// A document whose `_id` changed, other columns of its row, and the document that it was.
+pub(super) type Moved = (Document, Vec<Value>, Bytes);
+
 /// Puts a value at a place in a document; what is on the way and no document is replaced by one.
 fn place(doc: &mut Document, path: &[String], value: Value) {
     match path {
@@ -58,7 +61,7 @@ fn place(doc: &mut Document, path: &[String], value: Value) {
     }
 }
 
-fn record_of(row: &[Value]) -> Result<Bytes> {
+pub(super) fn record_of(row: &[Value]) -> Result<Bytes> {
     match row.first() {
         Some(Value::Binary(Binary { bytes, .. })) => Ok(Bytes::copy_from(bytes)),
         _ => fail("0A000", "the rows of this table cannot be changed"),
@@ -199,16 +202,14 @@ impl Applying<'_, '_, '_> {
         self.left = rows.len();
         for row in rows {
             work(1)?;
+            let Some((conflict, arbiter)) = &arbiter else {
+                self.insert_one(targets, row)?;
+                continue;
+            };
             let doc = self.document(targets, row)?;
             self.left -= 1;
             let raw = doc.to_raw();
             self.gathered.grow(raw.as_bytes().len() * WRITTEN_FACTOR)?;
-            let Some((conflict, arbiter)) = &arbiter else {
-                let (_, doc) = self.writer.insert(raw.as_raw())?;
-                self.note(None, Some(doc.as_raw()));
-                self.give(doc.as_raw(), &[])?;
-                continue;
-            };
             if let Some(found) = arbiter.find(self.writer, doc.as_ref(), self.op)? {
                 if let Some(update) = &conflict.update {
                     if !met.insert(found.0.clone()) {
@@ -260,7 +261,7 @@ impl Applying<'_, '_, '_> {
     pub(super) fn update(&mut self, targets: &[Target], rows: Vec<Tuple>) -> Result<()> {
         let mut met: HashSet<Bytes> = HashSet::new();
         // Documents whose `_id` changes are deleted first, and inserted when all of them are gone.
-        let mut moved: Vec<(Document, Vec<Value>, Bytes)> = Vec::new();
+        let mut moved = Vec::new();
         for mut row in rows {
             work(1)?;
             let record = record_of(&row)?;
@@ -268,22 +269,38 @@ impl Applying<'_, '_, '_> {
             if !met.insert(record.clone()) {
                 continue;
             }
-            let Some(before) = self.writer.get(&record)? else {
-                continue;
-            };
-            self.gathered.grow(before.len() * WRITTEN_FACTOR)?;
             let others = row.split_off(1 + targets.len());
             row.remove(0);
-            let returned = self.returned.len();
-            match self.change(targets, row, &record, &before)? {
-                Some(doc) => moved.push((doc, others, before)),
-                None => {
-                    if let Some(row) = self.returned.get_mut(returned) {
-                        row.extend(others);
-                    }
+            self.update_one(targets, (&record, row), others, &mut moved)?;
+        }
+        self.insert_moved(moved)
+    }
+
+    /// Changes the document of a record, if it is still there.
+    pub(super) fn update_one(
+        &mut self,
+        targets: &[Target],
+        (record, values): (&Bytes, Vec<Value>),
+        others: Vec<Value>,
+        moved: &mut Vec<Moved>,
+    ) -> Result<()> {
+        let Some(before) = self.writer.get(record)? else {
+            return Ok(());
+        };
+        self.gathered.grow(before.len() * WRITTEN_FACTOR)?;
+        let returned = self.returned.len();
+        match self.change(targets, values, record, &before)? {
+            Some(doc) => moved.push((doc, others, before)),
+            None => {
+                if let Some(row) = self.returned.get_mut(returned) {
+                    row.extend(others);
                 }
             }
         }
+        Ok(())
+    }
+
+    pub(super) fn insert_moved(&mut self, moved: Vec<Moved>) -> Result<()> {
         for (doc, others, before) in moved {
             let (_, doc) = self.writer.insert(doc.to_raw().as_raw())?;
             self.note(Some(before.document()), Some(doc.as_raw()));
@@ -391,16 +408,30 @@ impl Applying<'_, '_, '_> {
             if !met.insert(record.clone()) {
                 continue;
             }
-            let Some(before) = self.writer.get(&record)? else {
-                continue;
-            };
-            self.gathered.grow(before.len() * WRITTEN_FACTOR)?;
-            self.writer.delete(&record, &before)?;
-            self.note(Some(before.document()), None);
-            let others = row.split_off(1);
-            self.give(before.document(), &others)?;
+            self.delete_one(&record, &row.split_off(1))?;
         }
         Ok(())
+    }
+
+    /// Deletes a record, if it is still there.
+    pub(super) fn delete_one(&mut self, record: &Bytes, others: &[Value]) -> Result<()> {
+        let Some(before) = self.writer.get(record)? else {
+            return Ok(());
+        };
+        self.gathered.grow(before.len() * WRITTEN_FACTOR)?;
+        self.writer.delete(record, &before)?;
+        self.note(Some(before.document()), None);
+        self.give(before.document(), others)
+    }
+
+    /// Inserts the row that these values make.
+    pub(super) fn insert_one(&mut self, targets: &[Target], row: Tuple) -> Result<()> {
+        let doc = self.document(targets, row)?.to_raw();
+        self.left = self.left.saturating_sub(1);
+        self.gathered.grow(doc.as_bytes().len() * WRITTEN_FACTOR)?;
+        let (_, doc) = self.writer.insert(doc.as_raw())?;
+        self.note(None, Some(doc.as_raw()));
+        self.give(doc.as_raw(), &[])
     }
 }
 

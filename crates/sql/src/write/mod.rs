@@ -1,4 +1,4 @@
-//! INSERT, UPDATE and DELETE run: everything or nothing, in one commit.
+//! INSERT, UPDATE, DELETE and MERGE run: everything or nothing, in one commit.
 //!
 //! A statement is bound ([`crate::bind::write`]) and its rows are computed in the state of the write set, all of them before the first one is
 //! written, so that no row is met twice. What is written goes through [`RowWriter`]. A write conflict outside of transactions begins
@@ -7,10 +7,12 @@
 mod apply;
 mod conflict;
 pub mod foreign;
+mod merge;
 mod refused;
 
 pub(crate) use self::refused::{duplicated, told};
 use crate::bind::Binder;
+use crate::bind::merge::Merging;
 use crate::bind::write::{Action, Write, writing};
 use crate::catalog::Kind;
 use crate::error::fail;
@@ -89,6 +91,7 @@ pub fn tag(ast: &Ast) -> &'static str {
     match writing(ast) {
         Some((Ast::Insert(_), _)) => "INSERT 0",
         Some((Ast::Update(_), _)) => "UPDATE",
+        Some((Ast::Merge(_), _)) => "MERGE",
         _ => "DELETE",
     }
 }
@@ -233,6 +236,7 @@ fn attempt(
         Action::Insert { targets, conflict } => applied.insert(targets, conflict.as_ref(), rows),
         Action::Update { targets } => applied.update(targets, rows),
         Action::Delete => applied.delete(rows),
+        Action::Merge { clauses } => applied.merge(clauses, rows),
     };
     let (written, returned) = (applied.written, std::mem::take(&mut applied.returned));
     let changes = applied.changes.take();
@@ -269,6 +273,20 @@ fn check_rights(reading: &Reading<'_, '_>, write: &Write) -> Result<()> {
         }
         Action::Update { .. } => reading.check_right(ns, Right::Update).map(|()| true)?,
         Action::Delete => reading.check_right(ns, Right::Remove).map(|()| true)?,
+        Action::Merge { clauses } => {
+            let mut changes = false;
+            for clause in clauses {
+                let right = match clause {
+                    Merging::Insert { .. } => Right::Insert,
+                    Merging::Update { .. } => Right::Update,
+                    Merging::Delete => Right::Remove,
+                    Merging::Nothing => continue,
+                };
+                reading.check_right(ns, right)?;
+                changes |= right != Right::Insert;
+            }
+            changes
+        }
     };
     let Some(collection) = reading.view.catalog().get(ns) else {
         return Ok(());
@@ -286,7 +304,7 @@ fn check_rights(reading: &Reading<'_, '_>, write: &Write) -> Result<()> {
 fn narrowed(plan: crate::plan::Plan, action: &Action) -> crate::plan::Plan {
     use nestor_planner::relation::Relation;
     let width = match action {
-        Action::Insert { .. } => return plan,
+        Action::Insert { .. } | Action::Merge { .. } => return plan,
         Action::Update { targets } => 1 + targets.len(),
         Action::Delete => 1,
     };
