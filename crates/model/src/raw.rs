@@ -268,6 +268,76 @@ impl<'a> Iterator for RawIter<'a> {
     }
 }
 
+/// The name of a field, for [`RawIter::next_named`].
+#[derive(Clone, Debug)]
+pub struct FieldName {
+    /// The name and its zero.
+    bytes: Box<[u8]>,
+    /// The first eight of them, and which bits of these count.
+    word: u64,
+    mask: u64,
+}
+
+impl FieldName {
+    /// The name `name`.
+    pub fn new(name: &str) -> Self {
+        let bytes: Box<[u8]> = name.bytes().chain([0]).collect();
+        let mut first = [0; 8];
+        let len = bytes.len().min(8);
+        first[..len].copy_from_slice(&bytes[..len]);
+        Self {
+            word: u64::from_le_bytes(first),
+            mask: u64::MAX >> (64 - 8 * len),
+            bytes,
+        }
+    }
+
+    /// Whether it is the name at `at`.
+    #[inline]
+    fn is_at(&self, bytes: &[u8], at: usize) -> bool {
+        match word_at(bytes, at) {
+            Some(word) if word & self.mask != self.word => false,
+            Some(_) if self.bytes.len() <= 8 => true,
+            _ => bytes
+                .get(at..at + self.bytes.len())
+                .is_some_and(|name| name == &*self.bytes),
+        }
+    }
+}
+
+/// A value that was passed by and not looked at.
+#[derive(Clone, Copy)]
+pub struct Passed<'a> {
+    bytes: &'a [u8],
+    kind: u8,
+    at: usize,
+}
+
+impl<'a> Passed<'a> {
+    /// The value.
+    #[inline]
+    pub fn read(self) -> ValueRef<'a> {
+        read_value(self.bytes, self.kind, self.at).0
+    }
+}
+
+impl<'a> RawIter<'a> {
+    /// The value of the next field if it has this name; `None`, and the iterator stays, when it has another one or there is none.
+    #[inline]
+    pub fn next_named(&mut self, name: &FieldName) -> Option<Passed<'a>> {
+        if !name.is_at(self.bytes, self.at + 1) {
+            return None;
+        }
+        let (kind, at) = (self.bytes[self.at], self.at + 1 + name.bytes.len());
+        self.at = at + value_size(self.bytes, kind, at);
+        Some(Passed {
+            bytes: self.bytes,
+            kind,
+            at,
+        })
+    }
+}
+
 /// An owned validated document as bytes; clones share them.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RawDocBuf(Arc<[u8]>);
@@ -659,6 +729,7 @@ fn check_binary(bytes: &[u8], at: usize, end: usize) -> Result<usize, Malformed>
 
 #[cfg(test)]
 mod tests {
+    use super::FieldName;
     use crate::{Document, RawDoc, Value, doc};
 
     #[test]
@@ -674,6 +745,16 @@ mod tests {
                     let raw = RawDoc::validate(bytes.as_bytes()).expect("well formed");
                     assert_eq!(raw.iter().next().map(|(name, _)| name), Some(name.as_str()));
                     assert!(raw.get(&name).is_some() && raw.get("pad").is_some());
+                    let (own, pad_name) = (FieldName::new(&name), FieldName::new("pad"));
+                    let mut fields = raw.iter();
+                    assert!(fields.next_named(&pad_name).is_none());
+                    assert!(fields.next_named(&FieldName::new(&format!("{name}n"))).is_none());
+                    let one = fields.next_named(&own).map(|value| value.read().to_value());
+                    assert!(matches!(one, Some(Value::Int32(1))), "{name}");
+                    assert!(fields.next_named(&own).is_none());
+                    let text = fields.next_named(&pad_name).map(|value| value.read().to_value());
+                    assert_eq!(text.as_ref().and_then(Value::as_str).map(str::len), Some(pad));
+                    assert!(fields.next_named(&FieldName::new("")).is_none() && fields.next().is_none());
                     // Half a character, and no end.
                     let mut broken = bytes.as_bytes().to_vec();
                     broken[5 + length] = 0xC3;

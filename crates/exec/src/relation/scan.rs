@@ -58,10 +58,13 @@ pub trait Reader {
     /// Whether it looks at documents only, and not at the keys of their records.
     fn reads_documents_only(&self) -> bool;
 
-    /// Adds the row of a document to columns; a column of which nothing was added is null.
+    /// From now on the `first` columns are read by themselves, and the others afterwards of documents that are wanted still.
+    fn split(&mut self, first: &[bool]);
+
+    /// Adds the row of a document to columns, or the `rest` of it; a column of which nothing was added is null.
     ///
     /// Errors: a value is not of its column's type.
-    fn read_into(&mut self, doc: DocRef<'_>, columns: &mut [Builder]) -> Result<()>;
+    fn read_into(&mut self, doc: DocRef<'_>, rest: bool, columns: &mut [Builder]) -> Result<()>;
 }
 
 /// Rows of the first chunk of a scan.
@@ -80,6 +83,8 @@ pub(super) struct Scanned<S> {
     /// Documents that are being made a chunk, and how many the next one may have: the first ones are small, because more may not be wanted.
     documents: RowBatch,
     rows_max: usize,
+    /// The columns that are read first, when conditions are looked at here.
+    first: Option<Rc<[bool]>>,
 }
 
 impl<S> Drop for Scanned<S> {
@@ -101,6 +106,7 @@ fn scanned<S: Scalar>(scan: &Scan<S>) -> Scanned<S> {
         bytes: 0,
         documents: RowBatch::new(Wanted::Documents),
         rows_max: FIRST_ROWS,
+        first: None,
     }
 }
 
@@ -136,7 +142,13 @@ impl<S> Scanned<S> {
         }
         Ok(match &mut self.opened {
             Some(opened) => opened,
-            none => none.insert(run.sources.open(&self.scan, self.part, run.batch, &run.env)?),
+            none => {
+                let opened = none.insert(run.sources.open(&self.scan, self.part, run.batch, &run.env)?);
+                if let (Some(first), Opened::Documents { reader, .. }) = (&self.first, &mut *opened) {
+                    reader.split(first);
+                }
+                opened
+            }
         })
     }
 }
@@ -154,28 +166,81 @@ impl<S: Scalar> Scanned<S> {
 }
 
 impl<S: Scalar> Scanned<S> {
-    /// The rows of the next documents; `None` at the end. Conditions have not been looked at.
+    /// From now on the columns of conditions are read first.
+    fn split(&mut self) {
+        let mut first = vec![false; self.scan.needed.len()];
+        for condition in &self.scan.conditions {
+            let columns = condition.columns(first.len());
+            first
+                .iter_mut()
+                .zip(columns)
+                .for_each(|(first, is_used)| *first |= is_used);
+        }
+        if let Some(Opened::Documents { reader, .. }) = &mut self.opened {
+            reader.split(&first);
+        }
+        self.first = Some(first.into());
+    }
+
+    /// The rows of the next documents; `None` at the end. The columns that conditions look at are read first, and the others of rows of
+    /// which all conditions hold.
     fn documents(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
         let (rows_max, width) = (self.rows_max, self.scan.needed.len());
         self.rows_max = (rows_max * 4).min(ROWS);
-        let mut columns: Vec<Builder> = (0..width).map(|_| Builder::default()).collect();
+        let builders = || (0..width).map(|_| Builder::default()).collect::<Vec<_>>();
+        let mut columns = builders();
         let (mut rows, mut bytes) = (0, 0);
         while rows < rows_max && bytes < CHUNK_BYTES_MAX {
             let mut documents = std::mem::replace(&mut self.documents, RowBatch::new(Wanted::Documents));
             documents.clear();
+            let first = self.first.clone();
             let Opened::Documents { root, reader, more, .. } = self.open(run)? else {
                 break;
             };
             let mut batch = run.batch.within(run.batch.op);
             let filled = documents.with_room(rows_max - rows, |documents| root.next_batch(&mut batch, documents))?;
-            for row in documents.iter() {
-                bytes += size(row.doc);
-                reader.read_into(row.doc, &mut columns)?;
+            let more = *more;
+            work(ROW * documents.len())?;
+            match first {
+                None => {
+                    let before = bytes;
+                    for row in documents.iter() {
+                        bytes += size(row.doc);
+                        reader.read_into(row.doc, false, &mut columns)?;
+                    }
+                    rows += documents.len();
+                    self.bytes += (bytes - before) as u64;
+                }
+                Some(first) => {
+                    let (mut looked_at, mut read) = (builders(), 0);
+                    for row in documents.iter() {
+                        read += size(row.doc);
+                        reader.read_into(row.doc, false, &mut looked_at)?;
+                    }
+                    self.bytes += read as u64;
+                    let (found, places) = self.settled(Chunk::of(looked_at, documents.len()), run)?;
+                    let Some(Opened::Documents { reader, .. }) = &mut self.opened else {
+                        break;
+                    };
+                    for (column, values) in columns
+                        .iter_mut()
+                        .zip(&found.columns)
+                        .zip(&*first)
+                        .filter_map(|(pair, is_first)| is_first.then_some(pair))
+                    {
+                        column.extend(values, None);
+                    }
+                    let mut wanted = places.iter().peekable();
+                    for (at, row) in documents.iter().enumerate() {
+                        if wanted.next_if(|place| **place as usize == at).is_some() {
+                            bytes += size(row.doc);
+                            reader.read_into(row.doc, true, &mut columns)?;
+                        }
+                    }
+                    rows += places.len();
+                }
             }
-            let (count, more) = (documents.len(), *more);
-            rows += count;
             self.documents = documents;
-            work(ROW * count)?;
             if filled == Filled::Eof {
                 if !more {
                     break;
@@ -185,35 +250,36 @@ impl<S: Scalar> Scanned<S> {
                 self.part += 1;
             }
         }
-        self.bytes += bytes as u64;
         Ok((rows > 0).then(|| Chunk::of(columns, rows)))
+    }
+
+    /// The rows of a chunk of which all conditions hold, and their places in it.
+    fn settled(&self, mut chunk: Chunk, run: &Run<'_, '_, S>) -> Result<(Chunk, Vec<u32>)> {
+        let mut places: Vec<u32> = (0..chunk.rows as u32).collect();
+        for condition in &self.scan.conditions {
+            if let Some(holds) = condition.places(&chunk, &run.env)? {
+                chunk = chunk.gather(&holds);
+                places = holds.iter().map(|at| places[*at as usize]).collect();
+            }
+        }
+        Ok((chunk, places))
     }
 }
 
 impl<S: Scalar> Rows<S> for Scanned<S> {
     fn next_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
-        loop {
-            let (mut chunk, exact) = match self.open(run)? {
-                Opened::Documents { reader, exact, .. } if reader.reads_documents_only() => {
-                    let exact = *exact;
-                    match self.documents(run)? {
-                        Some(chunk) => (chunk, exact),
-                        None => return Ok(None),
-                    }
-                }
-                _ => return chunk_of_rows(self, run),
-            };
-            if !exact && self.scan.settles {
-                for condition in &self.scan.conditions {
-                    if let Some(places) = condition.places(&chunk, &run.env)? {
-                        chunk = chunk.gather(&places);
-                    }
-                }
-            }
-            if chunk.rows > 0 {
-                return Ok(Some(chunk));
-            }
+        let settles = self.scan.settles;
+        let (settles, by_documents) = match self.open(run)? {
+            Opened::Documents { reader, exact, .. } => (settles && !*exact, reader.reads_documents_only()),
+            Opened::Rows(_) => (settles, false),
+        };
+        if !by_documents {
+            return chunk_of_rows(self, run);
         }
+        if settles && self.first.is_none() && !self.scan.conditions.is_empty() {
+            self.split();
+        }
+        self.documents(run)
     }
 
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {

@@ -7,7 +7,7 @@ use super::reader::Documents;
 use super::tables::{Find, Reading};
 use crate::catalog::{Kind, Table};
 use crate::error::fail;
-use crate::expr::{Comparison, Expr, Node};
+use crate::expr::Expr;
 
 use nestor_database::read;
 use nestor_exec::catalog::id_collation;
@@ -155,10 +155,22 @@ impl Tables<'_, '_> {
                     Some(order) => (order.filter(part, filter), Some(order.sort()), order.parts()),
                     None => (filter, None, 1),
                 };
+                let reads = fields_read(scan, table);
+                let natural = match self.reading.view.catalog().get(ns) {
+                    Some(collection) if sort.is_none() && !filter.is_empty() && !self.reading.is_piped(ns)? => {
+                        self.reading.reads_all(collection, &filter, reads.clone())?
+                    }
+                    _ => false,
+                };
+                // Of declared columns the conditions are looked at here, where documents become rows.
+                let (filter, exact) = match natural && table.declared && scan.settles {
+                    true => (Document::new(), false),
+                    false => (filter, exact),
+                };
                 let find = Find {
                     sort,
-                    reads: fields_read(scan, table),
-                    costed: order.is_none() && scan.conditions.iter().all(is_range),
+                    reads,
+                    natural,
                     ..Find::all(&filter)
                 };
                 Ok(Opened::Documents {
@@ -294,14 +306,6 @@ fn covers(collection: &Collection, fields: &[Str]) -> bool {
     let has = |index: &Arc<Index>, field: &Str| index.key_pattern.iter().any(|(path, _)| path == field.as_str());
     let mut indexes = collection.indexes.iter();
     indexes.any(|index| fields.iter().all(|field| has(index, field)))
-}
-
-/// Whether a condition may hold of a large part of all rows; one that names values mostly does not.
-fn is_range(condition: &Expr) -> bool {
-    !matches!(
-        condition.node(),
-        Node::Compare(Comparison::Equal, ..) | Node::InList(..) | Node::Quantified { .. }
-    )
 }
 
 /// The fields that a scan looks at, where so few are that an index may have them all.

@@ -3,6 +3,8 @@
 use crate::catalog::{Column, Table};
 use crate::types::stored;
 use nestor_exec::relation::Reader;
+use nestor_model::raw::FieldName;
+use nestor_model::value::DocIter;
 use nestor_model::vector::Builder;
 use nestor_model::{Binary, DocRef, Result, Value, ValueRef};
 use std::sync::Arc;
@@ -11,6 +13,8 @@ use std::sync::Arc;
 pub struct Documents {
     table: Arc<Table>,
     picked: Picked,
+    /// What is read of documents that have passed by what was read first.
+    rest: Option<Picked>,
 }
 
 /// Which columns a row has. Only what is needed of a document is looked at, by going through its fields once.
@@ -30,7 +34,7 @@ struct Picked {
 
 /// A field of a document, and which of the needed columns it is.
 struct Place {
-    name: String,
+    name: FieldName,
     column: Option<usize>,
 }
 
@@ -50,6 +54,7 @@ impl Documents {
         Self {
             table: table.clone(),
             picked: Picked::new(table, needed),
+            rest: None,
         }
     }
 }
@@ -63,12 +68,30 @@ impl Reader for Documents {
         !self.picked.record
     }
 
-    fn read_into(&mut self, doc: DocRef<'_>, columns: &mut [Builder]) -> Result<()> {
+    fn split(&mut self, first: &[bool]) {
+        let both = |needed: &dyn Fn(usize) -> bool| {
+            let needed: Vec<bool> = (0..self.picked.width).map(needed).collect();
+            Picked::new(&self.table, &needed)
+        };
+        let is_needed = |at: usize| {
+            let behind = self.table.columns.len();
+            self.picked.columns.contains(&at) || at == behind && self.picked.whole
+        };
+        self.rest = Some(both(&|at| is_needed(at) && !first[at]));
+        self.picked = both(&|at| first[at]);
+    }
+
+    fn read_into(&mut self, doc: DocRef<'_>, rest: bool, columns: &mut [Builder]) -> Result<()> {
         let behind = self.table.columns.len();
-        if self.picked.whole {
+        let picked = match (rest, &mut self.rest) {
+            (false, _) => &mut self.picked,
+            (true, Some(rest)) => rest,
+            (true, None) => return Ok(()),
+        };
+        if picked.whole {
             columns[behind].push(Value::Document(doc.to_document()));
         }
-        self.picked.add(&self.table.columns, doc, columns)
+        picked.add(&self.table.columns, doc, columns)
     }
 }
 
@@ -147,36 +170,53 @@ impl Picked {
         }
         self.seen.fill(false);
         let (mut next, mut left) = (0, columns.len());
-        for (at, (name, value)) in doc.iter().enumerate() {
-            // Documents mostly have their fields where the one before had them.
-            let known = self.places.get(at).filter(|place| place.name == name);
-            let found = match known {
-                Some(place) => place.column,
-                None => {
-                    let is_it = |at: &usize| all[columns[*at]].path == name;
-                    let found = (next..columns.len()).find(is_it);
-                    let found = found.or_else(|| (0..next).find(is_it));
-                    self.places.truncate(at);
-                    if at == self.places.len() && at < PLACES_MAX {
-                        self.places.push(Place {
-                            name: name.into(),
-                            column: found,
-                        });
-                    }
-                    found
-                }
-            };
-            let Some(at) = found else { continue };
-            next = at + 1;
+        let mut take = |seen: &mut [bool], at: usize, value: ValueRef<'_>| -> Result<bool> {
             // Of a field that a document has twice the first counts.
-            if std::mem::replace(&mut self.seen[at], true) {
-                continue;
+            if std::mem::replace(&mut seen[at], true) {
+                return Ok(false);
             }
             let column = &all[columns[at]];
             stored::read_into(&column.ty, value, &column.path, &mut into[columns[at]])?;
             left -= 1;
-            if left == 0 {
-                break;
+            Ok(left == 0)
+        };
+        let mut is_done = false;
+        let mut fields = doc.iter();
+        // Documents mostly have their fields where the one before had them: nothing but those that are needed is looked at.
+        let mut passed = 0;
+        if let DocIter::Raw(raw) = &mut fields {
+            for place in &self.places {
+                let Some(value) = raw.next_named(&place.name) else {
+                    break;
+                };
+                passed += 1;
+                if let Some(at) = place.column {
+                    next = at + 1;
+                    is_done = take(&mut self.seen, at, value.read())?;
+                    if is_done {
+                        break;
+                    }
+                }
+            }
+        }
+        if !is_done {
+            self.places.truncate(passed);
+            for (name, value) in fields {
+                let is_it = |at: &usize| all[columns[*at]].path == name;
+                let found = (next..columns.len()).find(is_it);
+                let found = found.or_else(|| (0..next).find(is_it));
+                if self.places.len() < PLACES_MAX {
+                    self.places.push(Place {
+                        name: FieldName::new(name),
+                        column: found,
+                    });
+                }
+                if let Some(at) = found {
+                    next = at + 1;
+                    if take(&mut self.seen, at, value)? {
+                        break;
+                    }
+                }
             }
         }
         if left > 0 {
@@ -197,6 +237,10 @@ mod tests {
     use crate::types::Type;
     use nestor_model::{RawWriter, doc, values_equal};
 
+    fn same(row: &[Value], wanted: &[Value]) -> bool {
+        row.len() == wanted.len() && row.iter().zip(wanted).all(|(a, b)| values_equal(a, b))
+    }
+
     #[test]
     fn fields_come_in_any_order_and_the_first_of_two_counts() {
         let columns = ["a", "b", "c", "d"].map(|name| Column::new(name, Type::Int4));
@@ -207,9 +251,6 @@ mod tests {
             subtype: 0,
             bytes: b"k".as_slice().into(),
         });
-        let same = |row: &[Value], wanted: &[Value]| {
-            row.len() == wanted.len() && row.iter().zip(wanted).all(|(a, b)| values_equal(a, b))
-        };
         let row = row_of(&table, &needed, doc.as_ref(), Some(b"k")).expect("a row");
         let wanted = [1.into(), Value::Null, 3.into(), 4.into(), Value::Null, key];
         assert!(same(&row, &wanted), "{row:?}");
@@ -223,5 +264,55 @@ mod tests {
         assert!(same(&row, &wanted), "{row:?}");
         let row = row_of(&table, &[false, false, true], doc.as_ref(), None).expect("a row");
         assert!(same(&row, &[Value::Null, Value::Null, 3.into()]), "{row:?}");
+    }
+    /// The same rows column by column, all at once and in two goes, of documents whose fields stand in ever other places.
+    #[test]
+    fn columns_are_read_as_rows_are() {
+        let names = ["alpha", "b", "longer_than_eight", "d"];
+        let columns = names.map(|name| Column::new(name, Type::Int4));
+        let table = Arc::new(Table::new("t", columns.to_vec(), Kind::Rows(Arc::default())));
+        let mut state = 7u32;
+        let mut next = |below: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) % below
+        };
+        let mut docs = Vec::new();
+        for _ in 0..400 {
+            let mut writer = RawWriter::with_capacity(64);
+            let shift = if next(3) == 0 { next(6) } else { 0 };
+            for place in 0..6 + next(2) {
+                match ((place + shift) % 6) as usize {
+                    at @ 0..4 if next(9) > 0 => writer.append(names[at], ValueRef::Int32(next(100) as i32)),
+                    4 => writer.append("other", ValueRef::String("x")),
+                    _ => {}
+                }
+            }
+            docs.push(writer.into_doc());
+        }
+        for (needed, first) in [
+            ([true, true, true, true, false], [false; 5]),
+            ([true, false, true, true, true], [false, false, true, false, false]),
+            ([false, true, false, true, false], [false, true, false, true, false]),
+        ] {
+            let mut reader = Documents::new(&table, &needed);
+            if first.contains(&true) {
+                reader.split(&first);
+            }
+            let mut columns: Vec<Builder> = (0..needed.len()).map(|_| Builder::default()).collect();
+            for doc in &docs {
+                let doc = doc.as_raw().as_doc();
+                reader.read_into(doc, false, &mut columns).expect("numbers");
+                reader.read_into(doc, true, &mut columns).expect("numbers");
+            }
+            let columns: Vec<_> = columns.into_iter().map(Builder::finish).collect();
+            for (at, doc) in docs.iter().enumerate() {
+                let row = row_of(&table, &needed, doc.as_raw().as_doc(), None).expect("a row");
+                let found = columns.iter().map(|column| match column.is_empty() {
+                    true => Value::Null,
+                    false => column.value(at),
+                });
+                assert!(same(&found.collect::<Vec<_>>(), &row), "{at}: {row:?} of {doc:?}");
+            }
+        }
     }
 }

@@ -82,8 +82,8 @@ pub struct Find<'f> {
     pub reads: Option<Arc<[Str]>>,
     /// What becomes of the documents.
     pub wanted: Wanted,
-    /// The collection is scanned where an index would find so many documents that this costs more.
-    pub costed: bool,
+    /// All documents are read, whatever indexes there are.
+    pub natural: bool,
     /// Documents as they are stored, whoever asks: for the server's own questions, whose answers nobody sees. Not for views.
     pub stored: bool,
 }
@@ -98,7 +98,7 @@ impl<'f> Find<'f> {
             backwards: false,
             reads: None,
             wanted: Wanted::Documents,
-            costed: false,
+            natural: false,
             stored: false,
         }
     }
@@ -159,7 +159,7 @@ impl<'s, 'r> Reading<'s, 'r> {
             backwards,
             reads,
             wanted,
-            costed,
+            natural,
             stored,
         } = find;
         let Some(collection) = self.view.catalog().get(ns).cloned() else {
@@ -216,34 +216,52 @@ impl<'s, 'r> Reading<'s, 'r> {
         }
         query.limit = limit;
         query.reads = reads;
-        query.natural = backwards.then_some(false);
-        let documents = u64::try_from(collection.state.documents()).unwrap_or(0);
-        if costed && documents >= COSTED_MIN {
-            let plans = candidates_for(&query, wanted, indexes(&collection)?);
-            if let Some(least) = least_entries(&plans, &collection, self.view)?
-                && least.fetched
-                && least.count.saturating_mul(FETCH_COST) > documents
-            {
-                query.natural = Some(true);
-            }
-        }
+        query.natural = (natural || backwards).then_some(!backwards);
         let cache = Some(&*statement.database.plan_cache);
         nestor_exec::find(&query, wanted, words.written(), &collection, cache)
     }
 
-    /// About how many documents a filter finds, if one range of an index has them; `None` when that is not known.
-    ///
-    /// Errors: those of the filter and of storage.
-    pub(super) fn estimated(&self, collection: &Collection, filter: &Document) -> Result<Option<u64>> {
+    /// The plans for what a filter finds in a collection.
+    fn plans(&self, collection: &Collection, filter: &Document, reads: Option<Arc<[Str]>>) -> Result<Vec<PlanNode>> {
         let (_, mut scope) = self.statement.operation(None)?;
         let raw = filter.to_raw();
         let words = Words {
             filter: Some(raw.as_raw()),
             ..Words::default()
         };
-        let query = read::filtered(&words, &Default::default(), &mut scope)?;
-        let plans = candidates_for(&query, Wanted::Documents, indexes(collection)?);
+        let mut query = read::filtered(&words, &Default::default(), &mut scope)?;
+        query.reads = reads;
+        Ok(candidates_for(&query, Wanted::Documents, indexes(collection)?))
+    }
+
+    /// About how many documents a filter finds, if one range of an index has them; `None` when that is not known.
+    ///
+    /// Errors: those of the filter and of storage.
+    pub(super) fn estimated(&self, collection: &Collection, filter: &Document) -> Result<Option<u64>> {
+        let plans = self.plans(collection, filter, None)?;
         Ok(least_entries(&plans, collection, self.view)?.map(|entries| entries.count))
+    }
+
+    /// Whether it costs less to read all documents than those that an index finds: none serves the filter, or it finds too many. `reads` are
+    /// the fields that are looked at, if an index may have them all.
+    ///
+    /// Errors: those of the filter and of storage.
+    pub(super) fn reads_all(
+        &self,
+        collection: &Collection,
+        filter: &Document,
+        reads: Option<Arc<[Str]>>,
+    ) -> Result<bool> {
+        let documents = u64::try_from(collection.state.documents()).unwrap_or(0);
+        if documents < COSTED_MIN {
+            return Ok(false);
+        }
+        let plans = self.plans(collection, filter, reads)?;
+        if matches!(plans.as_slice(), [PlanNode::CollScan(_)]) {
+            return Ok(true);
+        }
+        let least = least_entries(&plans, collection, self.view)?;
+        Ok(least.is_some_and(|least| least.fetched && least.count.saturating_mul(FETCH_COST) > documents))
     }
 
     /// Finds each value of a field once of what `filter` matches, by an index that has several documents for a value; `None` when there
