@@ -182,6 +182,10 @@ impl Binder<'_> {
             Some(value) => Expr::constant(Value::String(value.into()), Type::Text),
             None => Expr::constant(Value::Null, Type::Text),
         };
+        let name_of = |value: Option<String>| {
+            let value = value.map_or(Value::Null, |value| Value::String(value.into()));
+            Expr::constant(value, Type::Name)
+        };
         match (name, args.len()) {
             ("coalesce", 1..) => {
                 let (args, ty) = self.unified(args, "COALESCE")?;
@@ -211,9 +215,9 @@ impl Binder<'_> {
                 }
                 .into())
             }
-            ("current_user" | "session_user" | "user" | "current_role", 0) => Ok(text(self.catalog.setting("user"))),
-            ("current_catalog" | "current_database", 0) => Ok(text(self.catalog.setting("database"))),
-            ("current_schema", 0) => Ok(text(self.catalog.setting("schema"))),
+            ("current_user" | "session_user" | "user" | "current_role", 0) => Ok(name_of(self.catalog.setting("user"))),
+            ("current_catalog" | "current_database", 0) => Ok(name_of(self.catalog.setting("database"))),
+            ("current_schema", 0) => Ok(name_of(self.catalog.setting("schema"))),
             ("version", 0) => Ok(text(self.catalog.setting("version"))),
             ("pg_backend_pid", 0) => {
                 let pid = self.catalog.setting("pid").and_then(|pid| pid.parse().ok());
@@ -248,7 +252,19 @@ impl Binder<'_> {
                 functions::call(name, args)
             }
             ("to_regclass", 1) => self.regclass(args.swap_remove(0)),
-            ("pg_get_userbyid", 1) => Ok(text(self.catalog.setting("user"))),
+            ("pg_get_userbyid", 1) => Ok(name_of(self.catalog.setting("user"))),
+            ("pg_get_serial_sequence", 2) => {
+                args.push(Expr::constant(
+                    Value::Document(self.catalog.serial_sequences()?),
+                    Type::Jsonb,
+                ));
+                functions::call("catalog_sequence", args)
+            }
+            ("pg_get_indexdef", 3) => {
+                args.truncate(2);
+                args.push(self.catalog_texts(name)?);
+                functions::call("catalog_part", args)
+            }
             (
                 "pg_get_indexdef"
                 | "pg_get_constraintdef"
@@ -258,12 +274,8 @@ impl Binder<'_> {
                 | "pg_get_function_identity_arguments",
                 1..=3,
             ) => {
-                let mut texts = nestor_model::Document::new();
-                for (oid, text) in self.catalog.texts(name)?.unwrap_or_default() {
-                    texts.push(oid.to_string(), text);
-                }
                 args.truncate(1);
-                args.push(Expr::constant(Value::Document(texts), Type::Jsonb));
+                args.push(self.catalog_texts(name)?);
                 functions::call("catalog_text", args)
             }
             ("obj_description", 1 | 2) | ("col_description", 2) => {
@@ -288,6 +300,41 @@ impl Binder<'_> {
         }
     }
 
+    /// The texts that the catalog has for objects, by number, as a constant.
+    pub(super) fn catalog_texts(&self, of: &str) -> Result<Expr> {
+        let mut texts = nestor_model::Document::new();
+        for (oid, text) in self.catalog.texts(of)?.unwrap_or_default() {
+            texts.push(oid.to_string(), text);
+        }
+        Ok(Expr::constant(Value::Document(texts), Type::Jsonb))
+    }
+
+    /// The number of an object whose name is a constant: of a schema, role or function.
+    pub(super) fn object(&self, arg: Expr, ty: &Type) -> Result<Expr> {
+        let Node::Const(Value::String(name), _) = arg.node() else {
+            return coerce(arg, ty, Context::Explicit);
+        };
+        if name.parse::<u32>().is_ok() || &**name == "-" {
+            return coerce(arg, ty, Context::Explicit);
+        }
+        let wanted = name.strip_prefix("pg_catalog.").unwrap_or(name);
+        let wanted = match ty {
+            Type::Regprocedure => spelled_out(wanted),
+            _ => wanted.trim_matches('"').to_owned(),
+        };
+        let all = self.catalog.texts(&ty.name())?.unwrap_or_default();
+        let mut found = all.iter().filter(|(_, own)| *own == wanted);
+        match (found.next(), found.next()) {
+            (Some((oid, _)), None) => Ok(Expr::constant(Value::Int64(*oid), ty.clone())),
+            (Some(_), Some(_)) => fail("42725", format!("more than one function named \"{name}\"")),
+            (None, _) => match ty {
+                Type::Regnamespace => fail("3F000", format!("schema \"{name}\" does not exist")),
+                Type::Regrole => fail("42704", format!("role \"{name}\" does not exist")),
+                _ => fail("42883", format!("function \"{name}\" does not exist")),
+            },
+        }
+    }
+
     /// The number of a relation whose name is a constant.
     pub(super) fn regclass(&mut self, arg: Expr) -> Result<Expr> {
         match arg.node() {
@@ -300,6 +347,16 @@ impl Binder<'_> {
                     0 => fail("42P01", format!("relation \"{name}\" does not exist")),
                     oid => Ok(Expr::constant(Value::Int64(i64::from(oid)), Type::Regclass)),
                 }
+            }
+            // What is asked for by a parameter comes as a name.
+            _ if arg.ty().is_text() || arg.ty() == Type::Unknown => {
+                let arg = coerce(arg, &Type::Text, Context::Implicit)?;
+                let mut numbers = nestor_model::Document::new();
+                for (oid, name) in self.catalog.texts("regclass")?.unwrap_or_default() {
+                    numbers.push(name, oid);
+                }
+                let numbers = Expr::constant(Value::Document(numbers), Type::Jsonb);
+                functions::call("catalog_number", vec![arg, numbers])
             }
             _ => coerce(arg, &Type::Regclass, Context::Explicit),
         }
@@ -322,4 +379,16 @@ impl Binder<'_> {
             .collect::<Result<_>>()?;
         Ok((args, ty))
     }
+}
+
+/// A function with the names of its arguments' types as they are shown.
+fn spelled_out(text: &str) -> String {
+    let Some((name, arguments)) = text.trim_end_matches(')').split_once('(') else {
+        return text.to_owned();
+    };
+    let arguments: Vec<String> = arguments
+        .split(',')
+        .map(|ty| Type::of_name(ty.trim()).map_or_else(|| ty.trim().to_owned(), |ty| ty.to_string()))
+        .collect();
+    format!("{}({})", name.trim(), arguments.join(","))
 }

@@ -735,6 +735,22 @@ impl Binder<'_> {
         if *to == Type::Regclass && (arg.ty() == Type::Unknown || arg.ty().is_text()) {
             return self.regclass(arg);
         }
+        if to.is_reg() && *to != Type::Regtype && matches!(arg.node(), Node::Const(Value::String(_), _)) {
+            return self.object(arg, to);
+        }
+        // Numbers are shown by the names that the catalog has for them.
+        if to.is_text() && arg.ty().is_reg() && arg.ty() != Type::Regtype {
+            let texts = self.catalog_texts(&arg.ty().name())?;
+            let number = coerce(arg.clone(), &Type::Oid, Context::Implicit)?;
+            let name = functions::call("catalog_text", vec![number, texts])?;
+            let plain = coerce(
+                coerce(arg, &Type::Oid, Context::Implicit)?,
+                &Type::Text,
+                Context::Explicit,
+            )?;
+            let shown = self.function_call("coalesce", vec![name, plain])?;
+            return coerce(shown, to, Context::Explicit);
+        }
         if let (Type::Regtype, Node::Const(Value::String(name), _)) = (to, arg.node()) {
             return match Type::of_name(name) {
                 Some(ty) => Ok(Expr::constant(Value::Int64(i64::from(ty.oid())), Type::Regtype)),
@@ -827,6 +843,11 @@ impl Binder<'_> {
                     match at.ty() {
                         Type::Jsonb => functions::call("->", vec![at, index])?,
                         Type::Array(_) => Node::Subscript(at, coerce(index, &Type::Int4, Context::Assignment)?).into(),
+                        ty if ty.is_vector() => {
+                            let one = Expr::constant(Value::Int32(1), Type::Int4);
+                            let index = coerce(index, &Type::Int4, Context::Assignment)?;
+                            Node::Subscript(at, functions::call("+", vec![index, one])?).into()
+                        }
                         ty => {
                             return fail(
                                 "42804",

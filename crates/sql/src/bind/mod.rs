@@ -24,6 +24,7 @@ pub use names::{ident, object_name};
 use crate::catalog::{Catalog, Table};
 use crate::error::{error, fail};
 use crate::expr::{Expr, Node};
+use crate::functions;
 use crate::plan::{self, Plan};
 use crate::types::Type;
 use nestor_model::Result;
@@ -90,6 +91,8 @@ struct Pending {
     inner: Plan,
     kind: ApplyKind<Expr>,
     ty: Type,
+    /// It is this column of what another one gives.
+    beside: Option<(usize, usize)>,
 }
 
 /// A name of WITH.
@@ -196,8 +199,49 @@ impl<'c> Binder<'c> {
             inner,
             kind,
             ty: ty.clone(),
+            beside: None,
         });
         Expr::column(PENDING + self.pending.len() - 1, "subquery", ty)
+    }
+
+    /// Lets the functions of one select list that give rows, from `begin` on, give them beside each other. One whose arguments wait for
+    /// another's rows stays behind that.
+    fn in_step(&mut self, begin: usize) {
+        let mut leader = None;
+        let (mut tables, mut members) = (Vec::new(), Vec::new());
+        for (at, pending) in self.pending.iter().enumerate().skip(begin) {
+            let (Relation::Function { call, args, width: 1 }, ApplyKind::Lateral { keeps: false }) =
+                (&pending.inner, &pending.kind)
+            else {
+                continue;
+            };
+            let mut waits = false;
+            for arg in args {
+                arg.for_each_outer(&mut |_, index| waits |= (PENDING..AGGREGATE).contains(&index));
+            }
+            if !waits {
+                leader.get_or_insert(at);
+                members.push(at);
+                tables.push(functions::Table {
+                    call: call.clone(),
+                    args: args.clone(),
+                    columns: vec![(String::new(), pending.ty.clone())],
+                });
+            }
+        }
+        let (Some(leader), true) = (leader, tables.len() > 1) else {
+            return;
+        };
+        let width = tables.len();
+        let all = functions::side_by_side(tables);
+        self.pending[leader].inner = Relation::Function {
+            call: all.call,
+            args: all.args,
+            width,
+        };
+        for (column, at) in members.into_iter().enumerate().skip(1) {
+            self.pending[at].beside = Some((leader, column));
+        }
     }
 
     /// Puts nodes on `plan` that give the columns which stand for subqueries in `exprs`, and puts their numbers into these.
@@ -208,7 +252,8 @@ impl<'c> Binder<'c> {
             for expr in exprs.iter() {
                 expr.for_each_column(&mut |index| {
                     if (PENDING..AGGREGATE).contains(&index) {
-                        wanted.push(index);
+                        let beside = self.pending.get(index - PENDING).and_then(|pending| pending.beside);
+                        wanted.push(beside.map_or(index, |(first, _)| PENDING + first));
                     }
                 });
             }
@@ -218,7 +263,7 @@ impl<'c> Binder<'c> {
             let Some(pending) = self.pending.get(first - PENDING) else {
                 return plan;
             };
-            let (inner, mut kind, ty) = (pending.inner.clone(), pending.kind.clone(), pending.ty.clone());
+            let (inner, mut kind) = (pending.inner.clone(), pending.kind.clone());
             if let ApplyKind::In { probe } = &mut kind {
                 let mut own = std::mem::take(probe);
                 plan = self.flush(plan, &mut own);
@@ -233,7 +278,15 @@ impl<'c> Binder<'c> {
                 correlated,
             }));
             for expr in exprs.iter_mut() {
-                *expr = expr.with_columns(&|index| (index == first).then(|| Expr::column(at, "subquery", ty.clone())));
+                *expr = expr.with_columns(&|index| {
+                    let pending = self.pending.get(index.checked_sub(PENDING)?)?;
+                    let column = match pending.beside {
+                        Some((leader, column)) if PENDING + leader == first => column,
+                        None if index == first => 0,
+                        _ => return None,
+                    };
+                    Some(Expr::column(at + column, "subquery", pending.ty.clone()))
+                });
             }
         }
     }

@@ -248,6 +248,7 @@ impl Binder<'_> {
         scope: &Scope,
         compared: bool,
     ) -> Result<(Vec<Expr>, Vec<ScopeColumn>)> {
+        let begin = self.pending.len();
         let mut items: Vec<Expr> = Vec::new();
         let mut columns: Vec<ScopeColumn> = Vec::new();
         for item in projection {
@@ -289,6 +290,7 @@ impl Binder<'_> {
                 _ => return unsupported("a select item of this form"),
             }
         }
+        self.in_step(begin);
         for (item, column) in items.iter_mut().zip(&mut columns) {
             column.table = None;
             column.hidden = false;

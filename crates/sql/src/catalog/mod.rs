@@ -10,7 +10,7 @@ pub mod system;
 use crate::types::Type;
 use nestor_database::connections::Slot;
 use nestor_database::write::sequence::Counting;
-use nestor_model::{Namespace, Result};
+use nestor_model::{Document, Namespace, Result};
 use nestor_planner::relation::Tuple;
 use sqlparser::ast::Query;
 use std::sync::Arc;
@@ -224,6 +224,11 @@ pub trait Catalog {
     ///
     /// Errors: those of reading the catalog.
     fn descriptions(&self) -> Result<Vec<(String, String)>>;
+
+    /// The sequences of columns, as [`system::serial_sequences`] has them.
+    ///
+    /// Errors: those of reading the catalog.
+    fn serial_sequences(&self) -> Result<Document>;
 
     /// The relation with a number.
     fn name_of(&self, oid: u32) -> Option<String>;

@@ -151,12 +151,15 @@ pub(super) const ROWS: &[Row] = &[
         length(&a[0], &a[1], args)
     }),
     ("array_upper", "anyarray,int4->int4", |a, _, args| {
-        length(&a[0], &a[1], args)
+        Ok(match length(&a[0], &a[1], args)? {
+            Value::Int32(n) => Value::Int32(n - 1 + args[0].ty().first_subscript()),
+            other => other,
+        })
     }),
     ("array_lower", "anyarray,int4->int4", |a, _, args| {
         Ok(match length(&a[0], &a[1], args)? {
             Value::Null => Value::Null,
-            _ => Value::Int32(1),
+            _ => Value::Int32(args[0].ty().first_subscript()),
         })
     }),
     ("cardinality", "anyarray->int4", |a, _, args| {
@@ -240,7 +243,8 @@ pub(super) const ROWS: &[Row] = &[
     ("array_position", "?anyarray,anyelement->int4", |a, _, args| {
         let all = flat(&a[0], &element(args, 0), "positions")?;
         let at = all.iter().position(|item| values_equal(item, &a[1]));
-        Ok(at.map_or(Value::Null, |at| Value::Int32(at as i32 + 1)))
+        let first = args[0].ty().first_subscript();
+        Ok(at.map_or(Value::Null, |at| Value::Int32(at as i32 + first)))
     }),
     ("array_position", "?anyarray,anyelement,int4->int4", |a, _, args| {
         let all = flat(&a[0], &element(args, 0), "positions")?;

@@ -22,7 +22,7 @@ mod tables;
 mod text;
 
 pub use crate::expr::function::{Function, Param, Run};
-pub use system::uuid_v7;
+pub use system::{STANDARD, part_key, uuid_v7};
 pub use tables::{Table, once, side_by_side, table};
 
 use crate::error::{error, fail};
@@ -135,7 +135,7 @@ fn fits(function: &Function, types: &[Type]) -> Option<(usize, usize)> {
                 }
             }
             Param::Array => {
-                if !matches!(ty, Type::Array(_) | Type::Unknown) {
+                if ty.element().is_none() && *ty != Type::Unknown {
                     return None;
                 }
             }
@@ -247,7 +247,12 @@ fn bind(function: &'static Function, args: Vec<Expr>) -> Result<Expr> {
     };
     let mut bound = Vec::with_capacity(args.len());
     for (i, arg) in args.into_iter().enumerate() {
-        let wanted = function.args.get(i).or(function.args.last()).and_then(resolve);
+        let param = function.args.get(i).or(function.args.last());
+        let wanted = match param {
+            // It is held as an array is, and says from where it counts.
+            Some(Param::Array) if arg.ty().is_vector() => None,
+            param => param.and_then(resolve),
+        };
         bound.push(match wanted {
             Some(wanted) => coerce(arg, &wanted, Context::Implicit)?,
             None if arg.ty() == Type::Unknown => coerce(arg, &Type::Text, Context::Implicit)?,

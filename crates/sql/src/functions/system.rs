@@ -6,7 +6,7 @@ use crate::types::interval::Interval;
 use crate::types::{Type, integer, output};
 use nestor_model::interrupt::while_waiting;
 use nestor_model::statement::{UNITS, work};
-use nestor_model::{Binary, Value};
+use nestor_model::{Binary, Value, ValueRef};
 use nestor_planner::relation::{Env, Sequences};
 use nestor_query::env::OpContext;
 use std::time::{Duration, Instant};
@@ -15,6 +15,26 @@ fn oid(value: &Value) -> Option<Type> {
     integer(value)
         .and_then(|oid| u32::try_from(oid).ok())
         .and_then(Type::of_oid)
+}
+
+/// The OIDs of what is in `information_schema`, which is not found by its name alone.
+pub const STANDARD: std::ops::Range<i64> = 12_100..13_000;
+
+/// The key of the text of an index's part, by its place from 1 on, among the texts of all indexes.
+pub fn part_key(index: i64, at: i64) -> i64 {
+    index + (at << 32)
+}
+
+/// The table that a text names, in quotes or not, with a schema or not.
+fn table_name(text: &str) -> String {
+    let last = match text.strip_suffix('"').and_then(|head| head.rfind('"')) {
+        Some(begin) => &text[begin..],
+        None => text.rsplit('.').next().unwrap_or(text),
+    };
+    match last.strip_prefix('"') {
+        Some(quoted) => quoted.trim_end_matches('"').to_owned(),
+        None => last.to_lowercase(),
+    }
 }
 
 fn yes() -> nestor_model::Result<Value> {
@@ -132,7 +152,9 @@ pub(super) const ROWS: &[Row] = &[
     ("pg_encoding_to_char", "int4->name", |_, _, _| {
         Ok(Value::String("UTF8".into()))
     }),
-    ("pg_table_is_visible", "oid->bool", |_, _, _| yes()),
+    ("pg_table_is_visible", "oid->bool", |a, _, _| {
+        Ok(Value::Bool(!STANDARD.contains(&integer(&a[0]).unwrap_or(0))))
+    }),
     ("pg_type_is_visible", "oid->bool", |_, _, _| yes()),
     ("pg_function_is_visible", "oid->bool", |_, _, _| yes()),
     ("pg_relation_is_publishable", "regclass->bool", |_, _, _| {
@@ -160,7 +182,6 @@ pub(super) const ROWS: &[Row] = &[
     ("pg_get_ruledef", "?any...->text", |_, _, _| Ok(Value::Null)),
     ("pg_get_triggerdef", "?any...->text", |_, _, _| Ok(Value::Null)),
     ("pg_get_statisticsobjdef", "?any...->text", |_, _, _| Ok(Value::Null)),
-    ("pg_get_serial_sequence", "?any...->text", |_, _, _| Ok(Value::Null)),
     ("pg_get_partition_constraintdef", "?any...->text", |_, _, _| {
         Ok(Value::Null)
     }),
@@ -208,6 +229,47 @@ pub(super) const ROWS: &[Row] = &[
     ("has_database_privilege", "any,text->bool", |a, _, _| may(&a[1])),
     ("pg_has_role", "any,text->bool", |_, _, _| yes()),
     ("pg_has_role", "any,any,text->bool", |_, _, _| yes()),
+    // A table and a column looked up among their sequences, which the binder has filled in.
+    ("catalog_sequence", "text,text,any->text", |a, _, _| {
+        let [Value::String(table), Value::String(column), Value::Document(tables)] = a else {
+            return Ok(Value::Null);
+        };
+        let name = table_name(table);
+        let Some(ValueRef::Document(columns)) = tables.get(&name) else {
+            return crate::error::fail("42P01", format!("relation \"{name}\" does not exist"));
+        };
+        match columns.get(column) {
+            Some(sequence) => Ok(sequence.to_value()),
+            None => {
+                let message = format!("column \"{column}\" of relation \"{name}\" does not exist");
+                crate::error::fail("42703", message)
+            }
+        }
+    }),
+    // The number of a relation by its name, which may have a schema before it or be a number itself.
+    ("catalog_number", "text,any->regclass", |a, _, _| {
+        let (Some(name), Value::Document(numbers)) = (a[0].as_str(), &a[1]) else {
+            return Ok(Value::Null);
+        };
+        if let Ok(oid) = name.parse::<u32>() {
+            return Ok(Value::Int64(i64::from(oid)));
+        }
+        let plain = name
+            .strip_prefix("public.")
+            .or_else(|| name.strip_prefix("pg_catalog."));
+        match numbers.get(plain.unwrap_or(name)) {
+            Some(number) => Ok(number.to_value()),
+            None => crate::error::fail("42P01", format!("relation \"{name}\" does not exist")),
+        }
+    }),
+    // A part of an index, or all of it for 0.
+    ("catalog_part", "oid,int4,any->text", |a, _, _| {
+        let (Some(oid), Some(at), Value::Document(texts)) = (integer(&a[0]), integer(&a[1]), &a[2]) else {
+            return Ok(Value::Null);
+        };
+        let key = part_key(oid, at).to_string();
+        Ok(texts.get(&key).map_or(Value::Null, |text| text.to_value()))
+    }),
     // A number looked up among texts, which the binder has filled in.
     ("catalog_text", "oid,any->text", |a, _, _| {
         let (Some(oid), Value::Document(texts)) = (integer(&a[0]), &a[1]) else {

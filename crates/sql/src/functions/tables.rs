@@ -474,17 +474,23 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
                 let length = at
                     .and_then(|at| all.get(at))
                     .map_or(0, |n| i32::try_from(*n).unwrap_or(i32::MAX));
-                let mut rows: Vec<Tuple> = (1..=length).map(|i| vec![Value::Int32(i)]).collect();
-                if matches!(args.get(2), Some(Value::Bool(true))) {
+                let first = if matches!(args[2], Value::Bool(true)) { 0 } else { 1 };
+                let mut rows: Vec<Tuple> = (first..length + first).map(|i| vec![Value::Int32(i)]).collect();
+                if matches!(args.get(3), Some(Value::Bool(true))) {
                     rows.reverse();
                 }
                 listed(rows)
             },
             match (args, types.first().is_some_and(|ty| ty.element().is_some())) {
-                ([_, at], true) => vec![args[0].clone(), coerce(at.clone(), &Type::Int4, Context::Implicit)?],
-                ([_, at, reverse], true) => vec![
-                    args[0].clone(),
+                ([array, at], true) => vec![
+                    array.clone(),
                     coerce(at.clone(), &Type::Int4, Context::Implicit)?,
+                    Expr::bool(array.ty().is_vector()),
+                ],
+                ([array, at, reverse], true) => vec![
+                    array.clone(),
+                    coerce(at.clone(), &Type::Int4, Context::Implicit)?,
+                    Expr::bool(array.ty().is_vector()),
                     coerce(reverse.clone(), &Type::Bool, Context::Implicit)?,
                 ],
                 _ => return Err(wrong()),

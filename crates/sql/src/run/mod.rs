@@ -6,6 +6,7 @@
 pub mod days;
 pub mod explain;
 pub mod find;
+pub mod named;
 pub mod numbers;
 pub mod opened;
 pub mod ordered;

@@ -17,7 +17,7 @@ use crate::plan::rewrite::rewrite;
 use crate::types::Type;
 use crate::types::cast::Context;
 use nestor_database::connections::Slot;
-use nestor_model::{Result, ValueRef};
+use nestor_model::{Document, Result, ValueRef};
 use nestor_planner::relation::{Env, Relation, Scan};
 use nestor_storage::Collection;
 use sqlparser::ast::Query;
@@ -202,6 +202,11 @@ impl Catalog for Asked<'_> {
     fn descriptions(&self) -> Result<Vec<(String, String)>> {
         self.once.set(true);
         self.catalog.descriptions()
+    }
+
+    fn serial_sequences(&self) -> Result<Document> {
+        self.once.set(true);
+        self.catalog.serial_sequences()
     }
 
     fn name_of(&self, oid: u32) -> Option<String> {

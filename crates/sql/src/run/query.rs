@@ -1,6 +1,7 @@
 //! Queries: bound, rewritten, run.
 
 use super::Counting;
+use super::named::Names;
 use super::opened::Tables;
 pub use super::planned::Field;
 pub(crate) use super::planned::finished;
@@ -101,9 +102,11 @@ pub fn run_over(
         sources: &tables,
         shared: &shared,
     };
+    let names = Names::of(&reading, &planned.fields)?;
     let mut rows = 0;
-    while let Some(row) = root.next(&run)? {
+    while let Some(mut row) = root.next(&run)? {
         rows += 1;
+        names.add_to(&mut row);
         give(row)?;
     }
     statement.figures.borrow_mut().returned = Some(rows);

@@ -574,6 +574,20 @@ pub fn index_name(collection: &Collection, index: &Index) -> String {
     }
 }
 
+/// Whether a filter says that fields of an index are there and nothing else: nulls are distinct to a unique index of SQL.
+fn is_of_values(filter: &Document, key: &Document) -> bool {
+    let is_there = |found: Option<ValueRef<'_>>| match found {
+        Some(ValueRef::Document(condition)) => {
+            condition.iter().count() == 1 && matches!(condition.get("$exists"), Some(ValueRef::Bool(true)))
+        }
+        _ => false,
+    };
+    let is_key = |path: &str| key.iter().any(|(own, _)| own == path);
+    filter
+        .iter()
+        .all(|(path, condition)| is_key(path) && is_there(Some(condition)))
+}
+
 fn relation(collection: &Collection, table: Arc<Table>, comments: Option<Document>) -> Relation {
     let of_indexes = match comments.as_ref().and_then(|comments| comments.get("indexes")) {
         Some(ValueRef::Document(of_indexes)) => of_indexes.to_document(),
@@ -604,13 +618,17 @@ fn relation(collection: &Collection, table: Arc<Table>, comments: Option<Documen
             partial: index
                 .partial_filter
                 .as_ref()
+                .filter(|filter| !(index.unique && is_of_values(filter, &index.key_pattern)))
                 .map(|filter| extjson::to_string(filter.as_ref(), Form::Relaxed)),
         }
     };
     let view = collection.options.view.as_ref();
+    // Where another key was declared, that of `_id` is nobody's.
+    let hides_id = table.declared && table.paths(&table.key) != ["_id"];
+    let shown = collection.indexes.iter().filter(|index| !(hides_id && index.is_id()));
     Relation {
         oid: RELATIONS.saturating_add(collection.id.0),
-        indexes: collection.indexes.iter().map(index).collect(),
+        indexes: shown.map(index).collect(),
         keys: Declared::of_collection(collection)
             .map(|declared| declared.unique.iter().map(|key| key.name.clone()).collect())
             .unwrap_or_default(),
@@ -688,6 +706,10 @@ impl Catalog for Reading<'_, '_> {
 
     fn texts(&self, function: &str) -> Result<Option<Vec<(i64, String)>>> {
         system::texts(function, self)
+    }
+
+    fn serial_sequences(&self) -> Result<Document> {
+        system::serial_sequences(self)
     }
 
     fn oid_of(&self, name: &str) -> u32 {

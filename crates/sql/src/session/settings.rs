@@ -14,6 +14,8 @@ pub fn initial() -> BTreeMap<String, String> {
         ("client_encoding", "UTF8"),
         ("client_min_messages", "notice"),
         ("datestyle", "ISO, MDY"),
+        ("default_table_access_method", "heap"),
+        ("default_tablespace", ""),
         ("default_transaction_deferrable", "off"),
         ("default_transaction_isolation", "read committed"),
         ("default_transaction_read_only", "off"),

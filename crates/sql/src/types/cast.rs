@@ -36,6 +36,7 @@ pub fn exists(from: &Type, to: &Type, context: Context) -> bool {
     }
     let needed = match (from, to) {
         (Type::Array(a), Type::Array(b)) => return exists(a, b, context),
+        (from, Type::Array(b)) if from.is_vector() => return from.element().is_some_and(|a| exists(a, b, context)),
         (from, to) if rank(from).is_some() && rank(to).is_some() => match rank(from) < rank(to) {
             true => Context::Implicit,
             false => Context::Assignment,
@@ -155,7 +156,7 @@ pub fn whole(n: i64, ty: &Type) -> Result<Value> {
             .map(|n| Value::Int32(i32::from(n)))
             .map_err(|_| out_of_range(ty)),
         Type::Int4 => i32::try_from(n).map(Value::Int32).map_err(|_| out_of_range(ty)),
-        Type::Oid | Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace => {
+        ty if *ty == Type::Oid || ty.is_reg() => {
             // A negative integer is the OID with its bits.
             match u32::try_from(n).or_else(|_| i32::try_from(n).map(|n| n as u32)) {
                 Ok(n) => Ok(Value::Int64(i64::from(n))),
@@ -168,7 +169,8 @@ pub fn whole(n: i64, ty: &Type) -> Result<Value> {
 
 fn convert(value: Value, from: &Type, to: &Type) -> Result<Value> {
     match (from, to) {
-        (Type::Array(a), Type::Array(b)) => {
+        (a, Type::Array(b)) if a.is_vector() || matches!(a, Type::Array(_)) => {
+            let a = a.element().unwrap_or(&Type::Unknown);
             let Value::Array(items) = value else { return Ok(value) };
             let items = items.iter().map(|item| cast(item.to_value(), a, b, -1, true));
             return Ok(Value::Array(Array::new(items.collect::<Result<_>>()?)));

@@ -50,9 +50,21 @@ pub fn text(ty: &Type, text: &str) -> Result<Value> {
         Type::Jsonpath => Value::String(jsonpath::path(text)?.to_string().into()),
         Type::ObjectId => Value::ObjectId(object_id(trimmed).ok_or_else(|| wrong(ty, text))?),
         Type::Array(element) => array(element, text)?,
-        Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace => {
-            Value::Int64(whole(ty, text, 0, i64::from(u32::MAX))?)
+        Type::Int2vector | Type::Oidvector => {
+            let element = ty.element().unwrap_or(&Type::Oid);
+            let items = text.split_whitespace().map(|item| self::text(element, item));
+            Value::Array(Array::new(items.collect::<Result<_>>()?))
         }
+        Type::Regclass
+        | Type::Regtype
+        | Type::Regproc
+        | Type::Regnamespace
+        | Type::Regrole
+        | Type::Regprocedure
+        | Type::Regoperator => match trimmed {
+            "-" => Value::Int64(0),
+            _ => Value::Int64(whole(ty, text, 0, i64::from(u32::MAX))?),
+        },
         _ => return fail("0A000", format!("input of type {ty} is not supported")),
     })
 }
@@ -301,6 +313,7 @@ fn decode(ty: &Type, bytes: &[u8]) -> Option<Result<Value>> {
         Type::Jsonb => return Some(json::parse(std::str::from_utf8(bytes.strip_prefix(&[1])?).ok()?)),
         Type::Jsonpath => return Some(text(ty, std::str::from_utf8(bytes.strip_prefix(&[1])?).ok()?)),
         Type::Array(element) => return binary_array(element, bytes),
+        Type::Int2vector | Type::Oidvector => return binary_array(ty.element()?, bytes),
         Type::Interval | Type::Uuid | Type::Record | Type::Void => return None,
         ty => return Some(text(ty, utf8()?)),
     }))

@@ -11,7 +11,8 @@
 //! | `bytea`, `uuid`, `interval`, `timetz` | `Binary` of subtypes 0, 4, [`INTERVAL_SUBTYPE`] and [`TIMETZ_SUBTYPE`] |
 //! | `jsonb` | any value; JSON's null is `Undefined`, because `Null` is SQL's |
 //! | ranges, multiranges | `Array` ([`mod@range`]) |
-//! | arrays, records | `Array` of what their elements are held as |
+//! | arrays, vectors, records | `Array` of what their elements are held as |
+//! | `regclass` and its like | `Int64`; in rows of answers an `Array` of it and the name |
 //!
 //! `timestamptz` is an instant; [`zone`] has how it is read and shown. What documents hold differs for dates and times only: there they are BSON's date, in milliseconds ([`stored`]).
 
@@ -90,6 +91,13 @@ pub enum Type {
     Regtype,
     Regproc,
     Regnamespace,
+    Regrole,
+    Regprocedure,
+    Regoperator,
+    /// Numbers with spaces between, counted from 0: what catalogs hold of columns.
+    Int2vector,
+    /// The same of OIDs.
+    Oidvector,
     /// BSON's ObjectId, which PostgreSQL does not have.
     ObjectId,
     Array(Box<Type>),
@@ -124,10 +132,12 @@ static TYPES: &[Entry] = entries! {
     Name 19 1003 "name" "name" 64 'S';
     Int8 20 1016 "int8" "bigint" 8 'N';
     Int2 21 1005 "int2" "smallint" 2 'N';
+    Int2vector 22 1006 "int2vector" "int2vector" -1 'A';
     Int4 23 1007 "int4" "integer" 4 'N';
     Regproc 24 1008 "regproc" "regproc" 4 'N';
     Text 25 1009 "text" "text" -1 'S';
     Oid 26 1028 "oid" "oid" 4 'N';
+    Oidvector 30 1013 "oidvector" "oidvector" -1 'A';
     Json 114 199 "json" "json" -1 'U';
     Float4 700 1021 "float4" "real" 4 'N';
     Float8 701 1022 "float8" "double precision" 8 'N';
@@ -143,6 +153,8 @@ static TYPES: &[Entry] = entries! {
     Timestamptz 1184 1185 "timestamptz" "timestamp with time zone" 8 'D';
     Interval 1186 1187 "interval" "interval" 16 'T';
     Numeric 1700 1231 "numeric" "numeric" -1 'N';
+    Regprocedure 2202 2207 "regprocedure" "regprocedure" 4 'N';
+    Regoperator 2204 2209 "regoperator" "regoperator" 4 'N';
     Regclass 2205 2210 "regclass" "regclass" 4 'N';
     Regtype 2206 2211 "regtype" "regtype" 4 'N';
     Record 2249 2287 "record" "record" -1 'P';
@@ -163,6 +175,7 @@ static TYPES: &[Entry] = entries! {
     TimestamptzMultirange 4534 6153 "tstzmultirange" "tstzmultirange" -1 'R';
     Jsonpath 4072 4073 "jsonpath" "jsonpath" -1 'U';
     Regnamespace 4089 4090 "regnamespace" "regnamespace" 4 'N';
+    Regrole 4096 4097 "regrole" "regrole" 4 'N';
     ObjectId 90001 90002 "objectid" "objectid" 12 'U';
 };
 
@@ -193,6 +206,8 @@ impl Type {
     pub fn element(&self) -> Option<&Self> {
         match self {
             Self::Array(element) => Some(element),
+            Self::Int2vector => Some(&Self::Int2),
+            Self::Oidvector => Some(&Self::Oid),
             _ => None,
         }
     }
@@ -263,6 +278,26 @@ impl Type {
         }
     }
 
+    /// How its values are stored in PostgreSQL: `p` as they are, `m` compressed, `x` elsewhere too.
+    pub fn storage(&self) -> &'static str {
+        match self {
+            Self::Numeric => "m",
+            Self::Int2vector | Self::Oidvector => "p",
+            _ if self.length() < 0 => "x",
+            _ => "p",
+        }
+    }
+
+    /// The OID of the collation that its values compare by; 0 for those that compare by none.
+    pub fn collation(&self) -> u32 {
+        match self {
+            Self::Name => 950,
+            Self::Text | Self::Varchar | Self::Bpchar => 100,
+            Self::Array(element) => element.collation(),
+            _ => 0,
+        }
+    }
+
     /// `typcategory`.
     pub fn category(&self) -> char {
         match self {
@@ -308,6 +343,11 @@ impl Type {
         self.range_element().is_some() || self.multirange_element().is_some()
     }
 
+    /// The number of the first element of an array of this type.
+    pub fn first_subscript(&self) -> i32 {
+        i32::from(!self.is_vector())
+    }
+
     /// Whether it is a number.
     pub fn is_number(&self) -> bool {
         matches!(
@@ -329,11 +369,22 @@ impl Type {
         )
     }
 
+    /// Whether it is numbers with spaces between, counted from 0.
+    pub fn is_vector(&self) -> bool {
+        matches!(self, Self::Int2vector | Self::Oidvector)
+    }
+
     /// Whether it stands for an object of the catalog by a number.
     pub fn is_reg(&self) -> bool {
         matches!(
             self,
-            Self::Regclass | Self::Regtype | Self::Regproc | Self::Regnamespace
+            Self::Regclass
+                | Self::Regtype
+                | Self::Regproc
+                | Self::Regnamespace
+                | Self::Regrole
+                | Self::Regprocedure
+                | Self::Regoperator
         )
     }
 

@@ -3,7 +3,7 @@
 use super::range::{self, Range};
 use super::timetz::TimeTz;
 use super::{Type, bits, datetime, integer, interval::Interval, json, numeric};
-use nestor_model::{Decimal128, Value};
+use nestor_model::{Decimal128, Value, ValueRef};
 
 /// Microseconds from 1970 to 2000, where PostgreSQL's binary timestamps begin.
 pub const EPOCH_2000_US: i64 = 946_684_800_000_000;
@@ -34,6 +34,14 @@ pub fn text(ty: &Type, value: &Value) -> String {
             Some(oid) => Type::of_oid(oid).map_or_else(|| oid.to_string(), |ty| ty.to_string()),
             None => String::new(),
         },
+        (ty, Value::Array(items)) if ty.is_reg() => items.as_ref().get(1).map_or_else(String::new, |name| match name {
+            ValueRef::String(name) => name.to_owned(),
+            _ => String::new(),
+        }),
+        (ty, Value::Array(items)) if ty.is_vector() => {
+            let items: Vec<String> = items.iter().map(|item| text(&Type::Oid, &item.to_value())).collect();
+            items.join(" ")
+        }
         (Type::Array(element), Value::Array(items)) => {
             let items: Vec<Value> = items.iter().map(|item| item.to_value()).collect();
             array(element, &items)
@@ -209,6 +217,10 @@ pub fn binary(ty: &Type, value: &Value, out: &mut Vec<u8>) {
         (Type::Int2, _) => out.extend_from_slice(&(whole() as i16).to_be_bytes()),
         (Type::Int4, _) => out.extend_from_slice(&(whole() as i32).to_be_bytes()),
         (Type::Oid, _) => out.extend_from_slice(&(whole() as u32).to_be_bytes()),
+        (ty, Value::Array(items)) if ty.is_reg() => {
+            let oid = items.as_ref().get(0).and_then(|oid| integer(&oid.to_value()));
+            out.extend_from_slice(&(oid.unwrap_or(0) as u32).to_be_bytes());
+        }
         (ty, _) if ty.is_reg() => out.extend_from_slice(&(whole() as u32).to_be_bytes()),
         (Type::Int8, _) => out.extend_from_slice(&whole().to_be_bytes()),
         (Type::Float4, Value::Double(n)) => out.extend_from_slice(&(*n as f32).to_be_bytes()),
@@ -244,7 +256,10 @@ pub fn binary(ty: &Type, value: &Value, out: &mut Vec<u8>) {
                 range::multi_to_binary(&element, &range::parts(ty, value), out);
             }
         },
-        (Type::Array(element), Value::Array(items)) => binary_array(element, items, out),
+        (Type::Array(element), Value::Array(items)) => binary_array((element, 1), items, out),
+        (ty, Value::Array(items)) if ty.is_vector() => {
+            binary_array((ty.element().unwrap_or(ty), 0), items, out);
+        }
         (Type::Record, Value::Array(items)) => {
             out.extend_from_slice(&(items.len() as i32).to_be_bytes());
             for item in items.iter() {
@@ -271,17 +286,18 @@ pub fn sized(ty: &Type, value: &Value, out: &mut Vec<u8>) {
     out[at..at + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-fn binary_array(element: &Type, items: &nestor_model::Array, out: &mut Vec<u8>) {
+fn binary_array((element, first): (&Type, i32), items: &nestor_model::Array, out: &mut Vec<u8>) {
     let has_null = items.iter().any(|item| matches!(item.to_value(), Value::Null));
-    let dimensions = i32::from(!items.is_empty());
+    // A vector has one dimension, empty or not.
+    let dimensions = i32::from(first == 0 || !items.is_empty());
     out.extend_from_slice(&dimensions.to_be_bytes());
     out.extend_from_slice(&i32::from(has_null).to_be_bytes());
     out.extend_from_slice(&element.oid().to_be_bytes());
-    if items.is_empty() {
+    if dimensions == 0 {
         return;
     }
     out.extend_from_slice(&(items.len() as i32).to_be_bytes());
-    out.extend_from_slice(&1i32.to_be_bytes());
+    out.extend_from_slice(&first.to_be_bytes());
     for item in items.iter() {
         sized(element, &item.to_value(), out);
     }

@@ -170,6 +170,15 @@ fn tuple(columns: &[Column], row: Row) -> Tuple {
 /// Errors: those of [`Facts::relations`].
 pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, String)>>> {
     Ok(Some(match function {
+        "regclass" => relations::named(facts)?,
+        "regproc" => server::function_names(false),
+        "regprocedure" => server::function_names(true),
+        "regnamespace" => vec![
+            (PG_CATALOG, "pg_catalog".to_owned()),
+            (PUBLIC, "public".to_owned()),
+            (INFORMATION_SCHEMA, "information_schema".to_owned()),
+        ],
+        "regrole" => vec![(OWNER, facts.user())],
         "pg_get_indexdef" | "pg_get_constraintdef" | "pg_get_viewdef" => relations::definition(function, facts)?,
         "pg_get_function_result" => server::signature(true),
         "pg_get_function_arguments" | "pg_get_function_identity_arguments" => server::signature(false),
@@ -185,6 +194,26 @@ pub fn descriptions(facts: &dyn Facts) -> Result<Vec<(String, String)>> {
     let each = all.iter();
     let each = each.flat_map(|comment| comment.keys().map(|key| (key, comment.text.clone())));
     Ok(each.collect())
+}
+
+/// The sequences of columns, by table and column, which are null where they count by none.
+///
+/// Errors: those of [`Facts::relations`].
+pub fn serial_sequences(facts: &dyn Facts) -> Result<Document> {
+    let sequences = facts.sequences()?;
+    let mut out = Document::new();
+    for relation in facts.relations()?.iter() {
+        let mut columns = Document::new();
+        for (at, column) in (1..).zip(&relation.table.columns) {
+            let owned = sequences
+                .iter()
+                .find(|sequence| sequence.owner == Some((relation.oid, at)));
+            let name = owned.map(|sequence| format!("public.{}", relations::quoted(&sequence.name)));
+            columns.push(column.name.as_str(), name.map_or(Value::Null, text));
+        }
+        out.push(relation.table.name.as_str(), columns);
+    }
+    Ok(out)
 }
 
 /// The table of this name, if it is one of the catalog's.

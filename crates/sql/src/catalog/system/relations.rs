@@ -6,6 +6,7 @@ use super::{
     oid, text,
 };
 use crate::catalog::{Column, Foreign, IdentityKind, Referential, Table, sequence_of};
+use crate::functions::part_key;
 use crate::types::Type;
 use nestor_model::{Array, Result, Value};
 
@@ -213,13 +214,20 @@ fn class(number: u32, name: &str, schema: i64, kind: &str, columns: usize) -> Ro
 
 fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
     let mut out = Vec::new();
-    for relation in facts.relations()?.iter() {
+    let relations = facts.relations()?;
+    for relation in relations.iter() {
         let table = &relation.table;
         let kind = if is_view(table) { "v" } else { "r" };
         let mut row = class(relation.oid, &table.name, PUBLIC, kind, table.columns.len());
         row.retain(|(name, _)| *name != "reltuples");
         row.push(("reltuples", Value::Double(relation.count as f64)));
         row.push(("relhasindex", Value::Bool(!relation.indexes.is_empty())));
+        row.push(("relchecks", int(table.checks.len())));
+        // Foreign keys are kept by triggers in PostgreSQL, on both sides; clients look for them where there are some.
+        let refers = |other: &Relation| other.table.foreign.iter().any(|key| key.table == table.name);
+        let has_triggers = !table.foreign.is_empty() || relations.iter().any(refers);
+        row.push(("relhastriggers", Value::Bool(has_triggers)));
+        row.push(("relhasrules", Value::Bool(is_view(table))));
         out.push(row);
         for index in &relation.indexes {
             out.push(class(index.oid, &index.name, PUBLIC, "i", index.parts.len()));
@@ -252,7 +260,8 @@ fn attribute(relation: u32, at: usize, name: &str, ty: &Type) -> Row {
         ("attndims", Value::Int32(i32::from(matches!(ty, Type::Array(_))))),
         ("attstattarget", Value::Int32(-1)),
         ("attcacheoff", Value::Int32(-1)),
-        ("attstorage", text(if ty.length() < 0 { "x" } else { "p" })),
+        ("attstorage", text(ty.storage())),
+        ("attcollation", oid(ty.collation())),
         ("attislocal", Value::Bool(true)),
     ]
 }
@@ -286,7 +295,11 @@ fn attributes(facts: &dyn Facts) -> Result<Vec<Row>> {
             for (at, (path, _)) in (1..).zip(&index.parts) {
                 let column = relation.table.columns.iter().find(|column| column.path == *path);
                 let ty = column.map_or(Type::Jsonb, |column| column.ty.clone());
-                out.push(attribute(index.oid, at, path, &ty));
+                let name = column.map_or(path, |column| &column.name);
+                let mut row = attribute(index.oid, at, name, &ty);
+                row.retain(|(name, _)| *name != "atttypmod");
+                row.push(("atttypmod", Value::Int32(column.map_or(-1, |column| column.modifier))));
+                out.push(row);
             }
         }
     }
@@ -312,10 +325,10 @@ fn index_row(relation: &Relation, index: &IndexFacts) -> Row {
     let numbers_of = index.parts.iter().map(|(path, _)| number_of(relation, path));
     let paths = index.parts.iter().filter(|(path, _)| number_of(relation, path) == 0);
     let expressions: Vec<&str> = paths.map(|(path, _)| path.as_str()).collect();
-    // Bit 0 is descending, bit 1 nulls first: null is the least value of an index.
+    // Bit 0 is descending, bit 1 nulls first, as SQL has it where nothing is said of nulls.
     let options = index.parts.iter().map(|(_, direction)| match direction.as_str() {
-        "-1" => 1,
-        _ => 2,
+        "-1" => 3,
+        _ => 0,
     });
     vec![
         ("indexrelid", oid(index.oid)),
@@ -372,7 +385,7 @@ fn constraint(relation: &Relation, index: &IndexFacts) -> Option<Row> {
 }
 
 /// A name as SQL writes it: in quotes unless it is lower case and plain.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     let plain = |(i, c): (usize, char)| c.is_ascii_lowercase() || c == '_' || i > 0 && c.is_ascii_digit();
     match !name.is_empty() && name.chars().enumerate().all(plain) {
         true => name.to_owned(),
@@ -398,7 +411,11 @@ fn part((path, direction): &(String, String)) -> String {
 }
 
 fn indexdef(relation: &Relation, index: &IndexFacts) -> String {
-    let parts: Vec<String> = index.parts.iter().map(|each| part(&named(relation, each))).collect();
+    let parts: Vec<String> = index
+        .parts
+        .iter()
+        .map(|each| part(&named_part(relation, each)))
+        .collect();
     let unique = if index.unique { "UNIQUE " } else { "" };
     let filter = match &index.partial {
         Some(filter) => format!(" WHERE {filter}"),
@@ -418,12 +435,16 @@ fn constraintdef(relation: &Relation, index: &IndexFacts) -> String {
     } else {
         "UNIQUE"
     };
-    let parts: Vec<String> = index.parts.iter().map(|each| part(&named(relation, each))).collect();
+    let parts: Vec<String> = index
+        .parts
+        .iter()
+        .map(|each| part(&named_part(relation, each)))
+        .collect();
     format!("{kind} ({})", parts.join(", "))
 }
 
 /// The part of an index with the name of the column that its path is.
-fn named(relation: &Relation, (path, direction): &(String, String)) -> (String, String) {
+fn named_part(relation: &Relation, (path, direction): &(String, String)) -> (String, String) {
     let column = relation.table.columns.iter().find(|column| column.path == *path);
     let name = column.map_or(path, |column| &column.name);
     (name.clone(), direction.clone())
@@ -579,6 +600,28 @@ fn declared_constraints(relation: &Relation, all: &[Relation]) -> Result<Vec<Row
     Ok(out)
 }
 
+/// The names of relations as `regclass` shows them.
+///
+/// Errors: those of [`Facts::relations`].
+pub fn named(facts: &dyn Facts) -> Result<Vec<(i64, String)>> {
+    let mut out = Vec::new();
+    for relation in facts.relations()?.iter() {
+        out.push((i64::from(relation.oid), quoted(&relation.table.name)));
+        let indexes = relation.indexes.iter();
+        out.extend(indexes.map(|index| (i64::from(index.oid), quoted(&index.name))));
+    }
+    let sequences = facts.sequences()?.into_iter();
+    out.extend(sequences.map(|sequence| (i64::from(sequence.oid), quoted(&sequence.name))));
+    out.extend(shapes::all().map(|shape| {
+        let name = match shape.schema {
+            "pg_catalog" => shape.name.to_owned(),
+            schema => format!("{schema}.{}", shape.name),
+        };
+        (i64::from(shape.oid), name)
+    }));
+    Ok(out)
+}
+
 /// What `pg_get_indexdef`, `pg_get_constraintdef` and `pg_get_viewdef` tell of every object, by OID.
 ///
 /// Errors: those of [`Facts::relations`].
@@ -589,7 +632,14 @@ pub fn definition(function: &str, facts: &dyn Facts) -> Result<Vec<(i64, String)
         match function {
             "pg_get_indexdef" => {
                 let all = relation.indexes.iter();
-                out.extend(all.map(|index| (i64::from(index.oid), indexdef(relation, index))));
+                for index in all {
+                    let oid = i64::from(index.oid);
+                    out.push((oid, indexdef(relation, index)));
+                    out.extend((1..).zip(&index.parts).map(|(at, each)| {
+                        let (name, _) = named_part(relation, each);
+                        (part_key(oid, at), part(&(name, "1".to_owned())))
+                    }));
+                }
             }
             "pg_get_constraintdef" => {
                 let all = relation

@@ -108,7 +108,6 @@ fn types() -> Vec<Row> {
             ty => ty.clone().array().oid(),
         };
         let is_pseudo = matches!(ty, Type::Record | Type::Unknown | Type::Void);
-        let collation = if ty.is_text() { 100 } else { 0 };
         let row: Row = vec![
             ("oid", oid(ty.oid())),
             ("typname", text(ty.name())),
@@ -130,9 +129,9 @@ fn types() -> Vec<Row> {
             ("typelem", oid(ty.element().map_or(0, Type::oid))),
             ("typarray", oid(array)),
             ("typtypmod", Value::Int32(-1)),
-            ("typcollation", oid(collation)),
+            ("typcollation", oid(ty.collation())),
             ("typalign", text("i")),
-            ("typstorage", text(if ty.length() < 0 { "x" } else { "p" })),
+            ("typstorage", text(ty.storage())),
         ];
         row
     };
@@ -204,6 +203,18 @@ fn operators() -> Vec<Row> {
         row
     };
     (FUNCTIONS + 10_000..).zip(&all).map(row).collect()
+}
+
+/// The names of functions, which `regprocedure` shows with their arguments, by OID.
+pub fn function_names(with_arguments: bool) -> Vec<(i64, String)> {
+    let all = named(|function| !function.is_operator());
+    let shown = (i64::from(FUNCTIONS)..).zip(&all).zip(signature(false));
+    shown
+        .map(|((n, function), (_, arguments))| match with_arguments {
+            true => (n, format!("{}({})", function.name, arguments.replace(", ", ","))),
+            false => (n, function.name.to_owned()),
+        })
+        .collect()
 }
 
 /// What `pg_get_function_result` and `pg_get_function_arguments` tell of every function, by OID.

@@ -37,7 +37,12 @@ pub fn oid_of(name: &str) -> Option<u32> {
 
 /// The name of the table with an OID.
 pub fn name_of(oid: u32) -> Option<&'static str> {
-    SHAPES.iter().find(|shape| shape.oid == oid).map(|shape| shape.name)
+    of_oid(oid).map(|shape| shape.name)
+}
+
+/// The shape with an OID.
+pub fn of_oid(oid: u32) -> Option<&'static Shape> {
+    SHAPES.iter().find(|shape| shape.oid == oid)
 }
 
 /// All of them.
@@ -83,7 +88,7 @@ static SHAPES: &[Shape] = &[
     table(
         1255,
         "pg_proc",
-        "oid oid, proname name, pronamespace oid, proowner oid, prolang oid, procost float4, prorows float4, provariadic oid, prosupport regproc, prokind char, prosecdef bool, proleakproof bool, proisstrict bool, proretset bool, provolatile char, proparallel char, pronargs int2, pronargdefaults int2, prorettype oid, proargtypes oid[], proallargtypes oid[], proargmodes char[], proargnames text[], proargdefaults text, protrftypes oid[], prosrc text, probin text, prosqlbody text, proconfig text[], proacl text[]",
+        "oid oid, proname name, pronamespace oid, proowner oid, prolang oid, procost float4, prorows float4, provariadic oid, prosupport regproc, prokind char, prosecdef bool, proleakproof bool, proisstrict bool, proretset bool, provolatile char, proparallel char, pronargs int2, pronargdefaults int2, prorettype oid, proargtypes oidvector, proallargtypes oid[], proargmodes char[], proargnames text[], proargdefaults text, protrftypes oid[], prosrc text, probin text, prosqlbody text, proconfig text[], proacl text[]",
     ),
     table(
         1259,
@@ -182,7 +187,7 @@ static SHAPES: &[Shape] = &[
     table(
         2610,
         "pg_index",
-        "indexrelid oid, indrelid oid, indnatts int2, indnkeyatts int2, indisunique bool, indnullsnotdistinct bool, indisprimary bool, indisexclusion bool, indimmediate bool, indisclustered bool, indisvalid bool, indcheckxmin bool, indisready bool, indislive bool, indisreplident bool, indkey int2[], indcollation oid[], indclass oid[], indoption int2[], indexprs text, indpred text",
+        "indexrelid oid, indrelid oid, indnatts int2, indnkeyatts int2, indisunique bool, indnullsnotdistinct bool, indisprimary bool, indisexclusion bool, indimmediate bool, indisclustered bool, indisvalid bool, indcheckxmin bool, indisready bool, indislive bool, indisreplident bool, indkey int2vector, indcollation oidvector, indclass oidvector, indoption int2vector, indexprs text, indpred text",
     ),
     table(
         2611,
@@ -228,7 +233,7 @@ static SHAPES: &[Shape] = &[
     table(
         2620,
         "pg_trigger",
-        "oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtype int2, tgenabled char, tgisinternal bool, tgconstrrelid oid, tgconstrindid oid, tgconstraint oid, tgdeferrable bool, tginitdeferred bool, tgnargs int2, tgattr int2[], tgargs bytea, tgqual text, tgoldtable name, tgnewtable name",
+        "oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtype int2, tgenabled char, tgisinternal bool, tgconstrrelid oid, tgconstrindid oid, tgconstraint oid, tgdeferrable bool, tginitdeferred bool, tgnargs int2, tgattr int2vector, tgargs bytea, tgqual text, tgoldtable name, tgnewtable name",
     ),
     table(
         3079,
@@ -243,12 +248,12 @@ static SHAPES: &[Shape] = &[
     table(
         3350,
         "pg_partitioned_table",
-        "partrelid oid, partstrat char, partnatts int2, partdefid oid, partattrs int2[], partclass oid[], partcollation oid[], partexprs text",
+        "partrelid oid, partstrat char, partnatts int2, partdefid oid, partattrs int2vector, partclass oidvector, partcollation oidvector, partexprs text",
     ),
     table(
         3381,
         "pg_statistic_ext",
-        "oid oid, stxrelid oid, stxname name, stxnamespace oid, stxowner oid, stxstattarget int4, stxkeys int2[], stxkind char[], stxexprs text",
+        "oid oid, stxrelid oid, stxname name, stxnamespace oid, stxowner oid, stxstattarget int4, stxkeys int2vector, stxkind char[], stxexprs text",
     ),
     table(
         3429,
@@ -536,6 +541,8 @@ mod tests {
         let mut oids = BTreeSet::new();
         for shape in all() {
             assert!(oids.insert(shape.oid), "{}", shape.name);
+            let is_standard = crate::functions::STANDARD.contains(&i64::from(shape.oid));
+            assert_eq!(is_standard, shape.schema == "information_schema", "{}", shape.name);
             for column in shape.text.split(',') {
                 let (name, ty) = column.trim().split_once(' ').expect("a name and a type");
                 assert!(Type::of_name(ty).is_some(), "{}.{name}: {ty}", shape.name);

@@ -1,0 +1,44 @@
+//! The names that `regclass` and its like are shown by.
+
+use super::planned::Field;
+use super::tables::Reading;
+use crate::catalog::Catalog;
+use crate::types::{Type, integer};
+use nestor_model::{Array, Result, Value};
+use std::collections::HashMap;
+
+/// The names of objects that columns of an answer are numbers of.
+#[derive(Default)]
+pub struct Names(Vec<(usize, HashMap<i64, String>)>);
+
+impl Names {
+    /// Those of a query's columns.
+    ///
+    /// Errors: those of reading the catalog.
+    pub fn of(reading: &Reading<'_, '_>, fields: &[Field]) -> Result<Self> {
+        let mut out = Vec::new();
+        for (at, field) in fields.iter().enumerate() {
+            if field.ty.is_reg() && field.ty != Type::Regtype {
+                let names = reading.texts(&field.ty.name())?.unwrap_or_default();
+                out.push((at, names.into_iter().collect()));
+            }
+        }
+        Ok(Self(out))
+    }
+
+    /// Puts the names beside the numbers of a row. A number that is nothing's stands for itself.
+    pub fn add_to(&self, row: &mut [Value]) {
+        for (at, names) in &self.0 {
+            let Some(number) = row.get(*at).and_then(integer) else {
+                continue;
+            };
+            let name = match names.get(&number) {
+                Some(name) => name.clone(),
+                None if number == 0 => "-".to_owned(),
+                None => number.to_string(),
+            };
+            let both = vec![Value::Int64(number), Value::String(name.into())];
+            row[*at] = Value::Array(Array::new(both));
+        }
+    }
+}
