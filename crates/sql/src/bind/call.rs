@@ -225,9 +225,12 @@ impl Binder<'_> {
             }
             ("current_schemas", 1) => {
                 let implicit = !matches!(args[0].node(), Node::Const(Value::Bool(false), _));
-                let names = ["pg_catalog", "public"].map(|name| Value::String(name.into()));
+                let path = self.catalog.setting("schemas").unwrap_or_default();
+                let own = path.lines().map(str::to_owned);
+                let names = implicit.then(|| "pg_catalog".to_owned()).into_iter().chain(own);
+                let names = names.map(|name| Value::String(name.into()));
                 Ok(Expr::constant(
-                    Value::Array(nestor_model::Array::new(names[usize::from(!implicit)..].to_vec())),
+                    Value::Array(nestor_model::Array::new(names.collect())),
                     Type::Name.array(),
                 ))
             }
@@ -342,8 +345,15 @@ impl Binder<'_> {
                 if let Ok(oid) = name.parse::<u32>() {
                     return Ok(Expr::constant(Value::Int64(i64::from(oid)), Type::Regclass));
                 }
-                let plain = name.rsplit('.').next().unwrap_or(name).trim_matches('"');
-                match self.catalog.oid_of(plain) {
+                let parts: Vec<&str> = name.split('.').map(|part| part.trim_matches('"')).collect();
+                let plain = match parts.as_slice() {
+                    [.., schema, name] if !matches!(*schema, "public" | "pg_catalog" | "information_schema") => {
+                        format!("{schema}.{name}")
+                    }
+                    [.., name] => (*name).to_owned(),
+                    [] => String::new(),
+                };
+                match self.catalog.oid_of(&plain) {
                     0 => fail("42P01", format!("relation \"{name}\" does not exist")),
                     oid => Ok(Expr::constant(Value::Int64(i64::from(oid)), Type::Regclass)),
                 }

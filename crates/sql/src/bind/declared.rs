@@ -8,6 +8,7 @@
 use super::entry::{self, Object};
 use super::ident;
 use super::types::data_type;
+use crate::catalog::schemas::PUBLIC;
 use crate::catalog::{Check, Column, Foreign, Identity, IdentityKind, Kind, Referential, Table};
 use crate::error::{fail, unsupported};
 use crate::types::Type;
@@ -15,7 +16,7 @@ use nestor_model::{Document, Namespace, Result, Value};
 use nestor_storage::Collection;
 use sqlparser::ast::{
     ColumnDef, ColumnOption, ConstraintReferenceMatchKind, CreateTable, DataType, DeferrableInitial, Expr,
-    ForeignKeyConstraint, GeneratedAs, GeneratedExpressionMode, Ident, IndexColumn, NullsDistinctOption,
+    ForeignKeyConstraint, GeneratedAs, GeneratedExpressionMode, Ident, IndexColumn, NullsDistinctOption, ObjectName,
     ReferentialAction, Statement, TableConstraint,
 };
 use std::sync::Arc;
@@ -80,7 +81,7 @@ impl Declared {
     pub fn of_collection(collection: &Collection) -> Option<Arc<Self>> {
         match entry::of(collection)? {
             Object::Table(declared, _) => Some(declared.clone()),
-            Object::Sequence(..) => None,
+            Object::Sequence(..) | Object::Schema => None,
         }
     }
 
@@ -94,15 +95,16 @@ impl Declared {
         out
     }
 
-    /// The table that is declared for a namespace.
-    pub fn table(&self, ns: &Namespace) -> Table {
+    /// The table that is declared for a namespace, by its schema, if it has one, and its name there.
+    pub fn table(&self, ns: &Namespace, (schema, name): (Option<&str>, &str)) -> Table {
         Table {
+            schema: schema.unwrap_or(PUBLIC).to_owned(),
             declared: true,
             checks: self.checks.clone(),
             key: self.key.clone(),
             key_name: self.key_name.clone(),
             foreign: self.foreign.clone(),
-            ..Table::new(&ns.coll, self.columns.clone(), Kind::Collection(ns.clone()))
+            ..Table::new(name, self.columns.clone(), Kind::Collection(ns.clone()))
         }
     }
 
@@ -347,6 +349,20 @@ impl Declared {
     }
 }
 
+/// The schema and the name of what was declared by a name for a collection. The text keeps the schema, and the collection its name, which
+/// may be another one by now.
+pub fn name_in_schema<'c>(declared: &ObjectName, collection: &'c str) -> (Option<String>, &'c str) {
+    let schema = super::object_name(declared).ok().and_then(|(schema, _)| schema);
+    let schema = schema.filter(|schema| schema != PUBLIC);
+    let name = schema
+        .as_deref()
+        .and_then(|schema| collection.strip_prefix(schema)?.strip_prefix('.'));
+    match name {
+        Some(name) => (schema, name),
+        None => (None, collection),
+    }
+}
+
 /// The names of a key's columns.
 ///
 /// Errors: 0A000 for expressions and orders.
@@ -378,7 +394,7 @@ fn foreign_key(constraint: String, columns: Vec<String>, key: &ForeignKeyConstra
         }
     }
     let (schema, referred) = super::object_name(&key.foreign_table)?;
-    if schema.is_some_and(|schema| schema != "public") {
+    if schema.is_some_and(|schema| schema != PUBLIC) {
         return unsupported("a foreign key to a table of another database");
     }
     let action = |action: Option<ReferentialAction>| match action {

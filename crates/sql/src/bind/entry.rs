@@ -4,7 +4,7 @@
 //! So what SQL makes is as durable as any collection, is changed with it, and stands in the same transactions. What is no table has a
 //! validator that no document fits. Whoever sets another validator makes a table of documents of it again.
 
-use super::declared::Declared;
+use super::declared::{self, Declared};
 use super::types;
 use crate::catalog::Table;
 use crate::error::{fail, unsupported};
@@ -20,12 +20,17 @@ pub const TABLE: &str = "SQL table";
 /// The title of a sequence.
 pub const SEQUENCE: &str = "SQL sequence";
 
+/// The title of a schema.
+pub const SCHEMA: &str = "SQL schema";
+
 /// What an entry is.
 pub enum Object {
+    /// A schema.
+    Schema,
     /// A declared table.
     Table(Arc<Declared>, Arc<Table>),
-    /// A sequence, and the type of its numbers.
-    Sequence(Counting, Type),
+    /// A sequence, the type of its numbers and its schema, if that is not `public`.
+    Sequence(Counting, Type, Option<String>),
 }
 
 /// What the catalog entry of a collection says.
@@ -40,20 +45,25 @@ impl Derive for OfEntry {
             _ => return Ok(Self(None)),
         };
         let title = schema.get("title").and_then(ValueRef::as_str).unwrap_or_default();
-        if !matches!(title, TABLE | SEQUENCE) {
+        if !matches!(title, TABLE | SEQUENCE | SCHEMA) {
             return Ok(Self(None));
         }
         let text = schema.get("description").and_then(ValueRef::as_str).unwrap_or_default();
         let statements = crate::parse::parse(text)?;
         Ok(Self(match (title, statements.first()) {
             (TABLE, Some(Statement::CreateTable(create))) => {
-                let declared = Arc::new(Declared::of(create, &collection.ns.coll)?);
-                let table = Arc::new(declared.table(&collection.ns));
+                let declared = Arc::new(Declared::of(
+                    create,
+                    declared::name_in_schema(&create.name, &collection.ns.coll).1,
+                )?);
+                let (schema, name) = declared::name_in_schema(&create.name, &collection.ns.coll);
+                let table = Arc::new(declared.table(&collection.ns, (schema.as_deref(), name)));
                 Some(Object::Table(declared, table))
             }
             (
                 SEQUENCE,
                 Some(Statement::CreateSequence {
+                    name,
                     data_type,
                     sequence_options,
                     ..
@@ -63,8 +73,10 @@ impl Derive for OfEntry {
                     None => Type::Int8,
                     Some(ty) => types::data_type(ty)?.0,
                 };
-                Some(Object::Sequence(counting(sequence_options, &ty)?, ty))
+                let (schema, _) = declared::name_in_schema(name, &collection.ns.coll);
+                Some(Object::Sequence(counting(sequence_options, &ty)?, ty, schema))
             }
+            (SCHEMA, Some(Statement::CreateSchema { .. })) => Some(Object::Schema),
             _ => None,
         }))
     }
@@ -77,7 +89,7 @@ pub fn of(collection: &Collection) -> Option<&Object> {
 
 /// Whether a collection is an entry of SQL's that holds no documents.
 pub fn holds_nothing(collection: &Collection) -> bool {
-    matches!(of(collection), Some(Object::Sequence(..)))
+    matches!(of(collection), Some(Object::Sequence(..) | Object::Schema))
 }
 
 /// The text of the query that a view is, if it is one of SQL.

@@ -295,7 +295,7 @@ impl Binder<'_> {
                 };
                 let bound = match bound {
                     Some(bound) => bound,
-                    None => match self.catalog.table(schema.as_deref(), &table)? {
+                    None => match self.table(schema.as_deref(), &table)? {
                         Some(found) => match &found.kind {
                             Kind::Query(query) => self.view(query, &found)?,
                             _ => self.scan(&found),
@@ -404,7 +404,9 @@ impl Binder<'_> {
         let ctes = std::mem::take(&mut self.ctes);
         let pending = std::mem::take(&mut self.pending);
         let levels = std::mem::take(&mut self.levels);
+        let within = self.view_schema.replace(table.schema.clone());
         let bound = self.deeper(|binder| binder.query(query));
+        self.view_schema = within;
         (self.outer, self.ctes, self.pending, self.levels) = (outer, ctes, pending, levels);
         let bound = bound?;
         let (mut exprs, mut columns) = (Vec::new(), Vec::new());

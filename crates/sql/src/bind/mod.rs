@@ -21,6 +21,7 @@ pub mod write;
 
 pub use names::{ident, object_name};
 
+use crate::catalog::schemas::PUBLIC;
 use crate::catalog::{Catalog, Table};
 use crate::error::{error, fail};
 use crate::expr::{Expr, Node};
@@ -140,6 +141,8 @@ pub struct Binder<'c> {
     levels: Vec<Level>,
     next_id: usize,
     depth: usize,
+    /// The schema of the view whose query is bound: names that say no schema are those of it, and of `public`.
+    view_schema: Option<String>,
 }
 
 /// Levels of queries within queries.
@@ -158,7 +161,29 @@ impl<'c> Binder<'c> {
             levels: Vec::new(),
             next_id: 1,
             depth: 0,
+            view_schema: None,
         }
+    }
+
+    /// Binds the query of a view of a schema.
+    pub fn of_view(mut self, schema: &str) -> Self {
+        self.view_schema = Some(schema.to_owned());
+        self
+    }
+
+    /// The table of a name.
+    ///
+    /// Errors: those of reading the catalog.
+    fn table(&self, schema: Option<&str>, name: &str) -> Result<Option<Arc<Table>>> {
+        let (None, Some(own)) = (schema, &self.view_schema) else {
+            return self.catalog.table(schema, name);
+        };
+        for schema in ["pg_catalog", own, PUBLIC] {
+            if let Some(table) = self.catalog.table(Some(schema), name)? {
+                return Ok(Some(table));
+            }
+        }
+        Ok(None)
     }
 
     fn id(&mut self) -> usize {

@@ -207,7 +207,7 @@ impl Binder<'_> {
                     (schema, Some(name)) => (schema.clone(), name.clone()),
                     _ => return fail("42601", "TABLE needs a name"),
                 };
-                match self.catalog.table(text.0.as_deref(), &text.1)? {
+                match self.table(text.0.as_deref(), &text.1)? {
                     Some(found) => {
                         let bound = self.scan(&found);
                         Ok(visible(bound))

@@ -259,7 +259,7 @@ impl Binder<'_> {
     /// The table of a name.
     pub(super) fn existing(&mut self, name: &ObjectName) -> Result<Arc<Table>> {
         let (schema, name) = object_name(name)?;
-        match self.catalog.table(schema.as_deref(), &name)? {
+        match self.table(schema.as_deref(), &name)? {
             Some(table) => Ok(table),
             None => fail("42P01", format!("relation \"{name}\" does not exist")),
         }

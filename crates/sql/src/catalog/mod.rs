@@ -5,6 +5,7 @@
 
 pub mod documents;
 pub mod known;
+pub mod schemas;
 pub mod system;
 
 use crate::types::Type;

@@ -1,9 +1,9 @@
 //! COMMENT ON.
 
-use super::namespace;
+use super::namespace_in;
 use crate::bind::declared::Declared;
 use crate::bind::{entry, ident, object_name};
-use crate::catalog::Catalog as _;
+use crate::catalog::schemas;
 use crate::error::{fail, unsupported};
 use crate::run::tables::{Reading, SessionFacts, index_name};
 use nestor_database::rights::Action as Right;
@@ -39,7 +39,9 @@ pub(super) fn comment(
 ) -> Result<&'static str> {
     statement.atomically(progress, |ws| {
         let Place { collection, part } = place(statement, session, ws, object)?;
-        session.check_right(&collection.ns, Right::CollMod)?;
+        let schema = collection.ns.coll.strip_prefix(schemas::ENTRIES);
+        let of = schema.map(|schema| Namespace::new(&*collection.ns.db, schema));
+        session.check_right(of.as_ref().unwrap_or(&collection.ns), Right::CollMod)?;
         // An empty text is none, as with PostgreSQL.
         let text = text.filter(|text| !text.is_empty());
         comments::change(statement, ws, &collection.ns.db, collection.uuid, |said| {
@@ -74,11 +76,11 @@ fn place(statement: &Statement<'_>, session: &SessionFacts, ws: &WriteSet, objec
             if table.is_empty() {
                 return fail("42601", "column name must be qualified");
             }
-            let ns = namespace(session, &ObjectName(table.to_vec()))?;
+            let ns = namespace_in(ws, session, &ObjectName(table.to_vec()))?;
             let collection = found(ws, &ns)?;
             let column = ident(column);
             let (op, _) = statement.operation(None)?;
-            let shown = Reading::new(statement, ws, &op, session).table(Some(&ns.db), &ns.coll)?;
+            let shown = Reading::new(statement, ws, &op, session).table_at(&ns)?;
             if shown.is_none_or(|table| table.column(&column).is_none()) {
                 let message = format!("column \"{column}\" of relation \"{}\" does not exist", ns.coll);
                 return fail("42703", message);
@@ -105,8 +107,21 @@ fn place(statement: &Statement<'_>, session: &SessionFacts, ws: &WriteSet, objec
                 None => fail("42704", format!("index \"{name}\" does not exist")),
             }
         }
+        Object::Of(CommentObject::Schema, name) => {
+            let (_, name) = object_name(name)?;
+            match ws.catalog().get(&schemas::entry(&session.database, &name)) {
+                Some(collection) => Ok(Place {
+                    collection: collection.clone(),
+                    part: None,
+                }),
+                None if matches!(name.as_str(), schemas::PUBLIC | "pg_catalog" | "information_schema") => {
+                    unsupported(format!("COMMENT ON SCHEMA {name}"))
+                }
+                None => fail("3F000", format!("schema \"{name}\" does not exist")),
+            }
+        }
         Object::Of(kind, name) => {
-            let ns = namespace(session, name)?;
+            let ns = namespace_in(ws, session, name)?;
             let (wanted, is): (&str, fn(&Collection) -> bool) = match kind {
                 CommentObject::Table => ("table", |c| {
                     !c.is_view() && !entry::holds_nothing(c) || c.timeseries().is_some()
@@ -124,7 +139,7 @@ fn place(statement: &Statement<'_>, session: &SessionFacts, ws: &WriteSet, objec
             Ok(Place { collection, part: None })
         }
         Object::Constraint(constraint, table) => {
-            let ns = namespace(session, table)?;
+            let ns = namespace_in(ws, session, table)?;
             let collection = found(ws, &ns)?;
             let constraint = ident(constraint);
             let names = Declared::of_collection(&collection).map(|declared| declared.constraint_names());

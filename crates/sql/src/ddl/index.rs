@@ -3,7 +3,7 @@
 use super::namespace;
 use crate::bind::declared::Declared;
 use crate::bind::{ident, object_name};
-use crate::catalog::Catalog as _;
+use crate::catalog::schemas;
 use crate::error::{fail, unsupported};
 use crate::run::tables::{Reading, SessionFacts, index_name};
 use nestor_database::index_build;
@@ -11,7 +11,7 @@ use nestor_database::parameters::Param;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog, comments};
-use nestor_model::{Document, IndexSpec, Result, doc};
+use nestor_model::{Document, IndexSpec, Namespace, Result, doc};
 use nestor_storage::View as _;
 use sqlparser::ast::{CreateIndex, Expr, IndexType, ObjectName, OrderBySort};
 
@@ -49,7 +49,7 @@ pub(super) fn create(
             "CREATE INDEX CONCURRENTLY cannot run inside a transaction block",
         );
     }
-    let ns = namespace(session, &create.table_name)?;
+    let ns = namespace(statement, session, &create.table_name)?;
     session.check_right(&ns, Right::CreateIndex)?;
     let mut parts: Vec<(String, bool)> = Vec::new();
     for column in &create.columns {
@@ -68,7 +68,10 @@ pub(super) fn create(
     let names: Vec<&str> = parts.iter().map(|(name, _)| name.as_str()).collect();
     let name = match &create.name {
         Some(name) => object_name(name)?.1,
-        None => format!("{}_{}_idx", ns.coll, names.join("_")),
+        None => {
+            let table = schemas::split(statement.current_view().view(), &ns).1.to_owned();
+            format!("{table}_{}_idx", names.join("_"))
+        }
     };
     let mut slot = None;
     loop {
@@ -78,8 +81,10 @@ pub(super) fn create(
             let (op, _) = statement.operation(None)?;
             let (table, indexed) = {
                 let reading = Reading::new(statement, &*ws, &op, session);
-                let table = reading.table(Some(&ns.db), &ns.coll)?;
-                let taken = reading.has_relation(&name);
+                let table = reading.table_at(&ns)?;
+                let (schema, _) = schemas::split(reading.view, &ns);
+                let own = Namespace::new(&*ns.db, schemas::collection(schema, &name));
+                let taken = reading.has_relation(&own);
                 (table, taken)
             };
             let (Some(table), Some(collection)) = (table, ws.catalog().get(&ns).cloned()) else {

@@ -1,17 +1,43 @@
 //! What a declaration says has a meaning, and its keys have indexes.
 
+use super::namespace_in;
 use crate::bind::Binder;
 use crate::bind::declared::{Declared, Unique};
 use crate::bind::entry::{self, Object};
+use crate::catalog::schemas;
 use crate::catalog::{Column, Foreign};
-use crate::error::fail;
+use crate::error::{fail, unsupported};
 use crate::run::tables::{Reading, SessionFacts};
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_model::{Document, IndexSpec, Namespace, Result, doc};
-use nestor_storage::View as _;
+use nestor_storage::View;
+use sqlparser::ast::{ColumnOption, CreateTable, Ident, ObjectName, TableConstraint};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Gives the tables that keys refer to the names of their collections.
+///
+/// Errors: those of names; 0A000 for a table of another database.
+pub(super) fn qualify(view: &dyn View, session: &SessionFacts, create: &mut CreateTable) -> Result<()> {
+    let constraints = create.constraints.iter_mut().filter_map(|constraint| match constraint {
+        TableConstraint::ForeignKey(key) => Some(key),
+        _ => None,
+    });
+    let options = create.columns.iter_mut().flat_map(|def| &mut def.options);
+    let options = options.filter_map(|option| match &mut option.option {
+        ColumnOption::ForeignKey(key) => Some(key),
+        _ => None,
+    });
+    for key in constraints.chain(options) {
+        let ns = namespace_in(view, session, &key.foreign_table)?;
+        if *ns.db != *session.database {
+            return unsupported("a foreign key to a table of another database");
+        }
+        key.foreign_table = ObjectName::from(vec![Ident::with_quote('"', ns.coll.as_str())]);
+    }
+    Ok(())
+}
 
 /// Defaults and checks mean something.
 pub(super) fn check_expressions(
@@ -23,7 +49,8 @@ pub(super) fn check_expressions(
 ) -> Result<()> {
     let (op, _) = statement.operation(None)?;
     let reading = Reading::new(statement, ws, &op, session);
-    let table = Arc::new(declared.table(ns));
+    let (schema, name) = schemas::split(ws, ns);
+    let table = Arc::new(declared.table(ns, (Some(schema), name)));
     Binder::new(&reading, Vec::new()).check_declaration(&table)
 }
 

@@ -1,16 +1,18 @@
 //! Statements that change what tables there are.
 //!
-//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views, [`index`] indexes, [`sequence`] sequences; [`comment`] says something about them, [`keys`] has what making and altering tables share. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
+//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views, [`index`] indexes, [`sequence`] sequences, [`schema`](mod@schema) schemas; [`comment`] says something about them, [`keys`] has what making and altering tables share. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
 
 mod alter;
 mod comment;
 mod index;
 mod keys;
+mod schema;
 mod sequence;
 mod table;
 mod view;
 
 use crate::bind::object_name;
+use crate::catalog::schemas;
 use crate::error::{error, fail, unsupported};
 use crate::parse::own::{self, Own};
 use crate::run::tables::SessionFacts;
@@ -18,8 +20,8 @@ use nestor_database::statement::Statement;
 use nestor_database::write::Progress;
 use nestor_exec::interrupt::while_waiting;
 use nestor_model::{Namespace, Result};
-use nestor_storage::Guarantee;
-use sqlparser::ast::{ObjectName, ObjectType, Statement as Ast};
+use nestor_storage::{Guarantee, View, WriteSet};
+use sqlparser::ast::{Ident, ObjectName, ObjectType, Statement as Ast};
 
 /// Whether a statement is one of these.
 pub fn is_ddl(ast: &Ast) -> bool {
@@ -30,6 +32,7 @@ pub fn is_ddl(ast: &Ast) -> bool {
             | Ast::CreateView(_)
             | Ast::CreateIndex(_)
             | Ast::CreateSequence { .. }
+            | Ast::CreateSchema { .. }
             | Ast::Comment { .. }
             | Ast::Drop { .. }
     );
@@ -57,6 +60,16 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
         Ast::AlterTable(alter) => alter::alter(statement, session, alter, &mut progress)?,
         Ast::CreateIndex(create) => index::create(statement, session, create, &mut progress)?,
         Ast::CreateSequence { .. } => sequence::create(statement, session, ast, &mut progress)?,
+        Ast::CreateSchema {
+            schema_name,
+            or_replace: false,
+            if_not_exists,
+            with: None,
+            options: None,
+            default_collate_spec: None,
+            clone: None,
+        } => schema::create(statement, session, (schema_name, *if_not_exists), &mut progress)?,
+        Ast::CreateSchema { .. } => return unsupported("a clause of this CREATE SCHEMA"),
         Ast::Comment {
             object_type,
             object_name,
@@ -89,6 +102,7 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
             }
             ObjectType::Index => index::drop(statement, session, (names, *if_exists), &mut progress)?,
             ObjectType::Sequence => sequence::drop(statement, session, (names, *if_exists), &mut progress)?,
+            ObjectType::Schema => schema::drop(statement, session, (names, *if_exists, *cascade), &mut progress)?,
             other => return unsupported(format!("DROP {other}")),
         },
         _ => return fail("XX000", "a statement that changes no table was run as one that does"),
@@ -118,7 +132,7 @@ fn run_own(
             to,
             if_exists,
         } => {
-            let names = (&namespace(session, name)?, &namespace(session, to)?);
+            let names = (&namespace(statement, session, name)?, to);
             let kind = if *is_view {
                 alter::Kind::View
             } else {
@@ -138,24 +152,79 @@ fn wait(statement: &Statement<'_>, progress: &Progress) -> Result<()> {
     Ok(())
 }
 
-/// The collection that a name means: of the connection's database, or of that of its schema.
+/// The collection that a name means, or would mean if there were one: of the connection's database, or of that of its schema.
 ///
 /// Errors: 42501 for catalogs, 42602 for names that collections cannot have.
-fn namespace(session: &SessionFacts, name: &ObjectName) -> Result<Namespace> {
-    let (schema, name) = object_name(name)?;
-    let db = match schema.as_deref() {
-        None | Some("public") => session.database.as_str(),
-        Some("pg_catalog" | "information_schema") => {
-            return fail("42501", format!("permission denied to change \"{name}\""));
-        }
-        Some(schema) => schema,
+fn namespace(statement: &Statement<'_>, session: &SessionFacts, name: &ObjectName) -> Result<Namespace> {
+    namespace_in(statement.current_view().view(), session, name)
+}
+
+/// As [`namespace`], in a state.
+fn namespace_in(view: &dyn View, session: &SessionFacts, name: &ObjectName) -> Result<Namespace> {
+    let mut all = candidates(view, session, name)?;
+    let there = all.iter().position(|ns| view.catalog().get(ns).is_some());
+    let ns = match there {
+        Some(at) => all.swap_remove(at),
+        None if all.is_empty() => return no_schema(session),
+        None => all.swap_remove(0),
     };
+    checked(ns)
+}
+
+/// The collection that something new of this name is to be: in the first schema of the search path if it says none.
+///
+/// Errors: those of [`namespace`], 3F000 where there is no such schema.
+fn new_namespace(statement: &Statement<'_>, session: &SessionFacts, name: &ObjectName) -> Result<Namespace> {
+    let read = statement.current_view();
+    match candidates(read.view(), session, name)?.into_iter().next() {
+        Some(ns) => checked(ns),
+        None => no_schema(session),
+    }
+}
+
+fn no_schema<T>(session: &SessionFacts) -> Result<T> {
+    let path = session.settings.get("search_path").map_or("", String::as_str);
+    fail(
+        "3F000",
+        format!("no schema of \"{path}\" has been selected to create in"),
+    )
+}
+
+fn candidates(view: &dyn View, session: &SessionFacts, name: &ObjectName) -> Result<Vec<Namespace>> {
+    let (schema, name) = object_name(name)?;
+    if matches!(schema.as_deref(), Some("pg_catalog" | "information_schema")) {
+        return fail("42501", format!("permission denied to change \"{name}\""));
+    }
+    let (db, path) = (&session.database, session.path());
+    Ok(schemas::candidates(view, db, &path, (schema.as_deref(), &name)))
+}
+
+fn checked(ns: Namespace) -> Result<Namespace> {
     let invalid = |e: nestor_model::Error| error("42602", e.message().to_owned());
-    nestor_database::names::check_database(db).map_err(invalid)?;
-    let ns = nestor_database::names::collection(db, &name).map_err(invalid)?;
+    nestor_database::names::check_database(&ns.db).map_err(invalid)?;
+    let ns = nestor_database::names::collection(&ns.db, &ns.coll).map_err(invalid)?;
     nestor_database::write::check_document_namespace(&ns).map_err(invalid)?;
     if ns.coll.starts_with("system.") {
-        return fail("42939", format!("unacceptable name \"{name}\""));
+        return fail("42939", format!("unacceptable name \"{}\"", ns.coll));
     }
     Ok(ns)
+}
+
+/// The schema of a collection and its name there, as the name that declarations keep.
+fn name_of(view: &dyn View, ns: &Namespace) -> ObjectName {
+    let (schema, name) = schemas::split(view, ns);
+    let quoted = |name: &str| Ident::with_quote('"', name);
+    match schema {
+        schemas::PUBLIC => ObjectName::from(vec![quoted(name)]),
+        schema => ObjectName::from(vec![quoted(schema), quoted(name)]),
+    }
+}
+
+/// What stands in a schema goes with it: whoever drops that meanwhile conflicts. What a transaction makes would be left, in `public`.
+fn hold_schema(statement: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace) {
+    let (schema, _) = schemas::split(&*ws, ns);
+    if schema != schemas::PUBLIC && !statement.in_transaction() {
+        let entry = schemas::entry(&ns.db, schema);
+        ws.require_namespace(&entry);
+    }
 }

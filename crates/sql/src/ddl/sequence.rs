@@ -1,6 +1,6 @@
 //! CREATE SEQUENCE and DROP SEQUENCE.
 
-use super::namespace;
+use super::{hold_schema, name_of, namespace, new_namespace};
 use crate::bind::entry::{self, Object};
 use crate::bind::types::data_type;
 use crate::error::{fail, unsupported};
@@ -11,7 +11,7 @@ use nestor_database::statement::Statement;
 use nestor_database::write::sequence::Key;
 use nestor_database::write::{Progress, catalog, comments, sequence};
 use nestor_model::{CollectionOptions, Namespace, Result, doc};
-use nestor_storage::View as _;
+use nestor_storage::{Collection, View as _, WriteSet};
 use sqlparser::ast::{ObjectName, Statement as Ast};
 
 /// CREATE SEQUENCE: an entry that holds no documents.
@@ -38,14 +38,18 @@ pub(super) fn create(
     if *temporary || is_owned {
         return unsupported("a clause of this CREATE SEQUENCE");
     }
-    let ns = namespace(session, name)?;
+    let ns = new_namespace(statement, session, name)?;
     session.check_right(&ns, Right::CreateCollection)?;
     let ty = match ty {
         None => Type::Int8,
         Some(ty) => data_type(ty)?.0,
     };
     entry::counting(sequence_options, &ty)?;
-    let text = ast.to_string();
+    let mut named = ast.clone();
+    if let Ast::CreateSequence { name, .. } = &mut named {
+        *name = name_of(statement.current_view().view(), &ns);
+    }
+    let text = named.to_string();
     entry::check_text(&text)?;
     let validator = entry::validator(entry::SEQUENCE, &text);
     let options = CollectionOptions::parse(
@@ -55,7 +59,10 @@ pub(super) fn create(
     statement.atomically(progress, |ws| match ws.catalog().get(&ns) {
         Some(_) if *if_not_exists => Ok(()),
         Some(_) => fail("42P07", format!("relation \"{}\" already exists", ns.coll)),
-        None => catalog::create(statement, ws, &ns, uuid, &options),
+        None => {
+            hold_schema(statement, ws, &ns);
+            catalog::create(statement, ws, &ns, uuid, &options)
+        }
     })?;
     Ok("CREATE SEQUENCE")
 }
@@ -69,7 +76,7 @@ pub(super) fn drop(
 ) -> Result<&'static str> {
     let all: Vec<Namespace> = names
         .iter()
-        .map(|name| namespace(session, name))
+        .map(|name| namespace(statement, session, name))
         .collect::<Result<_>>()?;
     all.iter()
         .try_for_each(|ns| session.check_right(ns, Right::DropCollection))?;
@@ -84,15 +91,23 @@ pub(super) fn drop(
             if !matches!(entry::of(&found), Some(Object::Sequence(..))) {
                 return fail("42809", format!("\"{}\" is not a sequence", ns.coll));
             }
-            catalog::drop(statement, ws, ns)?;
-            comments::forget(statement, ws, &ns.db, found.uuid)?;
-            let key = Key {
-                collection: found.uuid,
-                column: "",
-            };
-            sequence::forget(statement, ws, &ns.db, &[key])?;
+            let_go(statement, ws, &found)?;
         }
         Ok(())
     })?;
     Ok("DROP SEQUENCE")
+}
+
+/// Drops a sequence with what was said of it and its numbers.
+///
+/// Errors: those of the catalog.
+pub(super) fn let_go(statement: &Statement<'_>, ws: &mut WriteSet, found: &Collection) -> Result<()> {
+    let ns = &found.ns;
+    catalog::drop(statement, ws, ns)?;
+    comments::forget(statement, ws, &ns.db, found.uuid)?;
+    let key = Key {
+        collection: found.uuid,
+        column: "",
+    };
+    sequence::forget(statement, ws, &ns.db, &[key])
 }

@@ -1,9 +1,10 @@
 //! CREATE TABLE, DROP TABLE and DROP VIEW.
 
-use super::keys::{check_expressions, check_keys, spec};
-use super::{alter, namespace};
-use crate::bind::declared::Declared;
-use crate::bind::entry::{self, Object};
+use super::keys::{check_expressions, check_keys, qualify, spec};
+use super::{alter, hold_schema, name_of, namespace, new_namespace};
+use crate::bind::declared::{Declared, name_in_schema};
+use crate::bind::entry;
+use crate::catalog::schemas;
 use crate::error::{self, fail, unsupported};
 use crate::run::query::Field;
 use crate::run::tables::SessionFacts;
@@ -14,7 +15,7 @@ use nestor_database::statement::Statement;
 use nestor_database::write::rows::RowWriter;
 use nestor_database::write::{Progress, catalog, comments, sequence};
 use nestor_model::{CollectionOptions, Document, IndexSpec, Namespace, Result, Value, doc};
-use nestor_storage::View as _;
+use nestor_storage::{Collection, View as _, WriteSet};
 use sqlparser::ast::{CreateTable, CreateTableOptions, HiveDistributionStyle, Ident, ObjectName, Statement as Ast};
 
 /// CREATE TABLE.
@@ -25,9 +26,13 @@ pub(super) fn create(
     progress: &mut Progress,
 ) -> Result<&'static str> {
     check(create)?;
-    let ns = namespace(session, &create.name)?;
+    let ns = new_namespace(statement, session, &create.name)?;
     session.check_right(&ns, Right::CreateCollection)?;
-    let declared = Declared::of(create, &ns.coll)?;
+    let mut create = create.clone();
+    create.name = name_of(statement.current_view().view(), &ns);
+    qualify(statement.current_view().view(), session, &mut create)?;
+    let create = &create;
+    let declared = Declared::of(create, name_in_schema(&create.name, &ns.coll).1)?;
     let text = declared.named(create).to_string();
     let mut listed = Document::new();
     listed.push("validator", declared.validator(&text));
@@ -47,6 +52,7 @@ pub(super) fn create(
                 false => fail("42P07", format!("relation \"{}\" already exists", ns.coll)),
             };
         }
+        hold_schema(statement, ws, &ns);
         check_expressions(statement, session, ws, &ns, &declared)?;
         check_keys(session, ws, &ns, &declared)?;
         catalog::create(statement, ws, &ns, uuid, &options)?;
@@ -78,7 +84,7 @@ pub(super) fn create_as(
     ) else {
         return unsupported("CREATE TABLE AS with columns of its own");
     };
-    let ns = namespace(session, &create.name)?;
+    let ns = new_namespace(statement, session, &create.name)?;
     session.check_right(&ns, Right::CreateCollection)?;
     session.check_right(&ns, Right::Insert)?;
     let uuid = statement.database.new_uuid();
@@ -99,19 +105,23 @@ pub(super) fn create_as(
                 ty.format(*modifier)
             )
         });
-        let text = format!("CREATE TABLE {} ({})", create.name, defs.collect::<Vec<_>>().join(", "));
+        hold_schema(statement, ws, &ns);
+        let name = name_of(&*ws, &ns);
+        let text = format!("CREATE TABLE {name} ({})", defs.collect::<Vec<_>>().join(", "));
         let parsed = match crate::parse::parse(&text)?.pop() {
             Some(Ast::CreateTable(create)) => create,
             _ => return unsupported("CREATE TABLE AS of these columns"),
         };
-        let declared = Declared::of(&parsed, &ns.coll)?;
+        let (schema, name) = schemas::split(&*ws, &ns);
+        let (schema, name) = (schema.to_owned(), name.to_owned());
+        let declared = Declared::of(&parsed, &name)?;
         let options = CollectionOptions::parse(doc! {
             "validator": declared.validator(&declared.named(&parsed).to_string()),
             "validationLevel": "strict",
             "validationAction": "error",
         })?;
         catalog::create(statement, ws, &ns, uuid, &options)?;
-        let table = declared.table(&ns);
+        let table = declared.table(&ns, (Some(&schema), &name));
         let count = rows.len() as u64;
         let mut writer = RowWriter::open(statement, ws, &ns, &op)?;
         for row in rows {
@@ -177,7 +187,7 @@ pub(super) fn drop(
     };
     let all: Vec<Namespace> = names
         .iter()
-        .map(|name| namespace(session, name))
+        .map(|name| namespace(statement, session, name))
         .collect::<Result<_>>()?;
     all.iter()
         .try_for_each(|ns| session.check_right(ns, Right::DropCollection))?;
@@ -193,7 +203,7 @@ pub(super) fn drop(
             if view != is_view {
                 return fail("42809", format!("\"{}\" is not a {kind}", ns.coll));
             }
-            if matches!(entry::of(&found), Some(Object::Sequence(..))) {
+            if entry::holds_nothing(&found) {
                 return fail("42809", format!("\"{}\" is not a {kind}", ns.coll));
             }
             if cascades {
@@ -211,18 +221,26 @@ pub(super) fn drop(
                     &[(error::Field::Detail, &detail)],
                 ));
             }
-            catalog::drop(statement, ws, ns)?;
-            comments::forget(statement, ws, &ns.db, found.uuid)?;
-            let declared = Declared::of_collection(&found);
-            let columns = declared.iter().flat_map(|declared| &declared.columns);
-            let counting = columns.filter(|column| column.identity.is_some());
-            let keys = counting.map(|column| sequence::Key {
-                collection: found.uuid,
-                column: &column.name,
-            });
-            sequence::forget(statement, ws, &ns.db, &keys.collect::<Vec<_>>())?;
+            let_go(statement, ws, &found)?;
         }
         Ok(())
     })?;
     Ok(tag)
+}
+
+/// Drops a table or view with what was said of it and its sequences.
+///
+/// Errors: those of the catalog.
+pub(super) fn let_go(statement: &Statement<'_>, ws: &mut WriteSet, found: &Collection) -> Result<()> {
+    let ns = &found.ns;
+    catalog::drop(statement, ws, ns)?;
+    comments::forget(statement, ws, &ns.db, found.uuid)?;
+    let declared = Declared::of_collection(found);
+    let columns = declared.iter().flat_map(|declared| &declared.columns);
+    let counting = columns.filter(|column| column.identity.is_some());
+    let keys = counting.map(|column| sequence::Key {
+        collection: found.uuid,
+        column: &column.name,
+    });
+    sequence::forget(statement, ws, &ns.db, &keys.collect::<Vec<_>>())
 }

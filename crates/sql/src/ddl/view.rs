@@ -1,7 +1,8 @@
 //! CREATE VIEW: a view of MQL whose pipeline is the query ([`entry::query_of`]).
 
-use super::namespace;
+use super::{hold_schema, new_namespace};
 use crate::bind::{Binder, entry, ident};
+use crate::catalog::schemas;
 use crate::error::{fail, unsupported};
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::Type;
@@ -34,7 +35,7 @@ pub(super) fn create(
     if refused {
         return unsupported("a clause of this CREATE VIEW");
     }
-    let ns = namespace(session, &create.name)?;
+    let ns = new_namespace(statement, session, &create.name)?;
     if *ns.db != *session.database {
         return unsupported("a view in another database");
     }
@@ -71,7 +72,7 @@ pub(super) fn create(
         }
         let (op, _) = statement.operation(None)?;
         let reading = Reading::new(statement, &*ws, &op, session);
-        let new = columns_of(&reading, &text)?;
+        let new = columns_of(&reading, schemas::split(reading.view, &ns).0, &text)?;
         if let Some(found) = found {
             let before = reading.table_at(&ns)?;
             let before = before.iter().flat_map(|table| &table.columns);
@@ -99,6 +100,7 @@ pub(super) fn create(
             ws.set_options(found.id, options.clone())?;
             return Ok(());
         }
+        hold_schema(statement, ws, &ns);
         catalog::create(statement, ws, &ns, uuid, &options)
     })?;
     Ok("CREATE VIEW")
@@ -107,11 +109,11 @@ pub(super) fn create(
 /// The columns of the query that a text is.
 ///
 /// Errors: those of binding it; 42701 for two columns of a name, 42P02 for parameters.
-fn columns_of(reading: &Reading<'_, '_>, text: &str) -> Result<Vec<(String, Type)>> {
+fn columns_of(reading: &Reading<'_, '_>, schema: &str, text: &str) -> Result<Vec<(String, Type)>> {
     let Some(query) = entry::parsed(text) else {
         return unsupported("a view of what is no query");
     };
-    let mut binder = Binder::new(reading, Vec::new());
+    let mut binder = Binder::new(reading, Vec::new()).of_view(schema);
     let bound = binder.query(&query)?;
     if !binder.params.is_empty() {
         return fail("42P02", "there is no parameter $1");

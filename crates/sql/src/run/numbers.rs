@@ -1,8 +1,8 @@
 //! What sequences there are, and the numbers that a session got from them.
 
 use crate::bind::entry::{self, Object};
-use crate::catalog::sequence_of;
 use crate::catalog::system::{RELATIONS, SEQUENCES};
+use crate::catalog::{schemas, sequence_of};
 use crate::types::Type;
 use nestor_database::write::sequence::{Counting, Key};
 use nestor_model::Namespace;
@@ -31,6 +31,8 @@ impl Got {
 pub struct Sequence {
     /// Its OID.
     pub oid: u32,
+    /// Its schema.
+    pub schema: String,
     /// Its name.
     pub name: String,
     /// How it counts.
@@ -46,6 +48,11 @@ pub struct Sequence {
 }
 
 impl Sequence {
+    /// The name that no other sequence of the database has.
+    pub fn full_name(&self) -> String {
+        schemas::collection(&self.schema, &self.name)
+    }
+
     /// Which one it is.
     pub fn key(&self) -> Key<'_> {
         Key {
@@ -57,7 +64,8 @@ impl Sequence {
 
 /// The sequences of a collection: itself, or those of its columns.
 pub fn of_collection(collection: &Collection) -> Vec<Sequence> {
-    let sequence = |name: String, counting: &Counting, ty: &Type| Sequence {
+    let sequence = |(schema, name): (&str, String), counting: &Counting, ty: &Type| Sequence {
+        schema: schema.to_owned(),
         oid: RELATIONS.saturating_add(collection.id.0),
         name,
         counting: *counting,
@@ -68,11 +76,18 @@ pub fn of_collection(collection: &Collection) -> Vec<Sequence> {
         column: String::new(),
     };
     match entry::of(collection) {
-        Some(Object::Sequence(counting, ty)) => vec![sequence(collection.ns.coll.to_string(), counting, ty)],
-        Some(Object::Table(declared, _)) => {
+        Some(Object::Sequence(counting, ty, schema)) => {
+            let schema = schema.as_deref().unwrap_or(schemas::PUBLIC);
+            let name = match schema {
+                schemas::PUBLIC => collection.ns.coll.to_string(),
+                schema => collection.ns.coll.chars().skip(schema.chars().count() + 1).collect(),
+            };
+            vec![sequence((schema, name), counting, ty)]
+        }
+        Some(Object::Table(declared, table)) => {
             let each = (1..).zip(&declared.columns).filter_map(|(at, column)| {
                 let identity = column.identity?;
-                let own = sequence_of(&collection.ns.coll, &column.name);
+                let own = sequence_of(&table.name, &column.name);
                 let place = u32::try_from(at).unwrap_or(u32::MAX);
                 Some(Sequence {
                     // The tables that there can be have 1600 columns at most.
@@ -81,12 +96,12 @@ pub fn of_collection(collection: &Collection) -> Vec<Sequence> {
                         .saturating_add(place),
                     owner: Some((RELATIONS.saturating_add(collection.id.0), at)),
                     column: column.name.clone(),
-                    ..sequence(own, &identity.counting, &column.ty)
+                    ..sequence((&table.schema, own), &identity.counting, &column.ty)
                 })
             });
             each.collect()
         }
-        None => Vec::new(),
+        Some(Object::Schema) | None => Vec::new(),
     }
 }
 

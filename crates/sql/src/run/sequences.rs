@@ -3,7 +3,7 @@
 use super::numbers::{Got, Sequence, exhausted, of_collection};
 use super::tables::Reading;
 use crate::bind::ident;
-use crate::catalog::{Column, Kind, Table};
+use crate::catalog::{Column, Kind, Table, schemas};
 use crate::error::fail;
 use crate::parse;
 use crate::types::Type;
@@ -37,16 +37,18 @@ impl Reading<'_, '_> {
     }
 
     fn sequence(&self, which: &Value) -> Result<Sequence> {
-        let own = |schema: &str| match schema {
-            "public" => self.session.database.clone(),
-            schema => schema.to_owned(),
-        };
         match which {
             Value::String(text) => {
                 let (schema, name) = named(text)?;
-                let db = own(schema.as_deref().unwrap_or("public"));
-                let catalog = self.view.catalog();
-                let direct = catalog.get(&Namespace::new(db.as_str(), name.as_str()));
+                let (catalog, own) = (self.view.catalog(), &self.session.database);
+                let is_own = |schema: &str| schema == schemas::PUBLIC || schemas::exists(self.view, own, schema);
+                let (db, path) = match schema {
+                    Some(other) if !is_own(&other) => (other, vec![schemas::PUBLIC.to_owned()]),
+                    Some(schema) => (own.clone(), vec![schema]),
+                    None => (own.clone(), self.session.path()),
+                };
+                let place = |schema: &String| Namespace::new(db.as_str(), schemas::collection(schema, &name));
+                let direct = path.iter().find_map(|schema| catalog.get(&place(schema)));
                 let mut found = direct.map(|collection| of_collection(collection)).unwrap_or_default();
                 found.retain(|sequence| sequence.name == name);
                 if found.is_empty() {
@@ -55,9 +57,17 @@ impl Reading<'_, '_> {
                         .into_iter()
                         .flat_map(|database| database.collections());
                     // The name of a table is the beginning of those of its sequences.
-                    let near = all.filter(|collection| name.starts_with(&*collection.ns.coll));
+                    let near = all.filter(|collection| {
+                        let own = collection
+                            .ns
+                            .coll
+                            .split_once('.')
+                            .map_or(&*collection.ns.coll, |(_, own)| own);
+                        name.starts_with(own) || name.starts_with(&*collection.ns.coll)
+                    });
                     found = near.flat_map(|collection| of_collection(collection)).collect();
-                    found.retain(|sequence| sequence.name == name);
+                    found.retain(|sequence| sequence.name == name && path.contains(&sequence.schema));
+                    found.sort_by_key(|sequence| path.iter().rev().position(|schema| *schema == sequence.schema));
                 }
                 match found.pop() {
                     Some(sequence) => Ok(sequence),
@@ -123,7 +133,7 @@ impl Sequences for Reading<'_, '_> {
         let Some((number, _)) = taken else {
             return Err(exhausted(&sequence.name, &sequence.counting));
         };
-        self.got().note(&sequence.name, number);
+        self.got().note(&sequence.full_name(), number);
         Ok(number)
     }
 
@@ -137,7 +147,7 @@ impl Sequences for Reading<'_, '_> {
             Some(which) => {
                 let sequence = self.sequence(which)?;
                 self.check_right(&sequence.ns, Action::Find)?;
-                sequence.name
+                sequence.full_name()
             }
         };
         match got.of.get(&name) {
@@ -162,7 +172,7 @@ impl Sequences for Reading<'_, '_> {
         }
         sequence::set(self.statement, &sequence.ns.db, sequence.key(), (number, is_called))?;
         if is_called {
-            self.got().of.insert(sequence.name, number);
+            self.got().of.insert(sequence.full_name(), number);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use crate::bind::declared::Declared;
 use crate::bind::entry::{self, Object};
 use crate::catalog::documents::{Inference, SAMPLE};
 use crate::catalog::system::{self, Facts, IndexFacts, RELATIONS, Relation, SequenceFacts};
-use crate::catalog::{Catalog, Column, Kind, Table, known};
+use crate::catalog::{Catalog, Column, Kind, Table, known, schemas};
 use crate::error::{fail, unsupported};
 use crate::types::Type;
 use nestor_database::connections::Slot;
@@ -55,6 +55,12 @@ pub struct SessionFacts {
 }
 
 impl SessionFacts {
+    /// The schemas in which names are looked for that say none.
+    pub fn path(&self) -> Vec<String> {
+        let setting = self.settings.get("search_path").map_or(schemas::PUBLIC, String::as_str);
+        schemas::path(setting, &self.user)
+    }
+
     /// Refuses what the user may not do with a collection.
     ///
     /// Errors: 13.
@@ -357,13 +363,15 @@ impl<'s, 'r> Reading<'s, 'r> {
         account.is_none_or(|account| account.grants.on_collection(ns).has(Action::Find))
     }
 
-    /// Whether an index or a collection of the database has this name.
-    pub fn has_relation(&self, name: &str) -> bool {
-        let database = self.view.catalog().database(&self.session.database);
+    /// Whether an index or a collection of the schema that a collection stands in, or is to stand in, has the name that is its own there.
+    pub fn has_relation(&self, ns: &Namespace) -> bool {
+        let (schema, name) = schemas::split(self.view, ns);
+        let database = self.view.catalog().database(&ns.db);
         let mut collections = database.into_iter().flat_map(|database| database.collections());
         collections.any(|collection| {
             let mut indexes = collection.all_indexes().filter(|index| !index.is_id());
-            *collection.ns.coll == *name || indexes.any(|index| *index.name == *name)
+            let is_beside = || schemas::split(self.view, &collection.ns).0 == schema;
+            collection.ns == *ns || indexes.any(|index| *index.name == *name) && is_beside()
         })
     }
 
@@ -385,7 +393,7 @@ impl<'s, 'r> Reading<'s, 'r> {
             return fail("42601", format!("the query of view \"{}\" is none", ns.coll));
         };
         self.views.borrow_mut().insert(ns.clone(), None);
-        let table = table_of(self, &ns.coll, query);
+        let table = table_of(self, schemas::split(self.view, ns), query);
         match table {
             Ok(table) => {
                 let table = Arc::new(table);
@@ -412,6 +420,7 @@ impl<'s, 'r> Reading<'s, 'r> {
         match entry::of(&collection) {
             Some(Object::Table(_, table)) => return Ok(Some(table.clone())),
             Some(Object::Sequence(..)) => return self.sequence_rows(&collection),
+            Some(Object::Schema) => return Ok(None),
             None => {}
         }
         if let Some(text) = entry::query_of(&collection) {
@@ -422,14 +431,20 @@ impl<'s, 'r> Reading<'s, 'r> {
             true => None,
             false => self.view.lsn_of(collection.records),
         };
-        if let Some(table) = lsn.and_then(|_| known::get(&collection, self.op.now_ms)) {
+        let (schema, name) = schemas::split(self.view, ns);
+        let known = lsn.and_then(|_| known::get(&collection, self.op.now_ms));
+        // Schemas come and go.
+        if let Some(table) = known.filter(|table| table.schema == schema && table.name == name) {
             return Ok(Some(table));
         }
         let kind = match collection.is_view() {
             true => Kind::View(ns.clone()),
             false => Kind::Collection(ns.clone()),
         };
-        let table = Arc::new(Table::new(&ns.coll, self.infer(ns)?, kind));
+        let table = Arc::new(Table {
+            schema: schema.to_owned(),
+            ..Table::new(name, self.infer(ns)?, kind)
+        });
         if let Some(lsn) = lsn {
             known::keep(&collection, lsn, self.op.now_ms, &table);
         }
@@ -437,7 +452,53 @@ impl<'s, 'r> Reading<'s, 'r> {
     }
 }
 
+impl Reading<'_, '_> {
+    /// What a name means that may begin with that of a schema, and that the user may look at.
+    fn entry_of(&self, name: &str) -> Option<&Arc<Collection>> {
+        let catalog = self.view.catalog();
+        let plain = Namespace::new(self.session.database.as_str(), name);
+        let all = schemas::candidates(self.view, &plain.db, &self.session.path(), (None, name));
+        let mut all = all.iter().chain([&plain]).filter(|ns| self.may_find(ns));
+        all.find_map(|ns| catalog.get(ns))
+    }
+
+    /// The schemas of the search path that there are.
+    fn schemas_of_path(&self) -> Vec<String> {
+        let (db, mut path) = (&self.session.database, self.session.path());
+        path.retain(|schema| schema == schemas::PUBLIC || schemas::exists(self.view, db, schema));
+        path
+    }
+
+    /// The name of a collection, with its schema if names that say none would not find it.
+    fn shown(&self, ns: &Namespace) -> String {
+        let (schema, name) = schemas::split(self.view, ns);
+        let found = schemas::candidates(self.view, &ns.db, &self.session.path(), (None, name));
+        let first = found.iter().find(|ns| self.view.catalog().get(ns).is_some());
+        match first == Some(ns) {
+            true => name.to_owned(),
+            false => format!("{schema}.{name}"),
+        }
+    }
+}
+
 impl Facts for Reading<'_, '_> {
+    fn said_of_schemas(&self) -> Result<Vec<(i64, String)>> {
+        let comments = self.comments()?;
+        let said = Facts::schemas(self).into_iter().filter_map(|(number, name)| {
+            let entry = schemas::entry(&self.session.database, &name);
+            let of_entry = comments.get(&self.view.catalog().get(&entry)?.uuid)?;
+            let text = of_entry.get("comment").and_then(ValueRef::as_str)?;
+            Some((number, text.to_owned()))
+        });
+        Ok(said.collect())
+    }
+
+    fn schemas(&self) -> Vec<(i64, String)> {
+        let own = schemas::all(self.view, &self.session.database).into_iter();
+        own.map(|(id, name)| (i64::from(RELATIONS.saturating_add(id)), name))
+            .collect()
+    }
+
     fn relations(&self) -> Result<Arc<Vec<Relation>>> {
         if let Some(relations) = &*self.relations.borrow() {
             return Ok(relations.clone());
@@ -446,15 +507,21 @@ impl Facts for Reading<'_, '_> {
         let mut comments: HashMap<_, _> = self.comments()?;
         let database = self.view.catalog().database(&self.session.database);
         for collection in database.into_iter().flat_map(|database| database.collections()) {
-            let is_sequence = matches!(entry::of(collection), Some(Object::Sequence(..)));
-            if collection.ns.coll.starts_with("system.") || is_sequence || !self.may_find(&collection.ns) {
+            if collection.ns.coll.starts_with("system.")
+                || entry::holds_nothing(collection)
+                || !self.may_find(&collection.ns)
+            {
                 continue;
             }
             let table = match self.table_at(&collection.ns) {
                 // A view whose tables are gone stays one, without columns that anybody knows.
                 Err(_) if entry::query_of(collection).is_some() => {
                     let view = Kind::View(collection.ns.clone());
-                    Some(Arc::new(Table::new(&collection.ns.coll, Vec::new(), view)))
+                    let (schema, name) = schemas::split(self.view, &collection.ns);
+                    Some(Arc::new(Table {
+                        schema: schema.to_owned(),
+                        ..Table::new(name, Vec::new(), view)
+                    }))
                 }
                 table => table?,
             };
@@ -477,6 +544,7 @@ impl Facts for Reading<'_, '_> {
             let state = self.state_of(&sequence)?;
             let Sequence {
                 oid,
+                schema,
                 name,
                 counting,
                 ty,
@@ -485,6 +553,7 @@ impl Facts for Reading<'_, '_> {
             } = sequence;
             Ok(SequenceFacts {
                 oid,
+                schema,
                 name,
                 counting,
                 ty,
@@ -543,6 +612,9 @@ impl Reading<'_, '_> {
     /// A collection or view as catalogs show it: without indexes and a view's pipeline to who may not list them.
     fn relation(&self, collection: &Collection, table: Arc<Table>, comments: Option<Document>) -> Relation {
         let mut out = relation(collection, table, comments);
+        let own = Facts::schemas(self);
+        let found = own.iter().find(|(_, name)| *name == out.table.schema);
+        out.schema = found.map_or(system::PUBLIC, |(number, _)| *number);
         if let Some(account) = &self.session.account {
             let ns = &collection.ns;
             if !account.grants.on_collection(ns).has(Action::ListIndexes) {
@@ -557,10 +629,18 @@ impl Reading<'_, '_> {
     }
 }
 
+/// The name of a collection in its schema, as far as it is declared.
+fn own_name(collection: &Collection) -> String {
+    match entry::of(collection) {
+        Some(Object::Table(_, table)) => table.name.clone(),
+        _ => collection.ns.coll.to_string(),
+    }
+}
+
 /// The name of an index in SQL. Names of indexes are their collections' own, and those of SQL stand beside those of tables: where SQL
 /// did not give it, the collection's name stands before that of the index.
 pub fn index_name(collection: &Collection, index: &Index) -> String {
-    let (table, name) = (&collection.ns.coll, &index.name);
+    let (table, name) = (&own_name(collection), &index.name);
     let is_beside = || name.strip_prefix(&**table).is_some_and(|rest| rest.starts_with('_'));
     let declared = Declared::of_collection(collection);
     let is_declared = || declared.is_some();
@@ -627,6 +707,7 @@ fn relation(collection: &Collection, table: Arc<Table>, comments: Option<Documen
     let hides_id = table.declared && table.paths(&table.key) != ["_id"];
     let shown = collection.indexes.iter().filter(|index| !(hides_id && index.is_id()));
     Relation {
+        schema: system::PUBLIC,
         oid: RELATIONS.saturating_add(collection.id.0),
         indexes: shown.map(index).collect(),
         keys: Declared::of_collection(collection)
@@ -647,38 +728,39 @@ fn relation(collection: &Collection, table: Arc<Table>, comments: Option<Documen
 
 impl Catalog for Reading<'_, '_> {
     fn table(&self, schema: Option<&str>, name: &str) -> Result<Option<Arc<Table>>> {
-        let schemas: &[&str] = match &schema {
-            Some(schema) => std::slice::from_ref(schema),
-            None => &["pg_catalog", "public"],
+        let of_catalog = match schema {
+            None | Some("pg_catalog") => Some("pg_catalog"),
+            Some(schema) => Some(schema).filter(|schema| *schema == "information_schema"),
         };
-        for schema in schemas {
-            if matches!(*schema, "pg_catalog" | "information_schema") {
-                if let Some(table) = system::table(schema, name, self)? {
-                    return Ok(Some(Arc::new(table)));
-                }
-                continue;
-            }
-            if name.starts_with("system.") {
-                continue;
-            }
-            let db = if *schema == "public" {
-                self.session.database.as_str()
-            } else {
-                schema
-            };
-            let ns = Namespace::new(db, name);
-            if let Some(table) = self.table_at(&ns)? {
-                return Ok(Some(table));
-            }
+        if let Some(catalog) = of_catalog
+            && let Some(table) = system::table(catalog, name, self)?
+        {
+            return Ok(Some(Arc::new(table)));
         }
-        Ok(None)
+        if name.starts_with("system.") || matches!(schema, Some("pg_catalog" | "information_schema")) {
+            return Ok(None);
+        }
+        let db = self.session.database.as_str();
+        let setting = self.session.settings.get("search_path").map(String::as_str);
+        if schema.is_none() && setting.is_none_or(|setting| setting == schemas::PUBLIC) {
+            return self.table_at(&Namespace::new(db, name));
+        }
+        let path = self.session.path();
+        let all = schemas::candidates(self.view, &self.session.database, &path, (schema, name));
+        let is_there = |ns: &&Namespace| self.view.catalog().get(ns).is_some() && self.may_find(ns);
+        // Who may read none of them is told so.
+        match all.iter().find(is_there).or(all.last()) {
+            Some(ns) => self.table_at(ns),
+            None => Ok(None),
+        }
     }
 
     fn setting(&self, name: &str) -> Option<String> {
         match name {
             "user" => Some(self.session.user.clone()),
             "database" => Some(self.session.database.clone()),
-            "schema" => Some("public".to_owned()),
+            "schema" => self.schemas_of_path().into_iter().next(),
+            "schemas" => Some(self.schemas_of_path().join("\n")),
             "pid" => Some(self.session.pid.to_string()),
             "version" => Some(format!("PostgreSQL 15.0 (Nestor {})", env!("CARGO_PKG_VERSION"))),
             name => self.session.settings.get(&name.to_lowercase()).cloned(),
@@ -713,20 +795,27 @@ impl Catalog for Reading<'_, '_> {
     }
 
     fn oid_of(&self, name: &str) -> u32 {
+        let path = self.session.path();
         // Sequences of columns stand beside what has an entry of its own.
         let of_column = || {
             let mut all = Reading::sequences(self).into_iter();
-            all.find(|sequence| sequence.name == name).map(|sequence| sequence.oid)
+            all.find(|sequence| {
+                sequence.full_name() == name || sequence.name == name && path.contains(&sequence.schema)
+            })
+            .map(|sequence| sequence.oid)
         };
-        let ns = Namespace::new(self.session.database.as_str(), name);
-        let found = self.view.catalog().get(&ns).filter(|_| self.may_find(&ns));
+        let found = self.entry_of(name);
         let own = found.map(|collection| RELATIONS.saturating_add(collection.id.0));
         let of_index = || {
             let database = self.view.catalog().database(&self.session.database);
             let mut all = database.into_iter().flat_map(|database| database.collections());
             all.find_map(|collection| {
                 let mut own = collection.indexes.iter();
-                let index = own.find(|index| index_name(collection, index) == name)?;
+                let (schema, _) = schemas::split(self.view, &collection.ns);
+                let index = own.find(|index| {
+                    let own = index_name(collection, index);
+                    schemas::collection(schema, &own) == name || own == name && path.iter().any(|own| own == schema)
+                })?;
                 self.may_find(&collection.ns)
                     .then(|| system::index_oid(u64::from(index.id.0)))
             })
@@ -741,7 +830,7 @@ impl Catalog for Reading<'_, '_> {
         let id = oid.checked_sub(RELATIONS).map(nestor_storage::CollectionId);
         let own = id.and_then(|id| self.view.catalog().by_id(id));
         own.filter(|collection| self.may_find(&collection.ns))
-            .map(|collection| collection.ns.coll.to_string())
+            .map(|collection| self.shown(&collection.ns))
             .or_else(|| system::name_of(oid).map(str::to_owned))
             .or_else(|| {
                 let mut all = Reading::sequences(self).into_iter();
@@ -751,8 +840,8 @@ impl Catalog for Reading<'_, '_> {
 }
 
 /// The table that a view of SQL is.
-fn table_of(reading: &Reading<'_, '_>, name: &str, query: Arc<Query>) -> Result<Table> {
-    let columns = Binder::new(reading, Vec::new()).query(&query)?.columns;
+fn table_of(reading: &Reading<'_, '_>, (schema, name): (&str, &str), query: Arc<Query>) -> Result<Table> {
+    let columns = Binder::new(reading, Vec::new()).of_view(schema).query(&query)?.columns;
     let columns = columns.into_iter().filter(|column| !column.hidden).map(|column| {
         let ty = match column.ty {
             Type::Unknown => Type::Text,
@@ -765,6 +854,7 @@ fn table_of(reading: &Reading<'_, '_>, name: &str, query: Arc<Query>) -> Result<
         }
     });
     Ok(Table {
+        schema: schema.to_owned(),
         declared: true,
         ..Table::new(name, columns.collect(), Kind::Query(query))
     })

@@ -465,7 +465,11 @@ fn used(view: &dyn View, db: &str, words: &HashSet<String>) -> Vec<CollectionId>
         .databases()
         .filter(|database| &**database.name() == db || words.contains(&**database.name()))
         .flat_map(|database| database.collections())
-        .filter(|collection| words.contains(&*collection.ns.coll))
+        .filter(|collection| {
+            let name = &*collection.ns.coll;
+            // Behind the name of a schema.
+            words.contains(name) || name.split_once('.').is_some_and(|(_, name)| words.contains(name))
+        })
         .collect();
     let has_view = named.iter().any(|collection| collection.is_view());
     let mut ids: Vec<CollectionId> = match has_view {

@@ -101,9 +101,11 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
             *old = zone_name(text)?;
             return Ok(());
         }
-        "search_path" => plain
-            .split(',')
-            .all(|part| matches!(part.trim().trim_matches(['\'', '"']), "public" | "$user" | "pg_catalog")),
+        // What is no schema is passed over.
+        "search_path" => {
+            *old = value.trim().replace('\'', "\"");
+            return Ok(());
+        }
         "default_transaction_isolation" => match Isolation::of_name(&plain) {
             Some(level) => {
                 level.name().clone_into(old);

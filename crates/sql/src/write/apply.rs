@@ -3,7 +3,7 @@
 use super::foreign::Changes;
 use super::{Gathered, WRITTEN_FACTOR, conflict};
 use crate::bind::write::{Conflict, NEXT_NUMBER, Replacing, Target, Write};
-use crate::catalog::{Column, Kind, sequence_of};
+use crate::catalog::{Column, Kind, schemas, sequence_of};
 use crate::error::fail;
 use crate::functions::uuid_v7;
 use crate::run::numbers::{Got, exhausted};
@@ -91,7 +91,8 @@ impl Applying<'_, '_, '_> {
         };
         let following = next.saturating_add(counting.increment);
         self.numbers.insert(column.name.clone(), (following, left - 1));
-        let name = sequence_of(&self.write.table.name, &column.name);
+        let table = &self.write.table;
+        let name = schemas::collection(&table.schema, &sequence_of(&table.name, &column.name));
         self.got
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)

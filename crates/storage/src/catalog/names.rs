@@ -24,6 +24,9 @@ const SYSTEM_ALLOWED: &[&str] = &[
     "system.comments",
 ];
 
+/// And the beginnings of such names.
+const SYSTEM_PREFIXES: &[&str] = &["system.buckets.", "system.schemas."];
+
 /// Refuses a database name that is not allowed: `InvalidNamespace`.
 pub fn check_database(db: &str) -> Result<()> {
     if db.is_empty() || db.len() >= DATABASE_BYTES_END || db.contains(DATABASE_FORBIDDEN) {
@@ -59,8 +62,8 @@ pub fn check_new_collection(ns: &Namespace) -> Result<()> {
             "Fully qualified namespace is too long. Namespace: {ns} Max: {NAMESPACE_BYTES_MAX}"
         )));
     }
-    let reserved =
-        coll.starts_with("system.") && !coll.starts_with("system.buckets.") && !SYSTEM_ALLOWED.contains(&coll);
+    let is_allowed = SYSTEM_ALLOWED.contains(&coll) || SYSTEM_PREFIXES.iter().any(|prefix| coll.starts_with(prefix));
+    let reserved = coll.starts_with("system.") && !is_allowed;
     if reserved {
         return Err(invalid(format!("Invalid system namespace: {ns}")));
     }

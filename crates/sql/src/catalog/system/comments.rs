@@ -17,6 +17,7 @@ pub(super) struct Comment {
 }
 
 const CLASS: (i64, &str) = (1259, "pg_class");
+const NAMESPACE: (i64, &str) = (2615, "pg_namespace");
 const CONSTRAINT: (i64, &str) = (2606, "pg_constraint");
 
 impl Comment {
@@ -64,6 +65,9 @@ pub(super) fn all(facts: &dyn Facts) -> Result<Vec<Comment>> {
                 add(number, CONSTRAINT, 0, said(&of_kind, &name));
             }
         }
+    }
+    for (number, text) in facts.said_of_schemas()? {
+        add(number, NAMESPACE, 0, Some(text));
     }
     for sequence in facts.sequences()? {
         add(i64::from(sequence.oid), CLASS, 0, sequence.comment);

@@ -3,7 +3,7 @@
 use super::relations::{default_of, is_primary, keeps_constraint};
 use super::shapes;
 use super::{Facts, IndexFacts, Relation, Row, int, is_view, text};
-use crate::catalog::{Column, IdentityKind, Referential};
+use crate::catalog::{Column, IdentityKind, Referential, Table};
 use crate::types::{Type, numeric_parts};
 use nestor_model::{Result, Value};
 
@@ -20,7 +20,9 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
         "information_schema_catalog_name" => vec![vec![("catalog_name", text(&db))]],
         "enabled_roles" => vec![vec![("role_name", text(facts.user()))]],
         "schemata" => ["information_schema", "pg_catalog", "public"]
+            .map(str::to_owned)
             .into_iter()
+            .chain(facts.schemas().into_iter().map(|(_, name)| name))
             .map(|name| {
                 vec![
                     ("catalog_name", text(&db)),
@@ -48,7 +50,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             let relations = facts.relations()?;
             let own = relations
                 .iter()
-                .map(|relation| table("public", &relation.table.name, is_view(&relation.table)));
+                .map(|relation| table(&relation.table.schema, &relation.table.name, is_view(&relation.table)));
             let catalogs = shapes::all().map(|shape| table(shape.schema, shape.name, shape.is_view));
             own.chain(catalogs).collect()
         }
@@ -58,7 +60,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                 for (at, own) in (1..).zip(&relation.table.columns) {
                     out.push(column(
                         &db,
-                        ("public", &relation.table.name),
+                        (&relation.table.schema, &relation.table.name),
                         at,
                         own,
                         !is_view(&relation.table),
@@ -80,7 +82,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                 .map(|relation| {
                     vec![
                         ("table_catalog", text(&db)),
-                        ("table_schema", text("public")),
+                        ("table_schema", text(&relation.table.schema)),
                         ("table_name", text(&relation.table.name)),
                         (
                             "view_definition",
@@ -94,12 +96,12 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                 .collect()
         }
         "table_constraints" => {
-            let row = |name: &str, table: &str, kind: &str| {
-                let mut row = named(&db, name);
+            let row = |name: &str, table: &Table, kind: &str| {
+                let mut row = named(&db, table, name);
                 row.extend([
                     ("table_catalog", text(&db)),
-                    ("table_schema", text("public")),
-                    ("table_name", text(table)),
+                    ("table_schema", text(&table.schema)),
+                    ("table_name", text(&table.name)),
                     ("constraint_type", text(kind)),
                     ("is_deferrable", truth(false)),
                     ("initially_deferred", truth(false)),
@@ -113,17 +115,12 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                 } else {
                     "UNIQUE"
                 };
-                vec![row(&index.name, &relation.table.name, kind)]
+                vec![row(&index.name, &relation.table, kind)]
             })?;
             for relation in facts.relations()?.iter() {
                 let table = &relation.table;
-                out.extend(table.checks.iter().map(|check| row(&check.name, &table.name, "CHECK")));
-                out.extend(
-                    table
-                        .foreign
-                        .iter()
-                        .map(|key| row(&key.name, &table.name, "FOREIGN KEY")),
-                );
+                out.extend(table.checks.iter().map(|check| row(&check.name, table, "CHECK")));
+                out.extend(table.foreign.iter().map(|key| row(&key.name, table, "FOREIGN KEY")));
             }
             out
         }
@@ -131,10 +128,10 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             let has_places = name == "key_column_usage";
             let mut out = constraints(facts, |relation, index| {
                 let each = (1..).zip(&index.parts).map(|(at, (path, _))| {
-                    let mut row = named(&db, &index.name);
+                    let mut row = named(&db, &relation.table, &index.name);
                     row.extend([
                         ("table_catalog", text(&db)),
-                        ("table_schema", text("public")),
+                        ("table_schema", text(&relation.table.schema)),
                         ("table_name", text(&relation.table.name)),
                         ("column_name", text(column_of(relation, path))),
                     ]);
@@ -148,7 +145,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             let relations = facts.relations()?;
             for relation in relations.iter() {
                 for key in &relation.table.foreign {
-                    let parent = relations.iter().find(|other| other.table.name == key.table);
+                    let parent = relations.iter().find(|other| other.is(&key.table));
                     // What uses a column of a constraint: its own ones, and for the other view those that it refers to.
                     let (table, columns) = match (has_places, parent) {
                         (true, _) => (&relation.table, key.columns.clone()),
@@ -156,10 +153,10 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                         (false, None) => continue,
                     };
                     for (at, column) in (1..).zip(&columns) {
-                        let mut row = named(&db, &key.name);
+                        let mut row = named(&db, &relation.table, &key.name);
                         row.extend([
                             ("table_catalog", text(&db)),
-                            ("table_schema", text("public")),
+                            ("table_schema", text(&table.schema)),
                             ("table_name", text(&table.name)),
                             ("column_name", text(column)),
                         ]);
@@ -177,7 +174,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             let mut out = Vec::new();
             for relation in facts.relations()?.iter() {
                 for check in &relation.table.checks {
-                    let mut row = named(&db, &check.name);
+                    let mut row = named(&db, &relation.table, &check.name);
                     row.push(("check_clause", text(format!("({})", check.text))));
                     out.push(row);
                 }
@@ -194,17 +191,20 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                         Referential::Cascade => "CASCADE",
                         Referential::SetNull => "SET NULL",
                     };
-                    let parent = relations.iter().find(|other| other.table.name == foreign.table);
+                    let parent = relations.iter().find(|other| other.is(&foreign.table));
                     let key = parent.and_then(|parent| {
                         let paths = parent.table.paths(&parent.table.referred(foreign));
                         let keeps =
                             |index: &&IndexFacts| index.unique && index.parts.iter().map(|(path, _)| path).eq(&paths);
                         parent.indexes.iter().find(keeps)
                     });
-                    let mut row = named(&db, &foreign.name);
+                    let mut row = named(&db, &relation.table, &foreign.name);
                     row.extend([
                         ("unique_constraint_catalog", text(&db)),
-                        ("unique_constraint_schema", text("public")),
+                        (
+                            "unique_constraint_schema",
+                            parent.map_or(Value::Null, |parent| text(&parent.table.schema)),
+                        ),
                         (
                             "unique_constraint_name",
                             key.map_or(Value::Null, |index| text(&index.name)),
@@ -222,7 +222,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             let each = facts.sequences()?.into_iter().map(|sequence| {
                 vec![
                     ("sequence_catalog", text(&db)),
-                    ("sequence_schema", text("public")),
+                    ("sequence_schema", text(&sequence.schema)),
                     ("sequence_name", text(&sequence.name)),
                     ("data_type", text(sequence.ty.to_string())),
                     ("numeric_precision", Value::Int32(i32::from(sequence.ty.length()) * 8)),
@@ -245,10 +245,10 @@ fn column_of<'r>(relation: &'r Relation, path: &'r str) -> &'r str {
     column.map_or(path, |column| &column.name)
 }
 
-fn named(db: &str, name: &str) -> Row {
+fn named(db: &str, table: &Table, name: &str) -> Row {
     vec![
         ("constraint_catalog", text(db)),
-        ("constraint_schema", text("public")),
+        ("constraint_schema", text(&table.schema)),
         ("constraint_name", text(name)),
     ]
 }

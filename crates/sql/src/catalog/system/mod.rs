@@ -13,7 +13,7 @@ mod shapes;
 pub use relations::index_oid;
 pub use shapes::{name_of, oid_of};
 
-use super::{Column, Kind, Table};
+use super::{Column, Kind, Table, schemas};
 use crate::types::Type;
 use nestor_database::write::sequence::Counting;
 use nestor_model::{Document, Result, Value};
@@ -60,6 +60,8 @@ pub struct IndexFacts {
 /// A collection or view as catalogs show it.
 #[derive(Clone, Debug)]
 pub struct Relation {
+    /// The number of its schema.
+    pub schema: i64,
     /// Its OID.
     pub oid: u32,
     /// Name and columns.
@@ -76,11 +78,20 @@ pub struct Relation {
     pub comments: Option<Document>,
 }
 
+impl Relation {
+    /// Whether it is the collection of a name.
+    fn is(&self, collection: &str) -> bool {
+        schemas::collection(&self.table.schema, &self.table.name) == collection
+    }
+}
+
 /// A sequence as catalogs show it.
 #[derive(Clone, Debug)]
 pub struct SequenceFacts {
     /// Its OID.
     pub oid: u32,
+    /// Its schema.
+    pub schema: String,
     /// Its name.
     pub name: String,
     /// How it counts.
@@ -105,6 +116,12 @@ pub trait Facts {
     ///
     /// Errors: those of reading their states.
     fn sequences(&self) -> Result<Vec<SequenceFacts>>;
+    /// The schemas of the database's own, with their numbers.
+    fn schemas(&self) -> Vec<(i64, String)>;
+    /// What is said of them, by their numbers.
+    ///
+    /// Errors: those of reading.
+    fn said_of_schemas(&self) -> Result<Vec<(i64, String)>>;
     /// The databases.
     fn databases(&self) -> Vec<String>;
     /// The database of the connection.
@@ -163,6 +180,13 @@ fn tuple(columns: &[Column], row: Row) -> Tuple {
         }
     }
     out
+}
+
+/// The number of a schema.
+fn schema_number(facts: &dyn Facts, schema: &str) -> i64 {
+    let own = facts.schemas();
+    let found = own.iter().find(|(_, name)| name == schema);
+    found.map_or(PUBLIC, |(number, _)| *number)
 }
 
 /// What a function of the catalog tells of every object that it can be asked of, by OID; `None` for other functions.

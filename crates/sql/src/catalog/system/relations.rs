@@ -1,10 +1,12 @@
 //! Catalogs of relations: tables, columns, indexes, constraints, views.
 
+use super::schema_number;
 use super::shapes::{self, Shape};
 use super::{
     Facts, INDEXES, INFORMATION_SCHEMA, IndexFacts, OWNER, PG_CATALOG, PUBLIC, RELATIONS, Relation, Row, int, is_view,
     oid, text,
 };
+use crate::catalog::schemas::PUBLIC as PUBLIC_NAME;
 use crate::catalog::{Column, Foreign, IdentityKind, Referential, Table, sequence_of};
 use crate::functions::part_key;
 use crate::types::Type;
@@ -46,6 +48,8 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
             (INFORMATION_SCHEMA, "information_schema"),
         ]
         .into_iter()
+        .map(|(n, name)| (n, name.to_owned()))
+        .chain(facts.schemas())
         .map(|(n, name)| vec![("oid", oid(n)), ("nspname", text(name)), ("nspowner", oid(OWNER))])
         .collect(),
         "pg_class" => classes(facts)?,
@@ -95,7 +99,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
         "pg_sequences" => {
             let each = facts.sequences()?.into_iter().map(|sequence| {
                 vec![
-                    ("schemaname", text("public")),
+                    ("schemaname", text(&sequence.schema)),
                     ("sequencename", text(&sequence.name)),
                     ("sequenceowner", text(facts.user())),
                     ("data_type", oid(sequence.ty.oid())),
@@ -131,7 +135,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
             tables
                 .map(|relation| {
                     vec![
-                        ("schemaname", text("public")),
+                        ("schemaname", text(&relation.table.schema)),
                         ("tablename", text(&relation.table.name)),
                         ("tableowner", text(facts.user())),
                         ("hasindexes", Value::Bool(!relation.indexes.is_empty())),
@@ -145,7 +149,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
             views
                 .map(|relation| {
                     vec![
-                        ("schemaname", text("public")),
+                        ("schemaname", text(&relation.table.schema)),
                         ("viewname", text(&relation.table.name)),
                         ("viewowner", text(facts.user())),
                         ("definition", relation.definition.as_ref().map_or(Value::Null, text)),
@@ -155,7 +159,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
         }
         "pg_indexes" => each_index(facts, |relation, index| {
             Some(vec![
-                ("schemaname", text("public")),
+                ("schemaname", text(&relation.table.schema)),
                 ("tablename", text(&relation.table.name)),
                 ("indexname", text(&index.name)),
                 ("indexdef", text(indexdef(relation, index))),
@@ -168,7 +172,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
                 .map(|relation| {
                     vec![
                         ("relid", oid(relation.oid)),
-                        ("schemaname", text("public")),
+                        ("schemaname", text(&relation.table.schema)),
                         ("relname", text(&relation.table.name)),
                         ("n_live_tup", Value::Int64(relation.count)),
                     ]
@@ -218,7 +222,7 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
     for relation in relations.iter() {
         let table = &relation.table;
         let kind = if is_view(table) { "v" } else { "r" };
-        let mut row = class(relation.oid, &table.name, PUBLIC, kind, table.columns.len());
+        let mut row = class(relation.oid, &table.name, relation.schema, kind, table.columns.len());
         row.retain(|(name, _)| *name != "reltuples");
         row.push(("reltuples", Value::Double(relation.count as f64)));
         row.push(("relhasindex", Value::Bool(!relation.indexes.is_empty())));
@@ -230,11 +234,12 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
         row.push(("relhasrules", Value::Bool(is_view(table))));
         out.push(row);
         for index in &relation.indexes {
-            out.push(class(index.oid, &index.name, PUBLIC, "i", index.parts.len()));
+            out.push(class(index.oid, &index.name, relation.schema, "i", index.parts.len()));
         }
     }
     for sequence in facts.sequences()? {
-        out.push(class(sequence.oid, &sequence.name, PUBLIC, "S", 3));
+        let schema = schema_number(facts, &sequence.schema);
+        out.push(class(sequence.oid, &sequence.name, schema, "S", 3));
     }
     for shape in shapes::all() {
         let kind = if shape.is_view { "v" } else { "r" };
@@ -370,7 +375,7 @@ fn constraint(relation: &Relation, index: &IndexFacts) -> Option<Row> {
     Some(vec![
         ("oid", oid(constraint_oid(index))),
         ("conname", text(&index.name)),
-        ("connamespace", oid(PUBLIC)),
+        ("connamespace", oid(relation.schema)),
         ("contype", text(if is_primary(relation, index) { "p" } else { "u" })),
         ("convalidated", Value::Bool(true)),
         ("conrelid", oid(relation.oid)),
@@ -506,7 +511,12 @@ fn foreigndef(foreign: &Foreign, parent: Option<&Table>) -> String {
     let mut out = format!(
         "FOREIGN KEY ({}) REFERENCES {}({})",
         names(&foreign.columns),
-        quoted(&foreign.table),
+        match parent {
+            Some(parent) if parent.schema != PUBLIC_NAME => {
+                format!("{}.{}", quoted(&parent.schema), quoted(&parent.name))
+            }
+            _ => quoted(&foreign.table),
+        },
         names(&referred)
     );
     for (event, then) in [("UPDATE", foreign.on_update), ("DELETE", foreign.on_delete)] {
@@ -523,7 +533,7 @@ fn declared_texts(relation: &Relation, all: &[Relation]) -> Vec<(i64, String)> {
     let table = &relation.table;
     let checks = table.checks.iter().map(|check| format!("CHECK ({})", check.text));
     let foreign = table.foreign.iter().map(|foreign| {
-        let parent = all.iter().find(|other| other.table.name == foreign.table);
+        let parent = all.iter().find(|other| other.is(&foreign.table));
         foreigndef(foreign, parent.map(|parent| &*parent.table))
     });
     let texts = checks.chain(foreign);
@@ -557,7 +567,7 @@ fn declared_constraints(relation: &Relation, all: &[Relation]) -> Result<Vec<Row
         vec![
             ("oid", oid(constraint_number(relation, at))),
             ("conname", text(name)),
-            ("connamespace", oid(PUBLIC)),
+            ("connamespace", oid(relation.schema)),
             ("contype", text(kind)),
             ("convalidated", Value::Bool(true)),
             ("conrelid", oid(relation.oid)),
@@ -579,7 +589,7 @@ fn declared_constraints(relation: &Relation, all: &[Relation]) -> Result<Vec<Row
             "conkey",
             numbers(foreign.columns.iter().map(|name| column_number(table, name))),
         ));
-        if let Some(parent) = all.iter().find(|other| other.table.name == foreign.table) {
+        if let Some(parent) = all.iter().find(|other| other.is(&foreign.table)) {
             let referred = parent.table.referred(foreign);
             own.push(("confrelid", oid(parent.oid)));
             own.push((

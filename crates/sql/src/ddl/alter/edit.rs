@@ -377,7 +377,12 @@ fn uncount(def: &mut ColumnDef) {
 /// Gives a column another name, wherever its table names it.
 ///
 /// Errors: 42701, 42703; 0A000 for an expression that cannot be written anew.
-pub(super) fn with_column_renamed(create: &CreateTable, table: &str, from: &str, to: &Ident) -> Result<CreateTable> {
+pub(super) fn with_column_renamed(
+    create: &CreateTable,
+    (table, collection): (&str, &str),
+    from: &str,
+    to: &Ident,
+) -> Result<CreateTable> {
     let mut out = create.clone();
     let new = ident(to);
     if out.columns.iter().any(|def| ident(&def.name) == new) {
@@ -412,7 +417,7 @@ pub(super) fn with_column_renamed(create: &CreateTable, table: &str, from: &str,
             TableConstraint::Unique(key) => &mut key.columns,
             TableConstraint::ForeignKey(key) => {
                 key.columns.iter_mut().for_each(renamed);
-                if crate::bind::object_name(&key.foreign_table).is_ok_and(|(_, own)| own == table) {
+                if crate::bind::object_name(&key.foreign_table).is_ok_and(|(_, own)| own == collection) {
                     key.referred_columns.iter_mut().for_each(renamed);
                 }
                 continue;

@@ -1,6 +1,6 @@
 //! The table that is altered.
 
-use crate::bind::declared::Declared;
+use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry;
 use crate::error::{self, error, fail, unsupported};
 use nestor_model::{Error, Namespace, Result};
@@ -19,6 +19,8 @@ pub(super) struct Found {
     pub(super) collection: Arc<Collection>,
     pub(super) declared: Arc<Declared>,
     pub(super) create: CreateTable,
+    /// Its name in its schema.
+    pub(super) name: String,
 }
 
 /// The declared table at a namespace; `None` when there is nothing.
@@ -37,7 +39,8 @@ pub(super) fn found(ws: &WriteSet, ns: &Namespace) -> Result<Option<Found>> {
     let text = entry::text(&collection).unwrap_or_default();
     match crate::parse::parse(&text)?.pop() {
         Some(Ast::CreateTable(create)) => Ok(Some(Found {
-            create: Declared::of(&create, &ns.coll)?.named(&create),
+            name: name_in_schema(&create.name, &ns.coll).1.to_owned(),
+            create: Declared::of(&create, name_in_schema(&create.name, &ns.coll).1)?.named(&create),
             collection,
             declared,
         })),

@@ -16,10 +16,11 @@ use self::found::{Found, found};
 pub(super) use self::others::let_go;
 pub(super) use self::rename::{Kind, rename};
 use self::rows::{Change, Rows};
+use super::keys::qualify;
 use super::keys::{check_expressions, check_keys};
 use super::namespace;
 use crate::bind::alter::Source;
-use crate::bind::declared::Declared;
+use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry;
 use crate::bind::ident;
 use crate::catalog::Table;
@@ -46,15 +47,14 @@ pub(super) fn alter(
     if alter.location.is_some() || alter.on_cluster.is_some() || alter.table_type.is_some() {
         return unsupported("a clause of this ALTER TABLE");
     }
-    let ns = namespace(session, &alter.name)?;
+    let ns = namespace(statement, session, &alter.name)?;
     if let [
         AlterTableOperation::RenameTable {
             table_name: RenameTableNameKind::To(to),
         },
     ] = alter.operations.as_slice()
     {
-        let to = namespace(session, to)?;
-        return rename(statement, session, (&ns, &to), (Kind::Any, alter.if_exists), progress).map(|()| "ALTER TABLE");
+        return rename(statement, session, (&ns, to), (Kind::Any, alter.if_exists), progress).map(|()| "ALTER TABLE");
     }
     session.check_right(&ns, Right::CollMod)?;
     statement.atomically(progress, |ws| {
@@ -78,17 +78,21 @@ pub(super) fn alter(
                 },
             ] => {
                 let from = ident(old_column_name);
-                let create = edit::with_column_renamed(&found.create, &ns.coll, &from, new_column_name)?;
+                let create = edit::with_column_renamed(&found.create, (&found.name, &ns.coll), &from, new_column_name)?;
                 others::rename_referred(statement, ws, &found, (&from, &ident(new_column_name)))?;
                 as_is(create)
             }
             [AlterTableOperation::RenameConstraint { old_name, new_name }] => as_is(edit::with_constraint_renamed(
                 &found.create,
-                &ns.coll,
+                &found.name,
                 &ident(old_name),
                 new_name,
             )?),
-            operations => edit::edited(found.create.clone(), &ns.coll, operations)?,
+            operations => {
+                let mut edit = edit::edited(found.create.clone(), &found.name, operations)?;
+                qualify(&*ws, session, &mut edit.create)?;
+                edit
+            }
         };
         declare(statement, session, ws, &found, edit)
     })?;
@@ -104,11 +108,16 @@ fn declare(
     edit: Edit,
 ) -> Result<()> {
     let ns = &found.collection.ns;
-    let declared = Declared::of(&edit.create, &ns.coll)?;
+    let declared = Declared::of(&edit.create, &found.name)?;
     let text = declared.named(&edit.create).to_string();
     entry::check_text(&text)?;
     check_expressions(statement, session, ws, ns, &declared)?;
-    let (old, new) = (Arc::new(found.declared.table(ns)), Arc::new(declared.table(ns)));
+    let (schema, name) = name_in_schema(&edit.create.name, &ns.coll);
+    let place = (schema.as_deref(), name);
+    let (old, new) = (
+        Arc::new(found.declared.table(ns, place)),
+        Arc::new(declared.table(ns, place)),
+    );
     let foreign = new_keys(&old, &new, &edit.sources);
     let of_keys = Declared {
         foreign: foreign.foreign.clone(),

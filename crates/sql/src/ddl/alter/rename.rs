@@ -2,6 +2,9 @@
 
 use super::others;
 use crate::bind::entry::{self, Object};
+use crate::bind::object_name;
+use crate::catalog::schemas;
+use crate::ddl::checked;
 use crate::error::{fail, unsupported};
 use crate::run::tables::{Reading, SessionFacts};
 use nestor_database::rights::{Action as Right, Resource};
@@ -9,6 +12,7 @@ use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog};
 use nestor_model::{Namespace, Result, bail};
 use nestor_storage::View as _;
+use sqlparser::ast::ObjectName;
 
 /// What is to get another name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +29,18 @@ pub enum Kind {
 pub(in crate::ddl) fn rename(
     statement: &Statement<'_>,
     session: &SessionFacts,
-    (from, to): (&Namespace, &Namespace),
+    (from, to): (&Namespace, &ObjectName),
     (kind, if_exists): (Kind, bool),
     progress: &mut Progress,
 ) -> Result<()> {
-    if from.db != to.db {
-        return unsupported("to rename a table into another database");
-    }
+    let to = {
+        let (None, name) = object_name(to)? else {
+            return fail("42601", "a new name has no schema");
+        };
+        let read = statement.current_view();
+        let (schema, _) = schemas::split(read.view(), from);
+        &checked(Namespace::new(&*from.db, schemas::collection(schema, &name)))?
+    };
     if let Some(account) = &session.account {
         let on = Resource::Database(from.db.clone());
         if !account.grants.on(&on).has(Right::RenameCollectionSameDb) {
@@ -61,7 +70,7 @@ pub(in crate::ddl) fn rename(
         }
         statement.check_plain(&source, "under another name you might see more of it")?;
         let (op, _) = statement.operation(None)?;
-        if Reading::new(statement, &*ws, &op, session).has_relation(&to.coll) {
+        if Reading::new(statement, &*ws, &op, session).has_relation(to) {
             return fail("42P07", format!("relation \"{}\" already exists", to.coll));
         }
         others::rename_table(statement, ws, (from, to))?;

@@ -1,0 +1,77 @@
+//! Schemas: a table of a schema is the collection `schema.table` of the same database.
+//!
+//! A schema is an entry of the catalog of its own, the collection `system.schemas.NAME`, which holds no documents. What has a dot in its
+//! name stands in the schema that the name begins with if there is such a one, and in `public` otherwise, as what has none. A
+//! name that is no schema's may be that of another database.
+
+use nestor_model::Namespace;
+use nestor_storage::View;
+
+/// The beginning of the names of the entries of schemas.
+pub const ENTRIES: &str = "system.schemas.";
+/// The schema of what has none.
+pub const PUBLIC: &str = "public";
+
+/// The entry of a schema.
+pub fn entry(db: &str, schema: &str) -> Namespace {
+    Namespace::new(db, format!("{ENTRIES}{schema}"))
+}
+
+/// Whether a database has a schema of its own.
+pub fn exists(view: &dyn View, db: &str, schema: &str) -> bool {
+    view.catalog().get(&entry(db, schema)).is_some()
+}
+
+/// The schemas of a database, with the numbers of their entries.
+pub fn all(view: &dyn View, db: &str) -> Vec<(u32, String)> {
+    let database = view.catalog().database(db);
+    let collections = database.into_iter().flat_map(|database| database.collections());
+    let own = collections.filter_map(|collection| {
+        let name = collection.ns.coll.strip_prefix(ENTRIES)?;
+        Some((collection.id.0, name.to_owned()))
+    });
+    own.collect()
+}
+
+/// The schema of a collection, and its name there.
+pub fn split<'n>(view: &dyn View, ns: &'n Namespace) -> (&'n str, &'n str) {
+    match ns.coll.split_once('.') {
+        Some((schema, name)) if exists(view, &ns.db, schema) => (schema, name),
+        _ => (PUBLIC, &ns.coll),
+    }
+}
+
+/// The collection that a table of a schema is.
+pub fn collection(schema: &str, name: &str) -> String {
+    match schema {
+        PUBLIC => name.to_owned(),
+        schema => format!("{schema}.{name}"),
+    }
+}
+
+/// What a name means for a connection to `db`: in a schema if it says one, otherwise in each schema of `path`. There may be nothing there.
+pub fn candidates(view: &dyn View, db: &str, path: &[String], (schema, name): (Option<&str>, &str)) -> Vec<Namespace> {
+    let own = |schema: &str| Namespace::new(db, collection(schema, name));
+    match schema {
+        Some(schema) if schema == PUBLIC || exists(view, db, schema) => vec![own(schema)],
+        Some(other) => vec![Namespace::new(other, name)],
+        None => {
+            let there = path
+                .iter()
+                .filter(|schema| *schema == PUBLIC || exists(view, db, schema));
+            there.map(|schema| own(schema)).collect()
+        }
+    }
+}
+
+/// The schemas that a value of `search_path` names.
+pub fn path(setting: &str, user: &str) -> Vec<String> {
+    let parts = setting.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let names = parts.map(|part| match part.strip_prefix(['"', '\'']) {
+        Some(quoted) => quoted.trim_end_matches(['"', '\'']).to_owned(),
+        None => part.to_lowercase(),
+    });
+    names
+        .map(|name| if name == "$user" { user.to_owned() } else { name })
+        .collect()
+}
