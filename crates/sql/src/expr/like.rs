@@ -41,7 +41,7 @@ pub struct Match {
 
 /// A pattern that was met and what it was compiled to; clones share it.
 #[derive(Clone, Default)]
-pub struct Compiled(Arc<Mutex<Option<(String, Regex)>>>);
+pub struct Compiled(Arc<Mutex<Option<(String, Arc<Matcher>)>>>);
 
 impl fmt::Debug for Compiled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -50,15 +50,53 @@ impl fmt::Debug for Compiled {
 }
 
 /// A compiled pattern.
-pub struct Matcher(Regex);
+pub enum Matcher {
+    /// Any.
+    Regex(Regex),
+    /// Texts with anything between them; one alone is the whole text.
+    Pieces(Vec<String>),
+}
 
 impl Matcher {
     /// Whether a text matches. Errors: 2201B when that takes too long.
     pub fn matches(&self, text: &str) -> Result<bool> {
-        self.0
-            .is_match(text)
-            .map_err(|e| error("2201B", e.message().to_owned()))
+        Ok(match self {
+            Self::Regex(regex) => regex
+                .is_match(text)
+                .map_err(|e| error("2201B", e.message().to_owned()))?,
+            Self::Pieces(pieces) => match pieces.as_slice() {
+                [] => text.is_empty(),
+                [all] => text == all,
+                [begin, middle @ .., end] => {
+                    let rest = text.strip_prefix(begin.as_str());
+                    let rest = rest.and_then(|rest| rest.strip_suffix(end.as_str()));
+                    let found = middle.iter().try_fold(rest.unwrap_or_default(), |rest, piece| {
+                        rest.find(piece.as_str()).map(|at| &rest[at + piece.len()..])
+                    });
+                    rest.is_some() && found.is_some()
+                }
+            },
+        })
     }
+}
+
+/// The texts between the `%` of a `LIKE`, if it has no other signs.
+fn pieces(pattern: &str, escape: Option<char>) -> Option<Vec<String>> {
+    let mut pieces = vec![String::new()];
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        let c = match c {
+            c if Some(c) == escape => chars.next()?,
+            '_' => return None,
+            '%' => {
+                pieces.push(String::new());
+                continue;
+            }
+            c => c,
+        };
+        pieces.last_mut()?.push(c);
+    }
+    Some(pieces)
 }
 
 impl Match {
@@ -77,29 +115,35 @@ impl Match {
     }
 
     /// What tells whether texts match a pattern. Errors: 2201B, 22025.
-    pub fn matcher(&self, pattern: &str) -> Result<Matcher> {
-        self.regex(pattern).map(Matcher)
-    }
-
-    fn regex(&self, pattern: &str) -> Result<Regex> {
+    pub fn matcher(&self, pattern: &str) -> Result<Arc<Matcher>> {
         let mut last = self.compiled.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some((known, regex)) = &*last
+        if let Some((known, matcher)) = &*last
             && known == pattern
         {
-            return Ok(regex.clone());
+            return Ok(matcher.clone());
         }
-        let source = match self.kind {
-            Kind::Like => like(pattern, self.escape)?,
-            Kind::Similar => similar(pattern, self.escape)?,
-            Kind::Regex => pattern.to_owned(),
+        let pieces = match self.kind {
+            Kind::Like if !self.insensitive => pieces(pattern, self.escape),
+            _ => None,
         };
-        let flags = Flags {
-            insensitive: self.insensitive,
-            ..Flags::default()
+        let matcher = match pieces {
+            Some(pieces) => Matcher::Pieces(pieces),
+            None => {
+                let source = match self.kind {
+                    Kind::Like => like(pattern, self.escape)?,
+                    Kind::Similar => similar(pattern, self.escape)?,
+                    Kind::Regex => pattern.to_owned(),
+                };
+                let flags = Flags {
+                    insensitive: self.insensitive,
+                    ..Flags::default()
+                };
+                Matcher::Regex(regex::compile(&source, flags)?)
+            }
         };
-        let regex = regex::compile(&source, flags)?;
-        *last = Some((pattern.to_owned(), regex.clone()));
-        Ok(regex)
+        let matcher = Arc::new(matcher);
+        *last = Some((pattern.to_owned(), matcher.clone()));
+        Ok(matcher)
     }
 
     /// What every matching text begins with, of a `LIKE` whose pattern is this.
@@ -180,5 +224,31 @@ impl fmt::Display for Match {
             (Kind::Regex, true, true) => "!~*",
         };
         write!(f, "({} {sign} {})", self.text, self.pattern)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against the regular expression of the same pattern.
+    #[test]
+    fn pieces_match_as_the_expression_does() {
+        let patterns = [
+            "", "%", "%%", "a", "a%", "%a", "%a%", "a%b", "a%b%c", "%ab%b%", "a\\%b", "\\a%", "%é%", "ab%ba", "a%%b",
+        ];
+        let texts = [
+            "", "a", "b", "ab", "aab", "abb", "a%b", "aXb", "abc", "aXbYc", "é", "aéb", "aba", "abba", "ababab", "a\nb",
+        ];
+        for pattern in patterns {
+            let pieces = Matcher::Pieces(pieces(pattern, Some('\\')).expect("no other signs"));
+            let source = like(pattern, Some('\\')).expect("a pattern");
+            let expression = Matcher::Regex(regex::compile(&source, Flags::default()).expect("an expression"));
+            for text in texts {
+                let (found, wanted) = (pieces.matches(text), expression.matches(text));
+                assert_eq!(found.ok(), wanted.ok(), "{text:?} LIKE {pattern:?}");
+            }
+        }
+        assert!(pieces("a_b", None).is_none() && pieces("a\\", Some('\\')).is_none());
     }
 }
