@@ -46,6 +46,11 @@ const KINDS: &[Kind] = &[
         literals: &["''", "'ab'", "'B%'"],
     },
     Kind {
+        name: "character(4)",
+        columns: &["k"],
+        literals: &["'ab'::character(4)", "''::character(4)"],
+    },
+    Kind {
         name: "boolean",
         columns: &["i"],
         literals: &["true", "false", "null::boolean"],
@@ -140,14 +145,15 @@ fn filled(rows: usize) -> (Database, Session) {
     must(
         &database,
         &mut session,
-        "CREATE TABLE t (id int PRIMARY KEY, a int, b int, c bigint, d double precision, e numeric(9,2), f numeric, g text, h text, i boolean, j date)",
+        "CREATE TABLE t (id int PRIMARY KEY, a int, b int, c bigint, d double precision, e numeric(9,2), f numeric, g text, h text, i boolean, j date, k character(4))",
     );
     let fill = format!(
         "INSERT INTO t SELECT n, CASE WHEN n % 7 > 0 THEN n % 5 - 2 END, n::bigint * 300001 % 2147483, CASE n % 9 WHEN 0 THEN NULL ELSE n::bigint * 1000000007 END,
          CASE n % 8 WHEN 0 THEN 'NaN' WHEN 1 THEN NULL ELSE n / 4.0 END, CASE WHEN n % 6 > 0 THEN n / 3.0 END,
          CASE n % 10 WHEN 0 THEN NULL WHEN 1 THEN n * 1234567890123456789.5 WHEN 2 THEN n / 8.0 ELSE n % 3 END,
          CASE WHEN n % 4 > 0 THEN chr(97 + n % 4) || 'b' || n % 3 END, repeat('é', n % 3), CASE n % 5 WHEN 0 THEN NULL ELSE n % 2 = 0 END,
-         CASE WHEN n % 11 > 0 THEN date '2020-02-20' + n % 40 END FROM generate_series(1, {rows}) n"
+         CASE WHEN n % 11 > 0 THEN date '2020-02-20' + n % 40 END,
+         CASE WHEN n % 3 > 0 THEN substr('abcab', n % 3, n % 4) END FROM generate_series(1, {rows}) n"
     );
     must(&database, &mut session, &fill);
     let index = doc! { "key": doc! { "a": 1 }, "name": "a" };

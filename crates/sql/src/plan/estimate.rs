@@ -18,6 +18,10 @@ pub trait Statistics {
     fn found(&self, _table: usize, _conditions: &[Expr]) -> Option<f64> {
         None
     }
+    /// About how many different values a column has that an index begins with; `None` when that is not known.
+    fn distinct(&self, _table: usize, _column: usize) -> Option<f64> {
+        None
+    }
     /// How the order that a scan is asked for is that of an index.
     fn gives_order(&self, _scan: &Scan<Expr>) -> Given {
         Given::No
@@ -76,9 +80,10 @@ pub fn source(plan: &Plan, expr: &Expr) -> Option<(usize, usize)> {
 fn part(plan: &Plan, condition: &Expr, statistics: &dyn Statistics) -> f64 {
     let equal = |column: &Expr| match source(plan, column) {
         Some((table, column)) if statistics.is_unique(table, column) => 1.0 / statistics.rows(table).max(1.0),
-        Some((table, column)) if statistics.is_indexed(table, column) => {
-            (10.0 / statistics.rows(table).max(1.0)).clamp(0.0005, 0.05)
-        }
+        Some((table, column)) if statistics.is_indexed(table, column) => match statistics.distinct(table, column) {
+            Some(distinct) => 1.0 / distinct.max(1.0),
+            None => (10.0 / statistics.rows(table).max(1.0)).clamp(0.0005, 0.05),
+        },
         _ => 0.05,
     };
     let part = match condition.node() {
@@ -147,7 +152,10 @@ fn parts(plan: &Plan, conditions: &[Expr], statistics: &dyn Statistics) -> f64 {
 pub fn distinct(plan: &Plan, expr: &Expr, statistics: &dyn Statistics) -> f64 {
     match source(plan, expr) {
         Some((table, column)) if statistics.is_unique(table, column) => statistics.rows(table),
-        Some((table, _)) => statistics.rows(table) / 10.0,
+        Some((table, column)) => {
+            let known = statistics.distinct(table, column);
+            known.unwrap_or_else(|| statistics.rows(table) / 10.0)
+        }
         None => 0.0,
     }
 }

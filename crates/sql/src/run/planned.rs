@@ -8,7 +8,7 @@ use super::find;
 use super::ordered;
 use super::tables::Reading;
 use crate::bind::{Binder, Bound};
-use crate::catalog::{Catalog, Kind, Table};
+use crate::catalog::{Catalog, Column, Kind, Table};
 use crate::expr::Expr;
 use crate::functions::coerce;
 use crate::plan::Plan;
@@ -44,6 +44,8 @@ pub struct Sizes<'s, 'r> {
     reading: &'s Reading<'s, 'r>,
     /// What was asked of indexes, by table and conditions.
     found: RefCell<HashMap<(usize, String), Option<f64>>>,
+    /// How many different values columns have, by table and column.
+    distinct: RefCell<HashMap<(usize, usize), Option<f64>>>,
 }
 
 impl<'s, 'r> Sizes<'s, 'r> {
@@ -53,6 +55,7 @@ impl<'s, 'r> Sizes<'s, 'r> {
             tables,
             reading,
             found: RefCell::default(),
+            distinct: RefCell::default(),
         }
     }
 
@@ -118,6 +121,20 @@ impl Statistics for Sizes<'_, '_> {
         };
         let found = find().map(|found| found as f64);
         self.found.borrow_mut().insert(at, found);
+        found
+    }
+
+    fn distinct(&self, table: usize, column: usize) -> Option<f64> {
+        if !self.has_index(table, column, false) {
+            return None;
+        }
+        if let Some(known) = self.distinct.borrow().get(&(table, column)) {
+            return *known;
+        }
+        let column_of = self.tables.get(table).and_then(|table| table.columns.get(column));
+        let find = |column: &Column| self.reading.different(self.collection(table)?, &column.path).ok()?;
+        let found = column_of.and_then(find);
+        self.distinct.borrow_mut().insert((table, column), found);
         found
     }
 

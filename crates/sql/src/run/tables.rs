@@ -24,7 +24,7 @@ use nestor_exec::summary::totals;
 use nestor_exec::{BoxOperator, Step};
 use nestor_model::extjson::{self, Form};
 use nestor_model::namespace::ADMIN;
-use nestor_model::{Array, ArrayRef, Document, Namespace, Path, Result, Str, Value, ValueRef, bail};
+use nestor_model::{Array, ArrayRef, Document, Namespace, Path, Result, Str, Value, ValueRef, bail, doc};
 use nestor_planner::PlanNode;
 use nestor_planner::choose::{candidates_for, tells};
 use nestor_planner::find::Wanted;
@@ -246,6 +246,48 @@ impl<'s, 'r> Reading<'s, 'r> {
     pub(super) fn estimated(&self, collection: &Collection, filter: &Document) -> Result<Option<u64>> {
         let plans = self.plans(collection, filter, None)?;
         Ok(least_entries(&plans, collection, self.view)?.map(|entries| entries.count))
+    }
+
+    /// About how many different values an index has at `path`, by how often it has the least and the largest of them; `None` in small
+    /// collections, and when it has none.
+    ///
+    /// Errors: those of storage.
+    pub(super) fn different(&self, collection: &Collection, path: &str) -> Result<Option<f64>> {
+        let documents = collection.state.documents();
+        if documents < COSTED_MIN as i64 {
+            return Ok(None);
+        }
+        let any = doc! { path: doc! { "$ne": Value::Null } };
+        let (mut times, mut ends) = (0.0, 0.0);
+        for direction in [1, -1] {
+            let mut root = self.find(
+                &collection.ns,
+                Find {
+                    sort: Some(doc! { path: direction }),
+                    limit: Some(1),
+                    reads: Some([Str::from(path)].into()),
+                    stored: true,
+                    ..Find::all(&any)
+                },
+            )?;
+            let mut batch = read::batch(self.statement, self.view, self.op, true);
+            let value = loop {
+                match root.next(&mut batch)? {
+                    Step::Row(row) => break row.as_doc().get(path).map(|value| value.to_value()),
+                    Step::Pause => {}
+                    Step::Eof => break None,
+                }
+            };
+            // Values in arrays are not those of the end.
+            let Some(value) = value.filter(|value| !matches!(value, Value::Array(_) | Value::Document(_))) else {
+                return Ok(None);
+            };
+            if let Some(entries) = self.estimated(collection, &doc! { path: doc! { "$eq": value } })? {
+                times += entries.max(1) as f64;
+                ends += 1.0;
+            }
+        }
+        Ok((ends > 0.0).then(|| documents as f64 * ends / times))
     }
 
     /// Whether it costs less to read all documents than those that an index finds: none serves the filter, or it finds too many. `reads` are

@@ -3,7 +3,7 @@
 use super::super::{Comparison, Expr, Node, compared};
 use super::side::{self, Side};
 use crate::types::Type;
-use nestor_model::vector::{Data, Vector};
+use nestor_model::vector::{Data, Texts, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::chunk::each_row;
 use std::cmp::Ordering;
@@ -58,17 +58,28 @@ fn decimals_ordered(op: Comparison, a: &Data, b: &Data) -> Option<Vec<bool>> {
     }
 }
 
+/// Texts in order; those of `character(n)` without the blanks at their ends.
 fn texts_ordered(op: Comparison, ty: &Type, a: &Data, b: &Data) -> Option<Vec<bool>> {
-    if *ty == Type::Bpchar {
-        return None;
-    }
+    let seen = |text: &str| match ty {
+        Type::Bpchar => text.trim_end_matches(' ').len(),
+        _ => text.len(),
+    };
+    let many = |texts: &Texts, holds: &dyn Fn(&str) -> bool| {
+        let each = (0..texts.len()).map(|row| texts.get(row));
+        Some(each.map(|text| holds(&text[..seen(text)])).collect())
+    };
     match (a, b) {
-        (Data::Text(a), Data::Text(b)) => Some((0..a.len()).map(|row| op.of(a.get(row).cmp(b.get(row)))).collect()),
+        (Data::Text(a), Data::Text(b)) => {
+            let both = (0..a.len()).map(|row| (a.get(row), b.get(row)));
+            Some(both.map(|(a, b)| op.of(a[..seen(a)].cmp(&b[..seen(b)]))).collect())
+        }
         (Data::Text(a), Data::Same(Value::String(b), _)) => {
-            Some((0..a.len()).map(|row| op.of(a.get(row).cmp(b.as_str()))).collect())
+            let b = &b[..seen(b)];
+            many(a, &|a| op.of(a.cmp(b)))
         }
         (Data::Same(Value::String(a), _), Data::Text(b)) => {
-            Some((0..b.len()).map(|row| op.of(a.as_str().cmp(b.get(row)))).collect())
+            let a = &a[..seen(a)];
+            many(b, &|b| op.of(a.cmp(b)))
         }
         _ => None,
     }
