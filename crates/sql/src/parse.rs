@@ -2,7 +2,6 @@
 
 mod columns;
 pub(crate) mod dialect;
-mod into;
 mod merge;
 mod options;
 pub mod own;
@@ -33,7 +32,7 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
     let mut parser = parser(text)?;
     let statements = parser.parse_statements().map_err(refused)?;
     statements.iter().try_for_each(|ast| own::of(ast).map(drop))?;
-    statements.into_iter().map(into::plain).collect()
+    Ok(statements)
 }
 
 /// The expression that a text is.
@@ -62,6 +61,7 @@ fn parser(text: &str) -> Result<Parser<'static>> {
         .map_err(|e| error("42601", e.to_string()))?;
     check_numbers(&tokens)?;
     options::put_in_order(&mut tokens);
+    windows::wrap_offsets(&mut tokens);
     windows::name_exclusions(&mut tokens);
     windows::name_rows_from(&mut tokens);
     own::wrap(&mut tokens);

@@ -132,7 +132,7 @@ impl Accumulator for Object {
     fn add(&mut self, args: &[Value]) -> Result<()> {
         let [name, value] = args else { return Ok(()) };
         if matches!(name, Value::Null) {
-            return fail("22004", "field name must not be null");
+            return fail("22023", "field name must not be null");
         }
         let name = output::text(&self.types.0, name);
         let value = match stored::to_json(&self.types.1, value.clone()) {

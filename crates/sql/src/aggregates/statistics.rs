@@ -150,6 +150,10 @@ impl Accumulator for Pairs {
                 self.squares.0 += dx * dx * scale;
                 self.squares.1 += dy * dy * scale;
                 self.product += dx * dy * scale;
+            } else if !x.is_finite() || !y.is_finite() {
+                let unsure = |n: f64| if n.is_finite() { 0.0 } else { f64::NAN };
+                self.squares = (unsure(*x), unsure(*y));
+                self.product = f64::NAN;
             }
         }
         Ok(())

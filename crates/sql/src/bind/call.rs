@@ -37,6 +37,7 @@ impl Binder<'_> {
         let (mut distinct, mut order_by) = (false, Vec::new());
         let mut star = false;
         let mut asts: Vec<&Ast> = Vec::new();
+        let ordered;
         if let FunctionArguments::List(list) = &call.args {
             distinct = matches!(list.duplicate_treatment, Some(DuplicateTreatment::Distinct));
             for clause in &list.clauses {
@@ -45,7 +46,10 @@ impl Binder<'_> {
                     _ => return unsupported("a clause within the arguments of a function"),
                 }
             }
-            for arg in &list.args {
+            ordered = super::named::in_order(&name, &list.args)?;
+            let given = if ordered.is_some() { &[][..] } else { &list.args };
+            asts.extend(ordered.iter().flatten());
+            for arg in given {
                 match arg {
                     FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => asts.push(expr),
                     FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => star = true,
@@ -99,7 +103,14 @@ impl Binder<'_> {
         if distinct || !order_by.is_empty() || call.filter.is_some() || !call.within_group.is_empty() {
             return fail("42809", format!("{name} is not an aggregate function"));
         }
-        let args: Vec<Expr> = asts.iter().map(|arg| self.expr(arg, scope)).collect::<Result<_>>()?;
+        let by_name = matches!(name.as_str(), "row_to_json" | "to_json" | "to_jsonb");
+        let args: Vec<Expr> = asts
+            .iter()
+            .map(|arg| match by_name {
+                true => self.object_of_row(arg, scope),
+                false => self.expr(arg, scope),
+            })
+            .collect::<Result<_>>()?;
         if let Some(over) = &call.over {
             if !is_window {
                 return fail(
@@ -128,6 +139,24 @@ impl Binder<'_> {
         self.function_call(&name, args)
     }
 
+    /// An expression; a row of a table as an object whose fields are its columns.
+    fn object_of_row(&mut self, arg: &Ast, scope: &Scope) -> Result<Expr> {
+        let bound = self.expr(arg, scope)?;
+        let (Ast::Identifier(_), Node::Row(items)) = (arg, bound.node()) else {
+            return Ok(bound);
+        };
+        let mut fields = Vec::with_capacity(items.len() * 2);
+        for item in items {
+            let name = match item.node() {
+                Node::Column { name, .. } | Node::Outer { name, .. } => name.as_str(),
+                _ => return Ok(bound),
+            };
+            fields.push(Expr::constant(Value::String(name.into()), Type::Text));
+            fields.push(item.clone());
+        }
+        functions::call("jsonb_build_object", fields)
+    }
+
     fn aggregate(
         &mut self,
         name: &str,
@@ -137,7 +166,14 @@ impl Binder<'_> {
         call: &Function,
         scope: &Scope,
     ) -> Result<(Call<Expr>, Type)> {
-        let mut args: Vec<Expr> = asts.iter().map(|arg| self.expr(arg, scope)).collect::<Result<_>>()?;
+        let by_name = matches!(name, "json_agg" | "jsonb_agg");
+        let mut args: Vec<Expr> = asts
+            .iter()
+            .map(|arg| match by_name {
+                true => self.object_of_row(arg, scope),
+                false => self.expr(arg, scope),
+            })
+            .collect::<Result<_>>()?;
         let mut order = Vec::new();
         for item in order_by.iter().chain(&call.within_group) {
             let by = self.expr(&item.expr, scope)?;

@@ -6,7 +6,7 @@ use crate::expr::like::{Compiled, Kind, Match};
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions::{self, coerce};
 use crate::types::cast::{self, Context};
-use crate::types::interval::Interval;
+use crate::types::interval::{Interval, unit_of};
 use crate::types::{Type, numeric};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::ApplyKind;
@@ -66,10 +66,10 @@ impl Binder<'_> {
                             Ok(Expr::constant(Value::Int32(-n), Type::Int4))
                         }
                         Node::Const(Value::Int64(n), Type::Int8) if *n != i64::MIN => {
-                            let n = -n;
-                            Ok(match i32::try_from(n) {
-                                Ok(n) => Expr::constant(Value::Int32(n), Type::Int4),
-                                Err(_) => Expr::constant(Value::Int64(n), Type::Int8),
+                            // Of the literals that are a bigint only one has a negative that is none.
+                            Ok(match i32::try_from(-n) {
+                                Ok(i32::MIN) => Expr::constant(Value::Int32(i32::MIN), Type::Int4),
+                                _ => Expr::constant(Value::Int64(-n), Type::Int8),
                             })
                         }
                         Node::Const(Value::Decimal128(n), Type::Numeric) => match n.negate().to_i64_exact() {
@@ -237,20 +237,19 @@ impl Binder<'_> {
             }
             Ast::Interval(interval) => {
                 let arg = self.expr(&interval.value, scope)?;
-                let unit = interval
-                    .leading_field
-                    .as_ref()
-                    .map_or_else(|| "second".to_owned(), |field| field.to_string().to_lowercase());
-                match arg.node() {
-                    Node::Const(Value::String(text), _) => {
-                        Ok(Expr::constant(Interval::parse(text, &unit)?.to_value(), Type::Interval))
-                    }
-                    Node::Const(Value::Int32(n), _) => Ok(Expr::constant(
-                        Interval::parse(&n.to_string(), &unit)?.to_value(),
-                        Type::Interval,
-                    )),
-                    _ => unsupported("an interval of this form"),
-                }
+                let digits = interval.fractional_seconds_precision.or(interval.leading_precision);
+                let (leading, last) = (interval.leading_field.as_ref(), interval.last_field.as_ref());
+                let modifier = match super::types::interval_modifier(leading, last, digits) {
+                    Some(modifier) => modifier,
+                    None => return unsupported("an interval of these fields"),
+                };
+                let text = match arg.node() {
+                    Node::Const(Value::String(text), _) => text.to_string(),
+                    Node::Const(Value::Int32(n), _) => n.to_string(),
+                    _ => return unsupported("an interval of this form"),
+                };
+                let parsed = Interval::parse(&text, unit_of(modifier))?;
+                Ok(Expr::constant(parsed.limited(modifier).to_value(), Type::Interval))
             }
             Ast::AtTimeZone { timestamp, time_zone } => {
                 let (time, zone) = (self.expr(timestamp, scope)?, self.expr(time_zone, scope)?);

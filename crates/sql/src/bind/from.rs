@@ -468,6 +468,25 @@ impl Binder<'_> {
                 _ => return unsupported("arguments of this form"),
             }
         }
+        if functions::is_of_records(name) {
+            let columns = alias.map_or(&[][..], |alias| &alias.columns);
+            let columns = columns.iter().map(|column| match &column.data_type {
+                Some(ty) => Ok((ident(&column.name), super::types::data_type(ty)?.0)),
+                None => fail(
+                    "42601",
+                    "a column definition list is required for functions returning \"record\"",
+                ),
+            });
+            let columns: Vec<_> = columns.collect::<Result<_>>()?;
+            if columns.is_empty() {
+                return fail(
+                    "42601",
+                    "a column definition list is required for functions returning \"record\"",
+                );
+            }
+            let table = functions::records(name, &bound, columns)?;
+            return self.rows_of(table, name, alias, with_ordinality);
+        }
         match functions::table(name, &bound)? {
             Some(table) => self.rows_of(table, name, alias, with_ordinality),
             None => {

@@ -12,6 +12,7 @@ pub mod entry;
 mod expr;
 mod from;
 pub mod merge;
+mod named;
 mod names;
 mod query;
 mod select;
@@ -19,7 +20,7 @@ pub mod types;
 mod window;
 pub mod write;
 
-pub use names::{ident, object_name, parts};
+pub use names::{ident, object_name};
 
 use crate::catalog::schemas::PUBLIC;
 use crate::catalog::{Catalog, Table};

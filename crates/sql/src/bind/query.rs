@@ -381,7 +381,10 @@ pub(super) fn is_default(expr: &Ast) -> bool {
 /// A part of an order: nulls are larger than all else.
 pub(super) fn sort_key(by: Expr, item: &OrderByExpr) -> SortKey<Expr> {
     use sqlparser::ast::OrderBySort;
-    let descending = matches!(item.options.sort, Some(OrderBySort::Desc));
+    let descending = match &item.options.sort {
+        Some(OrderBySort::Using(sign)) => sign.to_string().trim_end_matches('"').ends_with('>'),
+        sort => matches!(sort, Some(OrderBySort::Desc)),
+    };
     SortKey {
         by,
         descending,

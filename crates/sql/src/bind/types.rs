@@ -2,9 +2,91 @@
 
 use super::names::object_name;
 use crate::error::{fail, unsupported};
-use crate::types::{Type, numeric_modifier};
+use crate::types::{Type, interval, numeric_modifier};
 use nestor_model::Result;
-use sqlparser::ast::{ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
+use sqlparser::ast::{
+    ArrayElemTypeDef, CharacterLength, DataType, DateTimeField, ExactNumberInfo, IntervalFields, TimezoneInfo,
+};
+
+/// The fields that a modifier of the type has.
+fn interval_fields(fields: &IntervalFields) -> i32 {
+    use interval::{DAY, HOUR, MINUTE, MONTH, SECOND, YEAR};
+    match fields {
+        IntervalFields::Year => YEAR,
+        IntervalFields::Month => MONTH,
+        IntervalFields::Day => DAY,
+        IntervalFields::Hour => HOUR,
+        IntervalFields::Minute => MINUTE,
+        IntervalFields::Second => SECOND,
+        IntervalFields::YearToMonth => YEAR | MONTH,
+        IntervalFields::DayToHour => DAY | HOUR,
+        IntervalFields::DayToMinute => DAY | HOUR | MINUTE,
+        IntervalFields::DayToSecond => DAY | HOUR | MINUTE | SECOND,
+        IntervalFields::HourToMinute => HOUR | MINUTE,
+        IntervalFields::HourToSecond => HOUR | MINUTE | SECOND,
+        IntervalFields::MinuteToSecond => MINUTE | SECOND,
+    }
+}
+
+/// The modifier of `INTERVAL '...' leading TO last`.
+pub fn interval_modifier(
+    leading: Option<&DateTimeField>,
+    last: Option<&DateTimeField>,
+    digits: Option<u64>,
+) -> Option<i32> {
+    use interval::{DAY, HOUR, MINUTE, MONTH, SECOND, YEAR};
+    let place = |field: &DateTimeField| {
+        [
+            DateTimeField::Year,
+            DateTimeField::Month,
+            DateTimeField::Day,
+            DateTimeField::Hour,
+            DateTimeField::Minute,
+            DateTimeField::Second,
+        ]
+        .iter()
+        .position(|own| own == field)
+    };
+    let all = [YEAR, MONTH, DAY, HOUR, MINUTE, SECOND];
+    let fields = match leading {
+        None => interval::ALL_FIELDS,
+        Some(leading) => {
+            let from = place(leading)?;
+            let to = last.map_or(Some(from), place)?;
+            all.get(from..=to)?.iter().fold(0, |mask, field| mask | field)
+        }
+    };
+    Some(interval::modifier(fields, digits))
+}
+
+/// Whether PostgreSQL has a type of this name that is not here: networks, geometry, texts to search in, XML, money, and numbers of its own.
+fn is_left_out(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "inet",
+        "cidr",
+        "macaddr",
+        "macaddr8",
+        "point",
+        "line",
+        "lseg",
+        "box",
+        "path",
+        "polygon",
+        "circle",
+        "tsvector",
+        "tsquery",
+        "xml",
+        "money",
+        "xid",
+        "xid8",
+        "cid",
+        "tid",
+        "pg_lsn",
+        "txid_snapshot",
+        "pg_snapshot",
+    ];
+    NAMES.contains(&name)
+}
 
 /// The type that is named, and its modifier (-1 for none).
 ///
@@ -60,7 +142,14 @@ pub fn data_type(ty: &DataType) -> Result<(Type, i32)> {
         DataType::Bit(Some(n)) => (Type::Bit, bits(*n)?),
         DataType::BitVarying(Some(n)) | DataType::VarBit(Some(n)) => (Type::Varbit, bits(*n)?),
         DataType::BitVarying(None) | DataType::VarBit(None) => (Type::Varbit, -1),
-        DataType::Interval { .. } => (Type::Interval, -1),
+        DataType::Interval {
+            fields: None,
+            precision: None,
+        } => (Type::Interval, -1),
+        DataType::Interval { fields, precision } => {
+            let fields = fields.as_ref().map_or(interval::ALL_FIELDS, interval_fields);
+            (Type::Interval, interval::modifier(fields, *precision))
+        }
         DataType::Uuid => (Type::Uuid, -1),
         DataType::JSON => (Type::Json, -1),
         DataType::JSONB => (Type::Jsonb, -1),
@@ -80,6 +169,7 @@ pub fn data_type(ty: &DataType) -> Result<(Type, i32)> {
             let (_, name) = object_name(name)?;
             match Type::of_name(&name) {
                 Some(ty) => (ty, -1),
+                None if is_left_out(&name) => return unsupported(format!("type {name}")),
                 None => return fail("42704", format!("type \"{name}\" does not exist")),
             }
         }

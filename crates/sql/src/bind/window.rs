@@ -2,7 +2,7 @@
 
 use super::query::sort_key;
 use super::{Binder, Scope, WINDOW, ident};
-use crate::error::{fail, unsupported};
+use crate::error::fail;
 use crate::expr::Expr;
 use crate::functions::coerce;
 use crate::parse::dialect::EXCLUDE;
@@ -201,6 +201,14 @@ impl Binder<'_> {
         base: Option<&WindowSpec>,
         scope: &Scope,
     ) -> Result<Pending> {
+        if base.is_some_and(|base| {
+            !base.order_by.is_empty() && spec.order_by.iter().any(|item| excluded(&item.expr).is_none())
+        }) {
+            return fail("42P20", "cannot override ORDER BY clause of a window");
+        }
+        if base.is_some() && !spec.partition_by.is_empty() {
+            return fail("42P20", "cannot override PARTITION BY clause of a window");
+        }
         let partition = base.map_or(&spec.partition_by, |base| &base.partition_by);
         let partition: Vec<Expr> = partition
             .iter()
@@ -239,6 +247,31 @@ impl Binder<'_> {
                     Some(bound) => self.bound(bound, units, key.as_ref(), scope, false)?,
                     None => FrameBound::Current,
                 };
+                let order_of = |bound: &FrameBound<Expr>, is_start: bool| match bound {
+                    FrameBound::Unbounded if is_start => 0,
+                    FrameBound::Preceding(_) => 1,
+                    FrameBound::Current => 2,
+                    FrameBound::Following(_) => 3,
+                    FrameBound::Unbounded => 4,
+                };
+                if order_of(&start, true) > order_of(&end, false) {
+                    return fail("42P20", "frame cannot start behind its end");
+                }
+                let offsets = [&start, &end]
+                    .into_iter()
+                    .any(|bound| matches!(bound, FrameBound::Preceding(_) | FrameBound::Following(_)));
+                match units {
+                    FrameUnits::Groups if order.is_empty() => {
+                        return fail("42P20", "GROUPS mode requires an ORDER BY clause");
+                    }
+                    FrameUnits::Range if offsets && order.len() != 1 => {
+                        return fail(
+                            "42P20",
+                            "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",
+                        );
+                    }
+                    _ => {}
+                }
                 WindowFrame {
                     units,
                     start,
@@ -330,7 +363,25 @@ impl Binder<'_> {
     }
 
     /// Puts nodes on `plan` that compute the window functions, and their numbers into `exprs`.
-    pub(super) fn windowed(&mut self, mut plan: Plan, windows: Vec<Pending>, exprs: &mut [Expr]) -> Result<Plan> {
+    pub(super) fn windowed(&mut self, mut plan: Plan, mut windows: Vec<Pending>, exprs: &mut [Expr]) -> Result<Plan> {
+        // Subqueries in them stand below.
+        let mut below = Vec::new();
+        for window in &mut windows {
+            window.for_each(&mut |expr| {
+                below.push(expr.clone());
+                Ok(())
+            })?;
+        }
+        plan = self.flush(plan, &mut below);
+        let mut next = below.into_iter();
+        for window in &mut windows {
+            window.for_each(&mut |expr| {
+                if let Some(flushed) = next.next() {
+                    *expr = flushed;
+                }
+                Ok(())
+            })?;
+        }
         let mut places: Vec<Option<usize>> = vec![None; windows.len()];
         let same = |a: &Pending, b: &Pending| {
             let keys = |p: &Pending| format!("{:?} {:?}", p.partition, p.order);
@@ -344,16 +395,6 @@ impl Binder<'_> {
                 .filter(|other| places[*other].is_none() && same(&windows[number], &windows[*other]))
                 .collect();
             let (partition, order) = (&windows[number].partition, &windows[number].order);
-            let mut below: Vec<Expr> = partition.clone();
-            below.extend(order.iter().map(|key| key.by.clone()));
-            let has_subquery = below.iter().any(|expr| {
-                let mut found = false;
-                expr.for_each_column(&mut |index| found |= index >= super::PENDING);
-                found
-            });
-            if has_subquery {
-                return unsupported("a subquery within a window");
-            }
             let width = plan.width();
             for (i, other) in group.iter().enumerate() {
                 places[*other] = Some(width + i);

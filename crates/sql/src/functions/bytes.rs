@@ -3,9 +3,10 @@
 use super::Row;
 use super::args::int;
 use super::text::{binary, bytes, count, md5, str, text};
-use crate::error::fail;
+use crate::error::{error, fail};
 use crate::types::{Type, input, output};
 use nestor_model::{Result, Value};
+use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
 /// Where the bit `at` stands; bits are counted from the lowest of the first byte. Errors: 2202E.
 fn bit(bytes: &[u8], at: i64) -> Result<(usize, u32)> {
@@ -195,10 +196,23 @@ pub(super) const ROWS: &[Row] = &[
         other => fail("22023", format!("unrecognized encoding: \"{other}\"")),
     }),
     ("decode", "text,text->bytea", |a, _, _| match str(&a[1]) {
-        "hex" => input::text(&Type::Bytea, &format!("\\x{}", str(&a[0]))),
+        "hex" => input::text(&Type::Bytea, &format!("\\x{}", str(&a[0])))
+            .map_err(|_| error("22023", "invalid hexadecimal data")),
         "base64" => binary(of_base64(str(&a[0]))?),
         "escape" => input::text(&Type::Bytea, str(&a[0])),
         other => fail("22023", format!("unrecognized encoding: \"{other}\"")),
     }),
     ("md5", "bytea->text", |a, _, _| text(md5(bytes(&a[0])))),
+    ("sha224", "bytea->bytea", |a, _, _| {
+        binary(Sha224::digest(bytes(&a[0])).to_vec())
+    }),
+    ("sha256", "bytea->bytea", |a, _, _| {
+        binary(Sha256::digest(bytes(&a[0])).to_vec())
+    }),
+    ("sha384", "bytea->bytea", |a, _, _| {
+        binary(Sha384::digest(bytes(&a[0])).to_vec())
+    }),
+    ("sha512", "bytea->bytea", |a, _, _| {
+        binary(Sha512::digest(bytes(&a[0])).to_vec())
+    }),
 ];

@@ -3,6 +3,7 @@
 use super::Row;
 use crate::error::fail;
 use crate::expr::Expr;
+use crate::types::json::raw;
 use crate::types::{Type, integer, json, stored};
 use nestor_model::{Array, Document, Result, Value, ValueRef, values_equal};
 
@@ -275,12 +276,112 @@ fn object(values: &[Value], args: &[Expr]) -> Result<Value> {
     let mut out = Document::new();
     for (pair, args) in values.chunks_exact(2).zip(args.chunks_exact(2)) {
         if matches!(pair[0], Value::Null) {
-            return fail("22004", "null value not allowed for object key");
+            return fail("22023", "argument 1: key must not be null");
         }
         let name = crate::types::output::text(&args[0].ty(), &pair[0]);
         out.push(name, part(&pair[1], &args[1]));
     }
     Ok(out.into())
+}
+
+fn text_of(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn steps(values: &[Value]) -> Vec<String> {
+    values.iter().map(|step| text_of(step).to_owned()).collect()
+}
+
+/// A part of JSON's text as `json`.
+fn written(part: Option<&str>) -> Value {
+    part.map_or(Value::Null, |part| Value::String(part.into()))
+}
+
+/// The same as text: nothing for JSON's null.
+fn said(part: Option<&str>) -> Value {
+    match part {
+        None | Some("null") => Value::Null,
+        Some(part) => Value::String(raw::unquoted(part).into()),
+    }
+}
+
+fn compact(value: Value) -> Value {
+    let mut out = String::new();
+    json::compact(value.as_ref(), &mut out);
+    Value::String(out.into())
+}
+
+/// An object as `json_build_object` spaces it.
+fn spaced(value: Value) -> Value {
+    let Value::Document(doc) = &value else {
+        return print(value);
+    };
+    let fields = doc.iter().map(|(name, value)| {
+        let mut out = String::new();
+        json::quote(name, &mut out);
+        out.push_str(" : ");
+        json::compact(value, &mut out);
+        out
+    });
+    Value::String(format!("{{{}}}", fields.collect::<Vec<_>>().join(", ")).into())
+}
+
+/// `jsonb_set_lax`: what a null for the new value means is named. Errors: 22004, 22023.
+fn set_lax(a: &[Value], create: bool, treatment: &str) -> Result<Value> {
+    if matches!(a[0], Value::Null) || matches!(a[1], Value::Null) {
+        return Ok(Value::Null);
+    }
+    let path = texts(&a[1]);
+    if !matches!(a[2], Value::Null) {
+        return Ok(set(&a[0], &path, &a[2], create));
+    }
+    match treatment {
+        "use_json_null" => Ok(set(&a[0], &path, &Value::Undefined, create)),
+        "return_target" => Ok(a[0].clone()),
+        "delete_key" => Ok(gone(&a[0], &path)),
+        "raise_exception" => fail("22004", "JSON value must not be null"),
+        _ => fail(
+            "22023",
+            "null_value_treatment must be \"delete_key\", \"return_target\", \"use_json_null\", or \"raise_exception\"",
+        ),
+    }
+}
+
+/// A value without what is at a path.
+fn gone(value: &Value, path: &[String]) -> Value {
+    let Some((head, rest)) = path.split_first() else {
+        return value.clone();
+    };
+    match value {
+        Value::Document(doc) => {
+            let mut out = Document::new();
+            for (name, inner) in doc.iter() {
+                match (name == head, rest.is_empty()) {
+                    (true, true) => {}
+                    (true, false) => out.push(name, gone(&inner.to_value(), rest)),
+                    (false, _) => out.push(name, inner.to_value()),
+                }
+            }
+            out.into()
+        }
+        Value::Array(items) => {
+            let mut out: Vec<Value> = items.iter().map(|item| item.to_value()).collect();
+            let at = head
+                .parse::<i64>()
+                .ok()
+                .map(|at| if at < 0 { at + out.len() as i64 } else { at });
+            if let Some(at) = at.and_then(|at| usize::try_from(at).ok()).filter(|at| *at < out.len()) {
+                match rest.is_empty() {
+                    true => {
+                        out.remove(at);
+                    }
+                    false => out[at] = gone(&out[at], rest),
+                }
+            }
+            Value::Array(Array::new(out))
+        }
+        other => other.clone(),
+    }
 }
 
 fn print(value: Value) -> Value {
@@ -292,8 +393,8 @@ fn print(value: Value) -> Value {
 fn pretty(value: ValueRef<'_>, indent: usize, out: &mut String) {
     let pad = |n: usize| "    ".repeat(n);
     match value {
-        ValueRef::Document(doc) if !doc.is_empty() => {
-            out.push_str("{\n");
+        ValueRef::Document(doc) => {
+            out.push_str(if doc.is_empty() { "{" } else { "{\n" });
             for (i, (name, value)) in doc.iter().enumerate() {
                 out.push_str(if i > 0 { ",\n" } else { "" });
                 out.push_str(&pad(indent + 1));
@@ -303,8 +404,8 @@ fn pretty(value: ValueRef<'_>, indent: usize, out: &mut String) {
             }
             out.push_str(&format!("\n{}}}", pad(indent)));
         }
-        ValueRef::Array(items) if !items.is_empty() => {
-            out.push_str("[\n");
+        ValueRef::Array(items) => {
+            out.push_str(if items.is_empty() { "[" } else { "[\n" });
             for (i, item) in items.iter().enumerate() {
                 out.push_str(if i > 0 { ",\n" } else { "" });
                 out.push_str(&pad(indent + 1));
@@ -329,17 +430,44 @@ pub(super) const ROWS: &[Row] = &[
     ("->>", "jsonb,int4->text", |a, _, _| {
         Ok(found_text(&element(&a[0], integer(&a[1]).unwrap_or(0))))
     }),
-    ("->", "json,text->jsonb", |a, _, _| {
-        Ok(field(&parsed(&a[0])?, a[1].as_str().unwrap_or_default()))
+    ("->", "json,text->json", |a, _, _| {
+        Ok(written(raw::field(text_of(&a[0]), text_of(&a[1]))))
     }),
-    ("->", "json,int4->jsonb", |a, _, _| {
-        Ok(element(&parsed(&a[0])?, integer(&a[1]).unwrap_or(0)))
+    ("->", "json,int4->json", |a, _, _| {
+        Ok(written(raw::element(text_of(&a[0]), integer(&a[1]).unwrap_or(0))))
     }),
     ("->>", "json,text->text", |a, _, _| {
-        Ok(found_text(&field(&parsed(&a[0])?, a[1].as_str().unwrap_or_default())))
+        Ok(said(raw::field(text_of(&a[0]), text_of(&a[1]))))
     }),
     ("->>", "json,int4->text", |a, _, _| {
-        Ok(found_text(&element(&parsed(&a[0])?, integer(&a[1]).unwrap_or(0))))
+        Ok(said(raw::element(text_of(&a[0]), integer(&a[1]).unwrap_or(0))))
+    }),
+    ("#>", "json,_text->json", |a, _, _| {
+        Ok(written(raw::at_path(text_of(&a[0]), &texts(&a[1]))))
+    }),
+    ("#>>", "json,_text->text", |a, _, _| {
+        Ok(said(raw::at_path(text_of(&a[0]), &texts(&a[1]))))
+    }),
+    ("json_strip_nulls", "json->json", |a, _, _| {
+        Ok(Value::String(raw::without_nulls(text_of(&a[0])).into()))
+    }),
+    ("json_object", "_text->json", |a, _, _| {
+        object_of_texts(&a[0], None).map(spaced)
+    }),
+    ("json_object", "_text,_text->json", |a, _, _| {
+        object_of_texts(&a[0], Some(&a[1])).map(spaced)
+    }),
+    ("array_to_json", "anyarray->json", |a, _, args| {
+        Ok(compact(stored::to_json(&args[0].ty(), a[0].clone())))
+    }),
+    ("jsonb_set_lax", "?jsonb,_text,jsonb->jsonb", |a, _, _| {
+        set_lax(a, true, "use_json_null")
+    }),
+    ("jsonb_set_lax", "?jsonb,_text,jsonb,bool->jsonb", |a, _, _| {
+        set_lax(a, matches!(a[3], Value::Bool(true)), "use_json_null")
+    }),
+    ("jsonb_set_lax", "?jsonb,_text,jsonb,bool,text->jsonb", |a, _, _| {
+        set_lax(a, matches!(a[3], Value::Bool(true)), a[4].as_str().unwrap_or_default())
     }),
     ("#>", "jsonb,_text->jsonb", |a, _, _| Ok(path(&a[0], &a[1]))),
     ("#>>", "jsonb,_text->text", |a, _, _| {
@@ -361,7 +489,14 @@ pub(super) const ROWS: &[Row] = &[
         Ok(Value::Bool(texts(&a[1]).iter().all(|name| has(&a[0], name))))
     }),
     ("||", "jsonb,jsonb->jsonb", |a, _, _| Ok(concat(&a[0], &a[1]))),
-    ("-", "jsonb,text->jsonb", |a, _, _| Ok(without(&a[0], &texts(&a[1])))),
+    ("#-", "jsonb,_text->jsonb", |a, _, _| match &a[0] {
+        Value::Document(_) | Value::Array(_) => Ok(gone(&a[0], &texts(&a[1]))),
+        _ => fail("22023", "cannot delete path in scalar"),
+    }),
+    ("-", "jsonb,text->jsonb", |a, _, _| match &a[0] {
+        Value::Document(_) | Value::Array(_) => Ok(without(&a[0], &texts(&a[1]))),
+        _ => fail("22023", "cannot delete from scalar"),
+    }),
     ("-", "jsonb,_text->jsonb", |a, _, _| Ok(without(&a[0], &texts(&a[1])))),
     ("-", "jsonb,int4->jsonb", |a, _, _| {
         let Value::Array(items) = &a[0] else {
@@ -399,16 +534,10 @@ pub(super) const ROWS: &[Row] = &[
         _ => fail("22023", "cannot get array length of a non-array"),
     }),
     ("json_extract_path", "json,text...->json", |a, _, _| {
-        match path(&parsed(&a[0])?, &Value::Array(Array::new(a[1..].to_vec()))) {
-            Value::Null => Ok(Value::Null),
-            found => Ok(print(found)),
-        }
+        Ok(written(raw::at_path(text_of(&a[0]), &steps(&a[1..]))))
     }),
     ("json_extract_path_text", "json,text...->text", |a, _, _| {
-        Ok(found_text(&path(
-            &parsed(&a[0])?,
-            &Value::Array(Array::new(a[1..].to_vec())),
-        )))
+        Ok(said(raw::at_path(text_of(&a[0]), &steps(&a[1..]))))
     }),
     ("jsonb_object", "_text->jsonb", |a, _, _| object_of_texts(&a[0], None)),
     ("jsonb_object", "_text,_text->jsonb", |a, _, _| {
@@ -428,7 +557,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("jsonb_build_object", "?any...->jsonb", |a, _, args| object(a, args)),
     ("json_build_object", "?any...->json", |a, _, args| {
-        object(a, args).map(print)
+        object(a, args).map(spaced)
     }),
     ("jsonb_build_array", "?any...->jsonb", |a, _, args| {
         Ok(Value::Array(Array::new(
@@ -444,10 +573,16 @@ pub(super) const ROWS: &[Row] = &[
         Ok(stored::to_json(&args[0].ty(), a[0].clone()))
     }),
     ("to_json", "any->json", |a, _, args| {
-        Ok(print(stored::to_json(&args[0].ty(), a[0].clone())))
+        // What is JSON keeps its text.
+        match args[0].ty() {
+            Type::Json => Ok(a[0].clone()),
+            Type::Jsonb => Ok(print(a[0].clone())),
+            ty => Ok(compact(stored::to_json(&ty, a[0].clone()))),
+        }
     }),
+    ("row_to_json", "jsonb->json", |a, _, _| Ok(compact(a[0].clone()))),
     ("row_to_json", "record->json", |a, _, _| {
-        Ok(print(stored::to_json(&Type::Record, a[0].clone())))
+        Ok(compact(stored::to_json(&Type::Record, a[0].clone())))
     }),
     ("jsonb_pretty", "jsonb->text", |a, _, _| {
         let mut out = String::new();

@@ -3,7 +3,7 @@
 use super::Row;
 use super::args::{decimal, double, int};
 use crate::error::{error, fail};
-use crate::types::{Type, cast, numeric};
+use crate::types::{Type, cast, compare, numeric};
 use nestor_model::{Decimal128, Result, Value};
 
 fn checked(arg: f64, n: f64) -> Result<Value> {
@@ -452,6 +452,16 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("width_bucket", "float8,float8,float8,int4->int4", |a, _, _| {
         width_bucket(double(&a[0]), double(&a[1]), double(&a[2]), int(&a[3]))
+    }),
+    ("width_bucket", "anyelement,anyarray->int4", |a, _, args| {
+        let Value::Array(bounds) = &a[1] else {
+            return Ok(Value::Null);
+        };
+        let ty = args[0].ty();
+        let below = bounds
+            .iter()
+            .take_while(|bound| compare::compare(&ty, &bound.to_value(), &a[0]).is_le());
+        cast::whole(below.count() as i64, &Type::Int4)
     }),
     ("random", "!->float8", |_, env, _| {
         Ok(Value::Double(env.op.random_f64()))

@@ -17,11 +17,13 @@ mod math;
 mod numerals;
 mod patterns;
 mod ranges;
+mod records;
 mod system;
 mod tables;
 mod text;
 
 pub use crate::expr::function::{Function, Param, Run};
+pub use records::{is_of_records, records};
 pub use system::{STANDARD, part_key, uuid_v7};
 pub use tables::{Table, once, side_by_side, table};
 
@@ -121,7 +123,11 @@ fn fits(function: &Function, types: &[Type]) -> Option<(usize, usize)> {
     let mut of_ranges: Option<Type> = None;
     for (i, ty) in types.iter().enumerate() {
         match function.args.get(i).or(function.args.last())? {
-            Param::Any | Param::Element => {}
+            Param::Element => {
+                let of_array = types.iter().any(|other| other.element() == Some(ty));
+                exact += usize::from(of_array);
+            }
+            Param::Any => {}
             param @ (Param::Range | Param::Multirange) => {
                 let element = match param {
                     Param::Range => ty.range_element(),
@@ -134,11 +140,11 @@ fn fits(function: &Function, types: &[Type]) -> Option<(usize, usize)> {
                     _ => return None,
                 }
             }
-            Param::Array => {
-                if ty.element().is_none() && *ty != Type::Unknown {
-                    return None;
-                }
-            }
+            Param::Array => match ty {
+                ty if ty.element().is_some() => exact += 1,
+                Type::Unknown => {}
+                _ => return None,
+            },
             Param::Type(wanted) if wanted == ty => exact += 1,
             Param::Type(wanted) => {
                 if !cast::exists(ty, wanted, Context::Implicit) {

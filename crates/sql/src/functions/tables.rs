@@ -7,6 +7,7 @@ use crate::functions::{arithmetic, coerce};
 use crate::types::arrays;
 use crate::types::cast::{Context, exists};
 use crate::types::interval::Interval;
+use crate::types::json::raw;
 use crate::types::{Type, datetime, integer, json, numeric};
 use nestor_model::statement::work;
 use nestor_model::{Result, Value, ValueRef};
@@ -239,6 +240,15 @@ fn text(value: ValueRef<'_>) -> Value {
     }
 }
 
+/// The parts of JSON's text as rows. Errors: 22023 for JSON of another form.
+fn written<'v, T: 'v>(value: &'v Value, parts: fn(&'v str) -> Option<Vec<T>>, row: fn(T) -> Tuple) -> Result<Rows> {
+    match value.as_str().map(parts) {
+        None => listed(Vec::new()),
+        Some(Some(parts)) => listed(parts.into_iter().map(row).collect()),
+        Some(None) => fail("22023", "cannot take JSON of this form apart"),
+    }
+}
+
 fn elements(value: &Value, make: fn(ValueRef<'_>) -> Value) -> Result<Rows> {
     match value {
         Value::Array(items) => listed(items.iter().map(|item| vec![make(item)]).collect()),
@@ -358,7 +368,23 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
                 _ => Err(wrong()),
             }
         }
-        "jsonb_array_elements" | "json_array_elements" => plain(
+        "json_array_elements" => plain(
+            "json_array_elements",
+            |args| written(&args[0], raw::elements, |part| vec![Value::String(part.into())]),
+            cast(&[Type::Json])?,
+            vec![("value".to_owned(), Type::Json)],
+        ),
+        "json_each" => plain(
+            "json_each",
+            |args| {
+                written(&args[0], raw::fields, |(name, part)| {
+                    vec![Value::String(name.into()), Value::String(part.into())]
+                })
+            },
+            cast(&[Type::Json])?,
+            vec![("key".to_owned(), Type::Text), ("value".to_owned(), Type::Json)],
+        ),
+        "jsonb_array_elements" => plain(
             "jsonb_array_elements",
             |args| elements(&args[0], nested),
             cast_json(args)?,
@@ -370,7 +396,7 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
             cast_json(args)?,
             vec![("value".to_owned(), Type::Text)],
         ),
-        "jsonb_each" | "json_each" => {
+        "jsonb_each" => {
             let columns = vec![("key".to_owned(), Type::Text), ("value".to_owned(), Type::Jsonb)];
             plain("jsonb_each", |args| each(&args[0], nested), cast_json(args)?, columns)
         }

@@ -65,6 +65,39 @@ pub(super) fn name_exclusions(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
+/// Puts parentheses around literals that frames begin or end so far from, which the grammar takes for intervals otherwise.
+pub(super) fn wrap_offsets(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while at < tokens.len() {
+        if (is(&tokens[at], "preceding") || is(&tokens[at], "following"))
+            && let Some(from) = offset_before(tokens, at)
+        {
+            let span = tokens[at].span;
+            let token = |token: Token| TokenWithSpan { token, span };
+            tokens.insert(at, token(Token::RParen));
+            tokens.insert(from, token(Token::LParen));
+            at += 2;
+        }
+        at += 1;
+    }
+}
+
+/// Where the offset begins that ends at a place, if that is a literal.
+fn offset_before(tokens: &[TokenWithSpan], end: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    let begins = (0..end).rev().find(|at| {
+        match tokens[*at].token {
+            Token::RParen => depth += 1,
+            Token::LParen if depth > 0 => depth -= 1,
+            _ => {}
+        }
+        let words = ["between", "and", "rows", "range", "groups"];
+        depth == 0 && words.iter().any(|word| is(&tokens[*at], word))
+    })?;
+    let from = solid(tokens, begins + 1).next().filter(|from| *from < end)?;
+    matches!(tokens[from].token, Token::SingleQuotedString(_)).then_some(from)
+}
+
 /// Writes `ROWS FROM (` as the beginning of a call.
 pub(super) fn name_rows_from(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 0;

@@ -36,10 +36,7 @@ impl Reading<'_, '_> {
         seen.flat_map(|collection| of_collection(collection)).collect()
     }
 
-    /// The sequence of a name, or of an OID.
-    ///
-    /// Errors: 42P01, 42809, 42602.
-    pub fn sequence(&self, which: &Value) -> Result<Sequence> {
+    fn sequence(&self, which: &Value) -> Result<Sequence> {
         match which {
             Value::String(text) => {
                 let (schema, name) = named(text)?;

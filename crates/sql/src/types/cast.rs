@@ -64,7 +64,7 @@ pub fn exists(from: &Type, to: &Type, context: Context) -> bool {
         (Type::Json, Type::Jsonb) | (Type::Jsonb, Type::Json) => Context::Assignment,
         (Type::Text, Type::ObjectId) => Context::Assignment,
         // All types print.
-        (_, Type::Text | Type::Varchar | Type::Bpchar) => Context::Assignment,
+        (_, Type::Text | Type::Varchar | Type::Bpchar | Type::Name) => Context::Assignment,
         (from, _) if from.is_text() => Context::Explicit,
         (Type::Bool, Type::Int4) | (Type::Int4, Type::Bool) => Context::Explicit,
         (Type::Jsonb, to) if to.is_number() || *to == Type::Bool => Context::Explicit,
@@ -91,7 +91,13 @@ pub fn cast(value: Value, from: &Type, to: &Type, modifier: i32, explicit: bool)
         let width = if *from == Type::Int8 { 64 } else { 32 };
         return Ok(bits::of_integer(n, width, usize::try_from(modifier).unwrap_or(width)));
     }
-    let value = if from == to { value } else { convert(value, from, to)? };
+    let value = match (&value, to) {
+        (Value::String(text), Type::Interval) if modifier >= 0 => {
+            Interval::parse(text, super::interval::unit_of(modifier))?.to_value()
+        }
+        _ if from == to => value,
+        _ => convert(value, from, to)?,
+    };
     if modifier < 0 {
         return Ok(value);
     }
@@ -119,6 +125,7 @@ fn fit(value: Value, ty: &Type, modifier: i32, explicit: bool) -> Result<Value> 
                 false => fail("22001", format!("value too long for type {}", ty.format(modifier))),
             }
         }
+        (Type::Interval, value @ Value::Binary(_)) => Ok(Interval::of(&value).limited(modifier).to_value()),
         (Type::Bit | Type::Varbit, Value::String(own)) => {
             bits::fit(&own, ty, usize::try_from(modifier).unwrap_or(0), explicit)
         }

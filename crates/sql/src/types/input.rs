@@ -41,7 +41,11 @@ pub fn text(ty: &Type, text: &str) -> Result<Value> {
         Type::Timestamptz => Value::Int64(datetime::parse_timestamp(text, true)?),
         Type::Interval => interval::parse_value(text)?,
         Type::Uuid => uuid(trimmed).ok_or_else(|| wrong(ty, text))?,
-        Type::Bytea => bytea(text).ok_or_else(|| wrong(ty, text))?,
+        Type::Bytea => match (bytea(text), text.starts_with("\\x")) {
+            (Some(bytes), _) => bytes,
+            (None, true) => return fail("22023", "invalid hexadecimal data"),
+            (None, false) => return Err(wrong(ty, text)),
+        },
         Type::Json => {
             json::parse(text)?;
             Value::String(text.into())
@@ -142,7 +146,10 @@ fn unhex(digits: &str) -> Option<Vec<u8>> {
 
 fn bytea(text: &str) -> Option<Value> {
     let bytes = match text.strip_prefix("\\x") {
-        Some(digits) => unhex(digits)?,
+        Some(digits) => {
+            let pairs: String = digits.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+            unhex(&pairs)?
+        }
         None => {
             let mut out = Vec::new();
             let mut rest = text.as_bytes();

@@ -11,6 +11,42 @@ const HOUR_US: i64 = 3_600_000_000;
 /// Microseconds of a day of 24 hours.
 pub const DAY_US: i64 = 24 * HOUR_US;
 
+/// Fields of intervals, as they stand in modifiers of the type above the digits of a second.
+pub const MONTH: i32 = 1 << 1;
+/// See [`MONTH`].
+pub const YEAR: i32 = 1 << 2;
+/// See [`MONTH`].
+pub const DAY: i32 = 1 << 3;
+/// See [`MONTH`].
+pub const HOUR: i32 = 1 << 10;
+/// See [`MONTH`].
+pub const MINUTE: i32 = 1 << 11;
+/// See [`MONTH`].
+pub const SECOND: i32 = 1 << 12;
+/// All fields.
+pub const ALL_FIELDS: i32 = 0x7FFF;
+
+/// The modifier of fields and digits of a second.
+pub fn modifier(fields: i32, digits: Option<u64>) -> i32 {
+    let digits = digits.map_or(0xFFFF, |digits| digits.min(6) as i32);
+    fields << 16 | digits
+}
+
+/// The unit that a number alone is of in a type with this modifier.
+pub fn unit_of(modifier: i32) -> &'static str {
+    let fields = modifier >> 16;
+    match () {
+        () if modifier < 0 || fields == ALL_FIELDS => "second",
+        () if fields == MINUTE | SECOND => "minute to second",
+        () if fields & SECOND != 0 => "second",
+        () if fields & MINUTE != 0 => "minute",
+        () if fields & HOUR != 0 => "hour",
+        () if fields & DAY != 0 => "day",
+        () if fields & MONTH != 0 => "month",
+        () => "year",
+    }
+}
+
 /// An interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interval {
@@ -138,21 +174,45 @@ impl Interval {
             None => (lower.as_str(), false),
         };
         let body = body.trim_start_matches('@');
-        let mut words = split(body).into_iter().peekable();
-        if words.peek().is_none() {
+        let words = split(body);
+        if words.is_empty() {
             return Err(wrong());
         }
-        while let Some(word) = words.next() {
+        // `minute to second` says that hours are left out.
+        let (unit, minutes_first) = match unit {
+            "minute to second" => ("second", true),
+            unit => (unit, false),
+        };
+        let mut at = 0;
+        while let Some(word) = words.get(at) {
+            at += 1;
             if word.contains(':') {
-                out.us = out
-                    .us
-                    .checked_add(clock(&word).ok_or_else(wrong)?)
-                    .ok_or_else(overflow)?;
+                let us = clock(word, minutes_first).ok_or_else(wrong)?;
+                out.us = out.us.checked_add(us).ok_or_else(overflow)?;
+                continue;
+            }
+            if let Some(months) = years_and_months(word) {
+                out = out.plus(Self {
+                    months: months.ok_or_else(overflow)?,
+                    ..Self::default()
+                })?;
                 continue;
             }
             let number: f64 = word.parse().map_err(|_| wrong())?;
-            let named = words.next_if(|next| next.chars().all(char::is_alphabetic));
-            let part = Self::unit(named.as_deref().unwrap_or(unit), number).ok_or_else(wrong)?;
+            let named = words.get(at).filter(|next| next.chars().all(char::is_alphabetic));
+            at += usize::from(named.is_some());
+            // Days stand before a time, or before a smaller unit that is not named either.
+            let follows = words.get(at).is_some_and(|next| !next.chars().all(char::is_alphabetic));
+            let unit = match named {
+                Some(name) => name.as_str(),
+                None if follows => "day",
+                None => unit,
+            };
+            let part = match (Self::unit(unit, number), Self::unit(unit, 0.0)) {
+                (Some(part), _) => part,
+                (None, Some(_)) => return fail("22015", format!("interval field value out of range: \"{text}\"")),
+                (None, None) => return Err(wrong()),
+            };
             out = out.plus(part)?;
         }
         match ago {
@@ -161,7 +221,59 @@ impl Interval {
         }
     }
 
+    /// Without what is smaller than the fields of a type's modifier, and with so many digits of a second as that says.
+    pub fn limited(self, modifier: i32) -> Self {
+        let (fields, digits) = (modifier >> 16, modifier & 0xFFFF);
+        let has = |field: i32| fields & field != 0;
+        let to = |us: i64, unit: i64| us / unit * unit;
+        match () {
+            () if fields == ALL_FIELDS || has(SECOND) => {}
+            () if has(MINUTE) => {
+                return Self {
+                    us: to(self.us, 60_000_000),
+                    ..self
+                };
+            }
+            () if has(HOUR) => {
+                return Self {
+                    us: to(self.us, HOUR_US),
+                    ..self
+                };
+            }
+            () if has(DAY) => return Self { us: 0, ..self },
+            () if has(MONTH) => return Self { us: 0, days: 0, ..self },
+            () => {
+                return Self {
+                    months: self.months / 12 * 12,
+                    days: 0,
+                    us: 0,
+                };
+            }
+        }
+        match digits {
+            0..6 => Self {
+                us: super::datetime::rounded(self.us, digits),
+                ..self
+            },
+            _ => self,
+        }
+    }
+
     fn parse_iso(text: &str) -> Option<Self> {
+        // `PYYYY-MM-DDThh:mm:ss`.
+        let (date, time) = text.split_once('t').unwrap_or((text, ""));
+        if date.contains('-')
+            && date.bytes().all(|b| b.is_ascii_digit() || b == b'-')
+            && date.starts_with(|c: char| c.is_ascii_digit())
+        {
+            let mut parts = date.split('-').map(|part| part.parse::<i32>().ok());
+            let (years, months, days) = (parts.next()??, parts.next()??, parts.next().unwrap_or(Some(0))?);
+            return Some(Self {
+                months: years.checked_mul(12)?.checked_add(months)?,
+                days,
+                us: if time.is_empty() { 0 } else { clock(time, false)? },
+            });
+        }
         let mut out = Self::default();
         let (mut in_time, mut number) = (false, String::new());
         for c in text.chars() {
@@ -279,11 +391,36 @@ fn split(text: &str) -> Vec<String> {
     out
 }
 
-/// Microseconds of `[-]h:mm[:ss[.ffffff]]`.
-fn clock(text: &str) -> Option<i64> {
+/// Years and months of `[-]y-m` in months; an inner `None` when they are too many.
+fn years_and_months(word: &str) -> Option<Option<i32>> {
+    let (negative, digits) = match word.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, word.strip_prefix('+').unwrap_or(word)),
+    };
+    let (years, months) = digits.split_once('-')?;
+    let number = |text: &str| {
+        text.parse::<i32>()
+            .ok()
+            .filter(|_| text.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let (years, months) = (number(years)?, number(months).filter(|months| *months < 12)?);
+    let all = years.checked_mul(12).and_then(|n| n.checked_add(months));
+    Some(all.map(|n| if negative { -n } else { n }))
+}
+
+/// Microseconds of `[-]h:mm[:ss[.ffffff]]`, or of minutes and seconds.
+fn clock(text: &str, minutes_first: bool) -> Option<i64> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(text) => (true, text),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let shifted;
+    let text = match minutes_first && text.matches(':').count() == 1 {
+        true => {
+            shifted = format!("0:{text}");
+            shifted.as_str()
+        }
+        false => text,
     };
     let mut parts = text.split(':');
     let hours: i64 = parts.next()?.parse().ok()?;

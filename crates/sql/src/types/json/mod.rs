@@ -1,5 +1,7 @@
 //! JSON as text and as values.
 
+pub mod raw;
+
 use super::{datetime, numeric};
 use crate::error::{error, fail};
 use nestor_model::{Array, Document, Result, Value, ValueRef};
@@ -238,6 +240,31 @@ pub fn print(value: ValueRef<'_>, out: &mut String) {
             out.push(']');
         }
         other => quote(&scalar_text(other), out),
+    }
+}
+
+/// A value as JSON without spaces, as PostgreSQL's `json` has it of values.
+pub fn compact(value: ValueRef<'_>, out: &mut String) {
+    match value {
+        ValueRef::Document(doc) => {
+            out.push('{');
+            for (i, (name, value)) in doc.iter().enumerate() {
+                out.push_str(if i > 0 { "," } else { "" });
+                quote(name, out);
+                out.push(':');
+                compact(value, out);
+            }
+            out.push('}');
+        }
+        ValueRef::Array(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                out.push_str(if i > 0 { "," } else { "" });
+                compact(item, out);
+            }
+            out.push(']');
+        }
+        other => print(other, out),
     }
 }
 

@@ -1,0 +1,105 @@
+//! Objects of JSON as rows whose columns the statement names: `json_to_record` and the like.
+
+use super::tables::Table;
+use crate::error::fail;
+use crate::expr::Expr;
+use crate::functions::coerce;
+use crate::types::cast::Context;
+use crate::types::{Type, input, json};
+use nestor_model::statement::work;
+use nestor_model::{Array, Result, Value, ValueRef};
+use nestor_planner::relation::{Env, TableFunction, Tuple};
+use std::sync::Arc;
+
+#[derive(Debug)]
+struct Records {
+    columns: Vec<(String, Type)>,
+    several: bool,
+}
+
+/// A value of JSON as one of a type. Errors: those of reading its text.
+fn typed(value: ValueRef<'_>, ty: &Type) -> Result<Value> {
+    match (ty, value) {
+        (_, value) if value.is_nullish() => Ok(match ty {
+            Type::Jsonb if !matches!(value, ValueRef::Missing) => Value::Undefined,
+            _ => Value::Null,
+        }),
+        (Type::Jsonb, value) => Ok(value.to_value()),
+        (Type::Array(element), ValueRef::Array(items)) => {
+            let items = items.iter().map(|item| match item {
+                inner @ ValueRef::Array(_) if crate::types::arrays::nests(element) => typed(inner, ty),
+                item => typed(item, element),
+            });
+            Ok(Value::Array(Array::new(items.collect::<Result<_>>()?)))
+        }
+        (Type::Json, value) => {
+            let mut out = String::new();
+            json::compact(value, &mut out);
+            Ok(Value::String(out.into()))
+        }
+        (ty, value) => input::text(ty, &json::text(value)),
+    }
+}
+
+impl Records {
+    fn row(&self, value: ValueRef<'_>) -> Result<Tuple> {
+        work(1)?;
+        let ValueRef::Document(doc) = value else {
+            return fail("22023", "cannot call this function on a scalar");
+        };
+        let columns = self.columns.iter();
+        columns
+            .map(|(name, ty)| typed(doc.get(name).unwrap_or(ValueRef::Missing), ty))
+            .collect()
+    }
+}
+
+impl TableFunction for Records {
+    fn name(&self) -> &str {
+        if self.several {
+            "jsonb_to_recordset"
+        } else {
+            "jsonb_to_record"
+        }
+    }
+
+    fn rows(&self, args: &[Value], _: &Env<'_>) -> Result<Box<dyn Iterator<Item = Result<Tuple>> + Send>> {
+        let rows: Vec<Tuple> = match (&args[0], self.several) {
+            (Value::Null, _) => Vec::new(),
+            (Value::Array(items), true) => items.iter().map(|item| self.row(item)).collect::<Result<_>>()?,
+            (_, true) => return fail("22023", "cannot call this function on a non-array"),
+            (value, false) => vec![self.row(value.as_ref())?],
+        };
+        Ok(Box::new(rows.into_iter().map(Ok)))
+    }
+}
+
+/// Whether a function's columns are those that the statement defines.
+pub fn is_of_records(name: &str) -> bool {
+    matches!(
+        name,
+        "json_to_record" | "jsonb_to_record" | "json_to_recordset" | "jsonb_to_recordset"
+    )
+}
+
+/// The function for columns of these names and types. Errors: 42883.
+pub fn records(name: &str, args: &[Expr], columns: Vec<(String, Type)>) -> Result<Table> {
+    let [arg] = args else {
+        return fail("42883", format!("function {name} takes one argument"));
+    };
+    let json = if name.starts_with("jsonb") {
+        Type::Jsonb
+    } else {
+        Type::Json
+    };
+    let arg = coerce(arg.clone(), &json, Context::Implicit)?;
+    let arg = coerce(arg, &Type::Jsonb, Context::Assignment)?;
+    Ok(Table {
+        call: Arc::new(Records {
+            columns: columns.clone(),
+            several: name.ends_with("set"),
+        }),
+        args: vec![arg],
+        columns,
+    })
+}
