@@ -1,6 +1,6 @@
 //! Rows of collections, views and tables in memory.
 
-use super::{BoxRows, CHUNK_BYTES_MAX, Counts, Rows, Run, chunk_of_rows, row_done};
+use super::{BoxRows, CHUNK_BYTES_MAX, Counts, Drained, Rows, Run, chunk_of_rows, row_done};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Step};
 use crate::row::Row;
@@ -43,6 +43,8 @@ pub enum Opened {
         in_order: bool,
         /// Another part follows.
         more: bool,
+        /// These are all documents, and conditions leave few of them: they are read by chunks also when rows are wanted one by one.
+        whole: bool,
     },
     /// Rows in memory.
     Rows(std::vec::IntoIter<Tuple>),
@@ -85,6 +87,8 @@ pub(super) struct Scanned<S> {
     rows_max: usize,
     /// The columns that are read first, when conditions are looked at here.
     first: Option<Rc<[bool]>>,
+    /// Rows that wait to be pulled one by one.
+    waiting: Drained,
 }
 
 impl<S> Drop for Scanned<S> {
@@ -107,6 +111,7 @@ fn scanned<S: Scalar>(scan: &Scan<S>) -> Scanned<S> {
         documents: RowBatch::new(Wanted::Documents),
         rows_max: FIRST_ROWS,
         first: None,
+        waiting: Drained::default(),
     }
 }
 
@@ -283,6 +288,16 @@ impl<S: Scalar> Rows<S> for Scanned<S> {
     }
 
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
+        let by_chunks = match self.open(run)? {
+            Opened::Documents { reader, whole, .. } => *whole && reader.reads_documents_only(),
+            Opened::Rows(_) => false,
+        };
+        if by_chunks {
+            let mut waiting = std::mem::take(&mut self.waiting);
+            let row = waiting.next(|| self.next_chunk(run));
+            self.waiting = waiting;
+            return row;
+        }
         loop {
             let (row, exact, bytes) = match self.open(run)? {
                 Opened::Documents {

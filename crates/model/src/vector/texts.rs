@@ -51,8 +51,9 @@ impl Texts {
         }
     }
 
-    /// Bytes that it takes, about.
+    /// Bytes of the texts, and of where they are.
     pub fn weight(&self) -> usize {
-        self.all.len() + self.places.len() * size_of::<(u32, u32)>()
+        let bytes = self.places.iter().map(|(from, to)| (to - from) as usize);
+        bytes.sum::<usize>() + self.places.len() * size_of::<(u32, u32)>()
     }
 }

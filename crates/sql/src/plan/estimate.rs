@@ -3,7 +3,7 @@
 use super::Plan;
 use crate::expr::{Comparison, Expr, Node};
 use nestor_model::Value;
-use nestor_planner::relation::{JoinKind, Relation, Scan};
+use nestor_planner::relation::{ApplyKind, JoinKind, Relation, Scan};
 
 /// What is known of the tables that scans name by number.
 pub trait Statistics {
@@ -232,7 +232,16 @@ pub fn rows(plan: &Plan, statistics: &dyn Statistics) -> f64 {
             }
         }
         Relation::Count(_) => 1.0,
-        Relation::Apply(apply) => rows(&apply.input, statistics),
+        Relation::Apply(apply) => {
+            let outer = rows(&apply.input, statistics);
+            match apply.kind {
+                ApplyKind::Lateral { keeps } => {
+                    let found = outer * rows(&apply.inner, statistics);
+                    if keeps { found.max(outer) } else { found }
+                }
+                _ => outer,
+            }
+        }
         Relation::Aggregate { input, groups, .. } => match groups.len() {
             0 => 1.0,
             _ => (rows(input, statistics) * 0.3).max(1.0),

@@ -129,6 +129,7 @@ impl Tables<'_, '_> {
                         exact: scan.conditions.len() == 1,
                         in_order: false,
                         more: false,
+                        whole: false,
                     });
                 }
                 if let Some(root) = self.probed(scan, table, env)? {
@@ -138,6 +139,7 @@ impl Tables<'_, '_> {
                         exact: false,
                         in_order: false,
                         more: false,
+                        whole: false,
                     });
                 }
                 let find::Found { filter, exact } = find::filter(&scan.conditions, table, env)?;
@@ -148,6 +150,7 @@ impl Tables<'_, '_> {
                         exact,
                         in_order: false,
                         more: false,
+                        whole: false,
                     });
                 }
                 let order = self.order(scan, table, part, &filter)?;
@@ -163,7 +166,8 @@ impl Tables<'_, '_> {
                     _ => false,
                 };
                 // Of declared columns the conditions are looked at here, where documents become rows.
-                let (filter, exact) = match natural && table.declared && scan.settles {
+                let whole = natural && table.declared && scan.settles;
+                let (filter, exact) = match whole {
                     true => (Document::new(), false),
                     false => (filter, exact),
                 };
@@ -179,6 +183,7 @@ impl Tables<'_, '_> {
                     exact,
                     in_order: order.is_some(),
                     more: part + 1 < parts,
+                    whole,
                 })
             }
         }
