@@ -2,6 +2,7 @@
 
 mod columns;
 pub(crate) mod dialect;
+mod locks;
 mod merge;
 mod options;
 pub mod own;
@@ -66,6 +67,7 @@ fn parser(text: &str) -> Result<Parser<'static>> {
     windows::name_rows_from(&mut tokens);
     own::wrap(&mut tokens);
     merge::give_defaults(&mut tokens);
+    locks::spell_out(&mut tokens);
     check_depth(&tokens)?;
     let tokens = plainer(tokens);
     Ok(Parser::new(dialect)

@@ -5,15 +5,15 @@
 //! the same: validator, indexes, limits of capped collections, the oplog.
 
 use super::prepare;
-use super::{check_capped, check_document_namespace, check_writable};
+use super::{Progress, check_capped, check_document_namespace, check_writable};
 use crate::masking;
 use crate::statement::Statement;
 use crate::write::validator::Validator;
-use nestor_exec::write::{Changed, Writer};
+use nestor_exec::write::{Changed, Writer, with_retry};
 use nestor_model::{Error, ErrorCode, Namespace, RawDoc, RawDocBuf, Result, bail};
 use nestor_query::env::OpContext;
 use nestor_query::update::{Applied, Update};
-use nestor_storage::{Bytes, Collection, View as _, WriteSet};
+use nestor_storage::{Bytes, Collection, StorageError, View as _, WriteSet};
 use std::sync::Arc;
 
 /// Keeps a record as it is until the commit: whoever changes or deletes it meanwhile conflicts with this write set, as if it had been written.
@@ -25,6 +25,35 @@ pub fn hold(ws: &mut WriteSet, collection: &Collection, record: &Bytes) -> Resul
         ws.put_document(collection.records, record.clone(), found.document().to_buf());
     }
     Ok(())
+}
+
+impl Statement<'_> {
+    /// Runs `work`, which holds rows in the write set it is given: until the end of the transaction, or, outside of transactions, just to wait until nobody
+    /// else holds them. It begins again after conflicts, as [`Statement::atomically`] does.
+    ///
+    /// Errors: those of `work`, 107 for transactions that wait for each other, those of the interrupt.
+    pub fn holding<T>(&self, mut work: impl FnMut(&mut WriteSet) -> Result<T>) -> Result<T> {
+        if self.txn.borrow().is_some() {
+            return self.atomically(&mut Progress::default(), work);
+        }
+        let engine = &self.database.engine;
+        with_retry(&self.interrupt, |obstacle| {
+            let mut ws = engine.begin_transaction(engine.snapshot());
+            let out = work(&mut ws)?;
+            obstacle.claim(engine, &mut ws)?;
+            Ok(out)
+        })
+    }
+
+    /// Reserves the rows that a statement holds so far; false when somebody else has one of them.
+    ///
+    /// Errors: 112 when one of them was written since the state that was read.
+    pub fn claim_held(&self, ws: &mut WriteSet) -> Result<bool> {
+        match self.database.engine.claim(ws) {
+            Err(StorageError::Reserved(_)) => Ok(false),
+            other => Ok(other.map(|()| true)?),
+        }
+    }
 }
 
 /// Writes to one collection by records.

@@ -58,7 +58,7 @@ fn around<'v, S, T>(run: &Run<'_, 'v, S>, row: &[Value], work: impl FnOnce(&Run<
             op: run.env.op,
             params: run.env.params,
             outer: Some(&frame),
-            sequences: run.env.sequences,
+            effects: run.env.effects,
         },
         sources: run.sources,
         shared: run.shared,

@@ -22,6 +22,15 @@ impl Obstacle {
         Ok(result?)
     }
 
+    /// Reserves the keys of a transaction; if another one has written one of them, the next attempt waits for its end.
+    pub fn claim(&mut self, engine: &Engine, ws: &mut WriteSet) -> Result<()> {
+        let result = engine.claim(ws);
+        if let Err(StorageError::Reserved(reservation)) = &result {
+            self.0 = Some(reservation.clone());
+        }
+        Ok(result?)
+    }
+
     /// Waits until it is gone; true if there was one.
     fn wait(&mut self, interrupt: &Interrupt) -> Result<bool> {
         let Some(reservation) = self.0.take() else {

@@ -13,7 +13,7 @@ pub mod explain;
 pub mod scalar;
 
 pub use chunk::Chunk;
-pub use scalar::{Env, Frame, Scalar, Sequences, Tuple};
+pub use scalar::{Effects, Env, Frame, Scalar, Tuple, Waiting};
 
 use nestor_model::vector::Vector;
 use nestor_model::{Result, Value};

@@ -21,8 +21,8 @@ pub struct Frame<'e> {
     pub outer: Option<&'e Frame<'e>>,
 }
 
-/// Gives the numbers of sequences, which functions name by text or by the number of a relation.
-pub trait Sequences {
+/// What functions do to the database: they take numbers of sequences, named by text or by the number of a relation, and hold rows.
+pub trait Effects {
     /// The next number.
     ///
     /// Errors: there is no such sequence, or it has no more numbers.
@@ -37,6 +37,23 @@ pub trait Sequences {
     ///
     /// Errors: there is no such sequence, or it has no such number.
     fn set(&self, sequence: &Value, number: i64, is_called: bool) -> Result<()>;
+
+    /// Holds a record of a collection, given as database and name, against everybody else until the statement or its transaction
+    /// has ended; false when somebody else holds it and nobody is to wait for that.
+    ///
+    /// Errors: somebody holds it, if that is to fail; the statement cannot hold rows.
+    fn hold(&self, collection: (&str, &str), record: &[u8], waiting: Waiting) -> Result<bool>;
+}
+
+/// What becomes of who wants to hold a row that somebody else holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Waiting {
+    /// It waits.
+    Wait,
+    /// It does without the row.
+    Skip,
+    /// It fails.
+    Fail,
 }
 
 /// What expressions see besides their row.
@@ -48,8 +65,8 @@ pub struct Env<'e> {
     pub params: &'e [Value],
     /// Rows of the queries around this one, innermost first.
     pub outer: Option<&'e Frame<'e>>,
-    /// Sequences, where a statement may take numbers.
-    pub sequences: Option<&'e dyn Sequences>,
+    /// What expressions may do besides computing, where they may do anything.
+    pub effects: Option<&'e dyn Effects>,
 }
 
 impl Env<'_> {

@@ -432,7 +432,7 @@ impl Binder<'_> {
         })
     }
 
-    fn cte(&mut self, name: &str) -> Option<Bound> {
+    pub(super) fn cte(&mut self, name: &str) -> Option<Bound> {
         let Cte { columns, plan, .. } = self.ctes.iter().rev().find(|cte| cte.name == name)?.clone();
         let plan = match plan {
             CtePlan::Working(id) => Relation::Working {

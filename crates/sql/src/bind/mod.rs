@@ -11,6 +11,7 @@ pub mod declared;
 pub mod entry;
 mod expr;
 mod from;
+mod locks;
 pub mod merge;
 mod named;
 mod names;
@@ -29,7 +30,7 @@ use crate::expr::{Expr, Node};
 use crate::functions;
 use crate::plan::{self, Plan};
 use crate::types::Type;
-use nestor_model::Result;
+use nestor_model::{Namespace, Result};
 use nestor_planner::relation::{Apply, ApplyKind, Call, Relation};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -134,6 +135,8 @@ pub struct Binder<'c> {
     pub catalog: &'c dyn Catalog,
     /// The tables that scans name by number.
     pub tables: Vec<Arc<Table>>,
+    /// The collections whose rows are held.
+    pub held: Vec<Namespace>,
     /// Types of parameters, as far as they are known; `Unknown` otherwise.
     pub params: Vec<Type>,
     outer: Vec<Scope>,
@@ -155,6 +158,7 @@ impl<'c> Binder<'c> {
         Self {
             catalog,
             tables: Vec::new(),
+            held: Vec::new(),
             params,
             outer: Vec::new(),
             pending: Vec::new(),

@@ -1,7 +1,7 @@
 //! Queries: WITH, set operations, VALUES, order and limits.
 
 use super::select::Output;
-use super::{Binder, Bound, Cte, CtePlan, Scope, ScopeColumn, ident};
+use super::{Binder, Bound, Cte, CtePlan, Scope, ScopeColumn, ident, locks};
 use crate::error::{fail, unsupported};
 use crate::expr::Expr;
 use crate::functions::coerce;
@@ -24,9 +24,6 @@ impl Binder<'_> {
         if !query.pipe_operators.is_empty() || query.for_clause.is_some() || query.settings.is_some() {
             return unsupported("a clause of this query");
         }
-        if !query.locks.is_empty() {
-            return unsupported("FOR UPDATE and FOR SHARE");
-        }
         let ctes = self.ctes.len();
         if let Some(with) = &query.with {
             self.with(with)?;
@@ -46,8 +43,14 @@ impl Binder<'_> {
             Some(_) => return unsupported("ORDER BY ALL"),
         };
         let mut bound = match &*query.body {
-            SetExpr::Select(select) => self.select(select, order)?,
+            SetExpr::Select(select) => self.select(select, order, &query.locks)?,
             other => {
+                if let Some(lock) = query.locks.first() {
+                    return match other {
+                        SetExpr::SetOperation { .. } => locks::not_allowed(lock, "UNION/INTERSECT/EXCEPT"),
+                        _ => unsupported("FOR UPDATE of what is no SELECT"),
+                    };
+                }
                 let bound = self.set(other)?;
                 self.ordered(bound, order)?
             }
@@ -196,7 +199,7 @@ impl Binder<'_> {
     /// The rows of the body of a query, without order.
     pub(super) fn set(&mut self, body: &SetExpr) -> Result<Bound> {
         match body {
-            SetExpr::Select(select) => self.select(select, &[]),
+            SetExpr::Select(select) => self.select(select, &[], &[]),
             SetExpr::Query(query) => self.query(query),
             SetExpr::Values(values) => {
                 let rows: Vec<&[Ast]> = values.rows.iter().map(|row| row.content.as_slice()).collect();

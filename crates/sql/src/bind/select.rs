@@ -1,7 +1,7 @@
 //! SELECT: from its clauses to a plan, in the order in which they work.
 
 use super::query::sort_key;
-use super::{AGGREGATE, Binder, Bound, Level, PENDING, Scope, ScopeColumn, WINDOW, ident, object_name};
+use super::{AGGREGATE, Binder, Bound, Level, PENDING, Scope, ScopeColumn, WINDOW, ident, locks, object_name};
 use crate::error::{error, fail, unsupported};
 use crate::expr::{Expr, Node};
 use crate::functions::coerce;
@@ -11,7 +11,7 @@ use crate::types::cast::Context;
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Relation, SortKey};
 use sqlparser::ast::{
-    Distinct, Expr as Ast, GroupByExpr, NamedWindowExpr, OrderByExpr, Select, SelectItem,
+    Distinct, Expr as Ast, GroupByExpr, LockClause, NamedWindowExpr, OrderByExpr, Select, SelectItem,
     SelectItemQualifiedWildcardKind,
 };
 use std::cell::Cell;
@@ -127,8 +127,8 @@ fn stands_for(expr: &Expr, from: usize, to: usize) -> bool {
 }
 
 impl Binder<'_> {
-    /// Binds a SELECT with the ORDER BY of its query.
-    pub(super) fn select(&mut self, select: &Select, order: &[OrderByExpr]) -> Result<Bound> {
+    /// Binds a SELECT with the ORDER BY and the locks of its query.
+    pub(super) fn select(&mut self, select: &Select, order: &[OrderByExpr], locks: &[LockClause]) -> Result<Bound> {
         let refused = select.top.is_some()
             || select.into.is_some()
             || select.qualify.is_some()
@@ -144,14 +144,18 @@ impl Binder<'_> {
         }
         let pending = std::mem::take(&mut self.pending);
         self.levels.push(Level::default());
-        let out = self.select_level(select, order);
+        let out = self.select_level(select, order, locks);
         self.levels.pop();
         self.pending = pending;
         out
     }
 
-    fn select_level(&mut self, select: &Select, order: &[OrderByExpr]) -> Result<Bound> {
-        let from = self.from(&select.from)?;
+    fn select_level(&mut self, select: &Select, order: &[OrderByExpr], locks: &[LockClause]) -> Result<Bound> {
+        locks::check_select(select, locks)?;
+        let from = match locks.is_empty() {
+            true => self.from(&select.from)?,
+            false => self.from(&locks::passed_on(&select.from, locks)?)?,
+        };
         let mut scope = Scope { columns: from.columns };
         let mut plan = from.plan;
         if let Some(selection) = &select.selection {
@@ -217,6 +221,14 @@ impl Binder<'_> {
         let (groups, sets) = self.groups(&select.group_by, &scope, &exprs[..select_end], &columns)?;
         let aggregates = std::mem::take(&mut self.level()?.aggregates);
         let mut windows = std::mem::take(&mut self.level()?.windows);
+        if let Some(lock) = locks.first() {
+            match (aggregates.is_empty(), windows.is_empty()) {
+                (true, true) => {}
+                (false, _) => return locks::not_allowed(lock, "aggregate functions"),
+                (_, false) => return locks::not_allowed(lock, "window functions"),
+            }
+        }
+        let holds = self.holds(&select.from, locks, &scope)?;
         if !groups.is_empty() || !aggregates.is_empty() || having.is_some() || !sets.is_empty() {
             plan = self.aggregated(plan, groups, sets, aggregates, &mut exprs, &mut windows)?;
         }
@@ -238,7 +250,7 @@ impl Binder<'_> {
         let output: Vec<Expr> = exprs[..select_end].to_vec();
         let by: Vec<Expr> = exprs[keys_at..].to_vec();
         let on: Vec<Expr> = exprs[on_at..keys_at].to_vec();
-        self.finish(plan, (output, columns), select.distinct.as_ref(), on, (keys, by))
+        self.finish(plan, (output, columns), select.distinct.as_ref(), on, (keys, by), holds)
     }
 
     /// The expressions of a select list, and the columns that they are. Literals of no type stay what they are unless they are `compared`.
@@ -313,6 +325,7 @@ impl Binder<'_> {
         distinct: Option<&Distinct>,
         on: Vec<Expr>,
         (keys, by): (Vec<SortKey<Expr>>, Vec<Expr>),
+        holds: Vec<Expr>,
     ) -> Result<Bound> {
         let width = output.len();
         let mut all = output;
@@ -328,6 +341,14 @@ impl Binder<'_> {
         };
         let key_places: Vec<usize> = by.into_iter().map(|expr| place(&mut all, expr)).collect();
         let on_places: Vec<usize> = on.into_iter().map(|expr| place(&mut all, expr)).collect();
+        // What is held is known to the rows, by columns of their own.
+        let holds = holds.into_iter().map(|hold| {
+            hold.map(&mut |part| match part.node() {
+                Node::Column { .. } => Expr::column(place(&mut all, part.clone()), "held", part.ty()),
+                _ => part.clone(),
+            })
+        });
+        let holds: Vec<Expr> = holds.collect();
         let is_plain_distinct = matches!(distinct, Some(Distinct::Distinct));
         if is_plain_distinct && all.len() > width {
             return fail(
@@ -374,6 +395,12 @@ impl Binder<'_> {
             plan = Relation::Distinct {
                 input: Box::new(plan),
                 on: on_places.iter().map(|at| column(&all, *at)).collect(),
+            };
+        }
+        if !holds.is_empty() {
+            plan = Relation::Filter {
+                input: Box::new(plan),
+                condition: Expr::all(holds),
             };
         }
         if all.len() > width {

@@ -12,6 +12,7 @@ mod bytes;
 mod dates;
 mod documents;
 mod formats;
+pub mod hold;
 mod jsonpath;
 mod math;
 mod numerals;

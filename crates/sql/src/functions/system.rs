@@ -7,7 +7,7 @@ use crate::types::{Type, integer, output};
 use nestor_model::interrupt::while_waiting;
 use nestor_model::statement::{UNITS, work};
 use nestor_model::{Binary, Value, ValueRef};
-use nestor_planner::relation::{Env, Sequences};
+use nestor_planner::relation::{Effects, Env};
 use nestor_query::env::OpContext;
 use std::time::{Duration, Instant};
 
@@ -54,9 +54,9 @@ fn may(privilege: &Value) -> nestor_model::Result<Value> {
 }
 
 /// The sequences of a statement that may take numbers.
-fn sequences<'e>(env: &Env<'e>) -> nestor_model::Result<&'e dyn Sequences> {
-    match env.sequences {
-        Some(sequences) => Ok(sequences),
+fn sequences<'e>(env: &Env<'e>) -> nestor_model::Result<&'e dyn Effects> {
+    match env.effects {
+        Some(effects) => Ok(effects),
         None => crate::error::unsupported("a sequence in this place"),
     }
 }

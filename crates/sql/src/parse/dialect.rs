@@ -122,6 +122,10 @@ impl Dialect for Sql {
         BASE.is_table_alias(word, parser)
     }
 
+    fn is_column_alias(&self, word: &Keyword, parser: &mut Parser) -> bool {
+        *word != Keyword::FOR && BASE.is_column_alias(word, parser)
+    }
+
     fn is_custom_operator_part(&self, ch: char) -> bool {
         BASE.is_custom_operator_part(ch)
     }

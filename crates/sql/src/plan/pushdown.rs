@@ -97,10 +97,8 @@ pub fn push(plan: Plan, mut conditions: Vec<Expr>, st: &dyn Statistics) -> Plan 
             )
         }
         Relation::Sort { input, keys, limit } => {
-            let (down, stay) = match limit.is_some() {
-                true => (Vec::new(), conditions),
-                false => (conditions, Vec::new()),
-            };
+            // What holds rows, or has another effect, sees them in their order, and no more of them than are wanted.
+            let (down, stay) = split(conditions, |_| limit.is_none());
             let input = Box::new(push(*input, down, st));
             filtered(Relation::Sort { input, keys, limit }, stay)
         }

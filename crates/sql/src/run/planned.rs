@@ -17,7 +17,7 @@ use crate::plan::rewrite::rewrite;
 use crate::types::Type;
 use crate::types::cast::Context;
 use nestor_database::connections::Slot;
-use nestor_model::{Document, Result, ValueRef};
+use nestor_model::{Document, Namespace, Result, ValueRef};
 use nestor_planner::relation::{Env, Relation, Scan};
 use nestor_storage::Collection;
 use sqlparser::ast::Query;
@@ -113,7 +113,7 @@ impl Statistics for Sizes<'_, '_> {
                 op: self.reading.op,
                 params: &[],
                 outer: None,
-                sequences: None,
+                effects: None,
             };
             // What cannot be computed ends the statement when it runs.
             let found = find::filter(conditions, self.tables.get(table)?, &env).ok()?;
@@ -157,6 +157,8 @@ pub struct Planned {
     pub fields: Vec<Field>,
     /// The types of its parameters.
     pub params: Vec<Type>,
+    /// The collections whose rows it holds.
+    pub held: Vec<Namespace>,
     answers: Answers,
 }
 
@@ -271,6 +273,7 @@ impl Planned {
         let mut binder = Binder::new(&asked, types);
         let bound = finished(binder.query(query)?)?;
         let (tables, params) = (std::mem::take(&mut binder.tables), std::mem::take(&mut binder.params));
+        let held = std::mem::take(&mut binder.held);
         let fields = fields(&bound);
         // Literals of a plan were read in the session's zone.
         asked.setting("timezone");
@@ -283,6 +286,7 @@ impl Planned {
             tables,
             fields,
             params,
+            held,
             answers,
         };
         Ok((planned, keeps))

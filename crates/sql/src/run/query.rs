@@ -1,22 +1,25 @@
 //! Queries: bound, rewritten, run.
 
 use super::Counting;
+use super::gathered::Gathered;
+use super::held::Holding;
 use super::named::Names;
 use super::opened::Tables;
 pub use super::planned::Field;
 pub(crate) use super::planned::finished;
-use super::planned::{PlanCell, fields};
+use super::planned::{PlanCell, Planned, fields};
 use super::tables::{Reading, SessionFacts};
 use crate::bind::Binder;
 use crate::error::fail;
 use crate::expr::Expr;
 use crate::types::Type;
 use nestor_database::read;
+use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_exec::relation::{Run, Shared, build};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::explain::{self, Access, Shown};
-use nestor_planner::relation::{Env, Scan};
+use nestor_planner::relation::{Env, Scan, Tuple};
 use nestor_storage::View;
 use sqlparser::ast::Query;
 use std::time::{Duration, Instant};
@@ -62,8 +65,52 @@ pub fn run(
     begin: &mut dyn FnMut(&[Field]) -> Result<()>,
     give: &mut Give<'_>,
 ) -> Result<u64> {
-    let read = statement.read_view()?;
-    run_over(statement, read.view(), session, query, (types, params), begin, give)
+    {
+        let read = statement.read_view()?;
+        let (op, _) = statement.operation(None)?;
+        let reading = Reading::new(statement, read.view(), &op, session);
+        let planned = query.1.plan(&reading, query.0, types)?;
+        if planned.held.is_empty() {
+            return rows(&reading, &planned, params, begin, give);
+        }
+        for ns in &planned.held {
+            reading.check_right(ns, Right::Update)?;
+        }
+    }
+    let (fields, rows) = held_rows(statement, session, query, (types, params))?;
+    begin(&fields)?;
+    let count = rows.len();
+    rows.into_iter().try_for_each(give)?;
+    Ok(count as u64)
+}
+
+/// The columns and rows of a query that holds rows, once it holds them.
+fn held_rows(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    (query, cell): (&Query, &PlanCell),
+    (types, params): (&[Type], &[Value]),
+) -> Result<(Vec<Field>, Vec<Tuple>)> {
+    let mut gathered = Gathered::new();
+    statement.holding(|ws| {
+        loop {
+            statement.interrupt.check()?;
+            let (op, _) = statement.operation(None)?;
+            let holding = Holding::new(&*ws);
+            let mut reading = Reading::new(statement, &*ws, &op, session);
+            reading.holding = Some(&holding);
+            let planned = cell.plan(&reading, query, types)?;
+            let mut out = Vec::new();
+            rows(&reading, &planned, params, &mut |_| Ok(()), &mut |row| {
+                gathered.grow(size_of::<Tuple>() + row.iter().map(Value::weight).sum::<usize>())?;
+                out.push(row);
+                Ok(())
+            })?;
+            if holding.noted().settle(statement, ws)? {
+                return Ok((planned.fields.clone(), out));
+            }
+        }
+    })
 }
 
 /// As [`run`], over a state that is read already.
@@ -81,23 +128,34 @@ pub fn run_over(
     let (op, _) = statement.operation(None)?;
     let reading = Reading::new(statement, view, &op, session);
     let planned = cell.plan(&reading, query, types)?;
+    rows(&reading, &planned, params, begin, give)
+}
+
+fn rows(
+    reading: &Reading<'_, '_>,
+    planned: &Planned,
+    params: &[Value],
+    begin: &mut dyn FnMut(&[Field]) -> Result<()>,
+    give: &mut Give<'_>,
+) -> Result<u64> {
     check_given(&planned.params, params)?;
+    let statement = reading.statement;
     let tables = Tables {
         tables: planned.tables.clone(),
-        reading: &reading,
+        reading,
     };
     begin(&planned.fields)?;
     let shared = Shared::default();
     let _counting = Counting::new(statement, &shared);
     let mut root = build(&planned.plan, false);
-    let batch = read::batch(statement, view, &op, true);
+    let batch = read::batch(statement, reading.view, reading.op, true);
     let run = Run {
         batch: &batch,
         env: Env {
-            op: &op,
+            op: reading.op,
             params,
             outer: None,
-            sequences: Some(&reading),
+            effects: Some(reading),
         },
         sources: &tables,
         shared: &shared,
@@ -164,7 +222,7 @@ pub fn explain_over(
         op: &op,
         params,
         outer: None,
-        sequences: None,
+        effects: None,
     };
     // What depends on rows of another relation is known only while that runs.
     let mut access = |scan: &Scan<Expr>, counts: bool| {

@@ -4,13 +4,13 @@ use super::numbers::{Got, Sequence, exhausted, of_collection};
 use super::tables::Reading;
 use crate::bind::ident;
 use crate::catalog::{Column, Kind, Table, schemas};
-use crate::error::fail;
+use crate::error::{fail, unsupported};
 use crate::parse;
 use crate::types::Type;
 use nestor_database::rights::Action;
 use nestor_database::write::sequence::{self, Counting};
 use nestor_model::{Namespace, Result, Value};
-use nestor_planner::relation::Sequences;
+use nestor_planner::relation::{Effects, Waiting};
 use nestor_storage::Collection;
 use sqlparser::ast::Expr;
 use std::sync::Arc;
@@ -121,7 +121,7 @@ impl Reading<'_, '_> {
     }
 }
 
-impl Sequences for Reading<'_, '_> {
+impl Effects for Reading<'_, '_> {
     fn next(&self, which: &Value) -> Result<i64> {
         let sequence = self.sequence(which)?;
         let right = match sequence.owner {
@@ -175,5 +175,13 @@ impl Sequences for Reading<'_, '_> {
             self.got().of.insert(sequence.full_name(), number);
         }
         Ok(())
+    }
+
+    fn hold(&self, (db, coll): (&str, &str), record: &[u8], waiting: Waiting) -> Result<bool> {
+        let Some(holding) = self.holding else {
+            return unsupported("FOR UPDATE in this place");
+        };
+        let ns = Namespace::new(db, coll);
+        holding.note(self.statement, &ns, record, waiting)
     }
 }

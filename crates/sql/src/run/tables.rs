@@ -1,5 +1,6 @@
 //! The catalog as a statement reads it, and what it finds in collections.
 
+use super::held::Holding;
 use super::numbers::{Got, Sequence};
 use crate::bind::Binder;
 use crate::bind::declared::Declared;
@@ -126,6 +127,8 @@ pub struct Reading<'s, 'r> {
     pub op: &'s OpContext,
     /// The session.
     pub session: &'s SessionFacts,
+    /// Where rows that are held are noted, if any can be.
+    pub holding: Option<&'s Holding<'s>>,
     /// The views of SQL that were read, without a table as long as that is looked for.
     views: RefCell<HashMap<Namespace, Option<Arc<Table>>>>,
     /// What catalogs show of collections, once one was read.
@@ -140,6 +143,7 @@ impl<'s, 'r> Reading<'s, 'r> {
             view,
             op,
             session,
+            holding: None,
             views: RefCell::default(),
             relations: RefCell::default(),
         }

@@ -430,6 +430,10 @@ impl Session {
         match ast {
             Ast::Truncate(truncate) => self.truncate(database, &prepared.text, truncate),
             Ast::Query(query) => {
+                if let (Some(lock), true) = (query.locks.first(), self.is_read_only()) {
+                    let verb = format!("SELECT FOR {}", lock.lock_type);
+                    return fail("25006", format!("cannot execute {verb} in a read-only transaction"));
+                }
                 let query = (&**query, &prepared.plan);
                 let types = &prepared.types;
                 let sink = std::cell::RefCell::new(sink);

@@ -1,11 +1,12 @@
 //! Rows become documents, and changes of documents.
 
 use super::foreign::Changes;
-use super::{Gathered, WRITTEN_FACTOR, conflict};
+use super::{WRITTEN_FACTOR, conflict};
 use crate::bind::write::{Conflict, NEXT_NUMBER, Replacing, Target, Write};
 use crate::catalog::{Column, Kind, schemas, sequence_of};
 use crate::error::fail;
 use crate::functions::uuid_v7;
+use crate::run::gathered::Gathered;
 use crate::run::numbers::{Got, exhausted};
 use crate::run::reader::row_of;
 use crate::types::cast::whole;

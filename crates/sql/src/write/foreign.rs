@@ -9,10 +9,11 @@
 //!
 //! Commands of MQL know nothing of all this.
 
-use super::{Gathered, WRITTEN_FACTOR};
+use super::WRITTEN_FACTOR;
 use crate::bind::entry::{self, Object};
 use crate::catalog::{Foreign, Kind, Referential, Table};
 use crate::error::{self, Field};
+use crate::run::gathered::Gathered;
 use crate::run::tables::{Find, Reading, SessionFacts};
 use nestor_database::masking;
 use nestor_database::read;

@@ -19,6 +19,8 @@ use crate::error::fail;
 use crate::plan::pushdown;
 use crate::plan::rewrite::rewrite;
 use crate::run::Counting;
+use crate::run::gathered::Gathered;
+use crate::run::held::Holding;
 use crate::run::opened::Tables;
 use crate::run::planned::Sizes;
 use crate::run::query::{Field, Give};
@@ -33,8 +35,6 @@ use nestor_database::write::Progress;
 use nestor_database::write::rows::RowWriter;
 use nestor_exec::interrupt::while_waiting;
 use nestor_exec::relation::{Run, Shared, build};
-use nestor_model::memory::Held;
-use nestor_model::statement::look;
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Env, Tuple};
 use nestor_query::env::OpContext;
@@ -42,40 +42,8 @@ use nestor_storage::{Guarantee, WriteSet};
 use sqlparser::ast::Statement as Ast;
 use std::rc::Rc;
 
-/// Bytes after which the account of the statement learns of what was gathered.
-const STEP: usize = 64 << 10;
 /// What a row that is written takes until the commit, beside the row itself: record, index entries and oplog entry, about.
 pub(crate) const WRITTEN_FACTOR: usize = 4;
-
-/// Memory of the rows that a statement gathers and writes.
-pub(crate) struct Gathered {
-    bytes: usize,
-    shown: usize,
-    held: Held,
-}
-
-impl Gathered {
-    pub(crate) fn new() -> Self {
-        Self {
-            bytes: 0,
-            shown: 0,
-            held: Held::by_this_statement(),
-        }
-    }
-
-    /// So much more.
-    ///
-    /// Errors: those of the statement's interrupt, too little memory among them.
-    pub(crate) fn grow(&mut self, bytes: usize) -> Result<()> {
-        self.bytes += bytes;
-        if self.bytes - self.shown < STEP {
-            return Ok(());
-        }
-        self.shown = self.bytes;
-        self.held.set(self.bytes);
-        look()
-    }
-}
 
 /// What a statement that wrote has to tell.
 struct Done {
@@ -185,11 +153,17 @@ fn attempt(
     gathered: &mut Gathered,
 ) -> Result<Done> {
     let (op, mut scope) = statement.operation(None)?;
-    let (write, rows) = {
-        let reading = Reading::new(statement, &*ws, &op, session);
-        let mut binder = Binder::new(&reading, types);
+    let (write, rows) = loop {
+        statement.interrupt.check()?;
+        let holding = Holding::new(&*ws);
+        let mut reading = Reading::new(statement, &*ws, &op, session);
+        reading.holding = Some(&holding);
+        let mut binder = Binder::new(&reading, types.clone());
         let write = bound(&mut binder, ast)?;
         check_rights(&reading, &write)?;
+        for ns in &binder.held {
+            reading.check_right(ns, Right::Update)?;
+        }
         let tables = Tables {
             tables: std::mem::take(&mut binder.tables),
             reading: &reading,
@@ -205,7 +179,9 @@ fn attempt(
             rows.push(row);
             Ok(())
         })?;
-        (write, rows)
+        if holding.noted().settle(statement, ws)? {
+            break (write, rows);
+        }
     };
     let Kind::Collection(ns) = &write.table.kind else {
         return fail("XX000", "a table that is no collection was written to");
@@ -214,7 +190,7 @@ fn attempt(
         op: &op,
         params,
         outer: None,
-        sequences: None,
+        effects: None,
     };
     let changes = foreign::Changes::are_wanted(&*ws, &write.table, ns).then(foreign::Changes::default);
     let mut writer = RowWriter::open(statement, ws, ns, &op)?;
@@ -392,7 +368,7 @@ fn run_plan(
             op: reading.op,
             params,
             outer: None,
-            sequences: Some(reading),
+            effects: Some(reading),
         },
         sources: tables,
         shared,

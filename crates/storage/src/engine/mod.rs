@@ -42,7 +42,7 @@ use crate::snapshot::{Layers, Published, Snapshot, View};
 use crate::topology::{self, Guarantee, OpTime, Positions, Topology};
 use crate::watch::Brakes;
 use crate::write_set::{Commit, Ids, WriteSet};
-use crate::{Lsn, Result, StorageError};
+use crate::{Bytes, Lsn, Result, StorageError, TreeId};
 use checkpoint::Checkpointer;
 use commits::Commits;
 use directory::Directory;
@@ -353,6 +353,13 @@ impl Engine {
             ws.snapshot = self.snapshot();
         }
         Ok(())
+    }
+
+    /// Whether another transaction than that of `ws` has reserved a key. It may give it up, or reserve it, at any time.
+    pub fn is_claimed(&self, ws: &WriteSet, tree: TreeId, key: &Bytes) -> bool {
+        let sequencer = self.inner.lock_sequencer();
+        let key = std::iter::once((tree, key));
+        sequencer.claims().conflict(ws.claim.as_ref(), key).is_some()
     }
 
     /// Tells of arrays that a transaction found since the last time ([`WriteSet::set_multikey`]), with a commit of its own, whatever

@@ -7,12 +7,13 @@ use crate::bind::Binder;
 use crate::bind::alter::{Source, Turning};
 use crate::catalog::{Column, Table, sequence_of};
 use crate::error::{self, Field};
+use crate::run::gathered::Gathered;
 use crate::run::numbers::exhausted;
 use crate::run::reader::row_of;
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::cast::whole;
 use crate::types::stored;
-use crate::write::{self, Gathered, WRITTEN_FACTOR};
+use crate::write::{self, WRITTEN_FACTOR};
 use nestor_database::statement::Statement;
 use nestor_database::write::rows::RowWriter;
 use nestor_database::write::sequence;
@@ -164,7 +165,7 @@ impl Change<'_, '_> {
             op: self.op,
             params: &[],
             outer: None,
-            sequences: Some(&reading),
+            effects: Some(&reading),
         };
         let mut look = look;
         let mut cursor = ws.cursor(self.collection.records);
