@@ -343,11 +343,11 @@ mod tests {
             .collect();
         for (a, x) in vectors.iter().zip(&hashed) {
             for (b, y) in vectors.iter().zip(&hashed) {
-                for i in 0..a.len() {
-                    for j in 0..b.len() {
+                for (i, x) in x.iter().enumerate() {
+                    for (j, y) in y.iter().enumerate() {
                         let equal = crate::values_equal(&a.value(i), &b.value(j));
                         assert_eq!(a.equals(i, b, j), equal, "{:?} {:?}", a.value(i), b.value(j));
-                        assert!(!equal || x[i] == y[j], "{:?} {:?}", a.value(i), b.value(j));
+                        assert!(!equal || x == y, "{:?} {:?}", a.value(i), b.value(j));
                     }
                 }
             }

@@ -41,7 +41,10 @@ pub struct Match {
 
 /// A pattern that was met and what it was compiled to; clones share it.
 #[derive(Clone, Default)]
-pub struct Compiled(Arc<Mutex<Option<(String, Arc<Matcher>)>>>);
+pub struct Compiled(Arc<Mutex<Option<Met>>>);
+
+/// A pattern and what it was compiled to.
+type Met = (String, Arc<Matcher>);
 
 impl fmt::Debug for Compiled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

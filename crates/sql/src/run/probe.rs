@@ -15,6 +15,9 @@ use nestor_planner::relation::{Env, Scalar};
 use nestor_storage::Collection;
 use std::sync::Arc;
 
+/// A column and the value that it is compared with.
+type Known<'a> = (&'a Expr, &'a Expr);
+
 /// What finds the documents by an index whose first parts conditions compare with values; `None` when there is none, or when it is not
 /// plain which one serves best. It may find documents of which a condition does not hold.
 ///
@@ -25,13 +28,13 @@ pub fn probe(
     collection: &Arc<Collection>,
     env: &Env<'_>,
 ) -> Result<Option<BoxOperator>> {
-    let mut best: Option<(&Arc<IndexInfo>, Vec<(&Expr, &Expr)>)> = None;
+    let mut best: Option<(&Arc<IndexInfo>, Vec<Known<'_>>)> = None;
     for index in indexes(collection)?.iter().filter(|index| is_plain(index)) {
         let known = index
             .parts
             .iter()
             .map_while(|part| equal(conditions, table, part.path.as_str()));
-        let known: Vec<(&Expr, &Expr)> = known.collect();
+        let known: Vec<Known<'_>> = known.collect();
         if known.is_empty() {
             continue;
         }

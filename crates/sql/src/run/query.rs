@@ -160,7 +160,7 @@ fn rows(
         sources: &tables,
         shared: &shared,
     };
-    let names = Names::of(&reading, &planned.fields)?;
+    let names = Names::of(reading, &planned.fields)?;
     let mut rows = 0;
     while let Some(mut row) = root.next(&run)? {
         rows += 1;
