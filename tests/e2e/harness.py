@@ -317,10 +317,19 @@ class Raw:
 
 
 def rss_bytes(pid):
+    return status_bytes(pid, "VmRSS")
+
+
+def peak_rss_bytes(pid):
+    """The most that it ever had."""
+    return status_bytes(pid, "VmHWM")
+
+
+def status_bytes(pid, name):
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
-    raise AssertionError("no VmRSS")
+    raise AssertionError(f"no {name}")
 
 
 def eventually(condition, timeout=60, what="the condition"):

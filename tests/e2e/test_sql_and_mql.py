@@ -127,3 +127,27 @@ def test_a_thousand_idle_connections(start):
     for connection in connections:
         assert connection.query("SELECT 1") == [[b"1"]]
     assert harness.rss_bytes(server.pid) - before < 50 << 20
+
+
+# A row of each statement has a megabyte at a time; all rows of a chunk together would have a thousand.
+LARGE = {
+    "functions that repeat": "SELECT count(repeat('x', 1000000 + g)) FROM generate_series(1, 1000) g",
+    "in a condition": "SELECT count(*) FROM generate_series(1, 1000) g WHERE length(lpad('x', 500000 + g)) > g",
+    "in a key": "SELECT count(*) FROM (SELECT g % 2 AS h FROM generate_series(1, 600) g) t GROUP BY length(rpad('x', 1000000 + h))",
+    "types that pad": "SELECT count(g::text::char(1000000)) FROM generate_series(1, 1000) g",
+    "a large value beside each row": "SELECT count(g || (SELECT repeat('x', 1000000))) FROM generate_series(1, 1000) g",
+    "a parameter beside each row": "SELECT count(coalesce(nullif(g, g)::text, s) || g) FROM generate_series(1, 1000) g, "
+    "(SELECT repeat('x', 1000000) AS s) t",
+    "pairs of a join": "SELECT count(upper(s) || g) FROM generate_series(1, 1000) g JOIN (SELECT 1 AS one, repeat('x', 1000000) AS s) t "
+    "ON g / g = one",
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_values_of_many_rows_are_not_held_together(start, name):
+    server = start(None, "--sql-port", 0)
+    sql = Sql(port_of(server))
+    sql.query("SELECT 1")
+    before = harness.rss_bytes(server.pid)
+    sql.query(LARGE[name])
+    assert harness.peak_rss_bytes(server.pid) - before < 200 << 20

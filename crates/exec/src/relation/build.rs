@@ -1,5 +1,6 @@
 //! From a relation to running operators.
 
+use super::rows::small_enough;
 use super::{BoxRows, aggregate, apply, distinct, join, recursive, rows, scan, set, sort, window};
 use nestor_planner::relation::{Relation, Scalar};
 
@@ -29,10 +30,15 @@ pub(super) fn node<S: Scalar>(plan: &Relation<S>, number: &mut usize, counts: bo
             input: node(input, number, counts),
             condition: condition.clone(),
         }),
-        Relation::Project { input, columns } => rows::project(node(input, number, counts), columns),
+        Relation::Project { input, columns } => {
+            let input = small_enough(node(input, number, counts), columns.iter());
+            rows::project(input, columns)
+        }
         Relation::Join(plan) => {
             let left = node(&plan.left, number, counts);
             let right = node(&plan.right, number, counts);
+            let left = small_enough(left, plan.keys.iter().map(|(key, _)| key));
+            let right = small_enough(right, plan.keys.iter().map(|(_, key)| key));
             join::join(plan, left, right)
         }
         Relation::Apply(plan) => {
@@ -47,14 +53,21 @@ pub(super) fn node<S: Scalar>(plan: &Relation<S>, number: &mut usize, counts: bo
             sets,
             calls,
         } => {
-            let input = node(input, number, counts);
+            let of_calls = calls.iter().flat_map(|call| {
+                let keys = call.order.iter().map(|key| &key.by);
+                call.args.iter().chain(&call.filter).chain(keys)
+            });
+            let input = small_enough(node(input, number, counts), groups.iter().chain(of_calls));
             aggregate::aggregate(input, groups, sets, calls)
         }
         Relation::Window { input, window: plan } => {
             let width = input.width();
             window::window(node(input, number, counts), plan, width)
         }
-        Relation::Sort { input, keys, limit } => sort::sort(node(input, number, counts), keys, limit.as_ref()),
+        Relation::Sort { input, keys, limit } => {
+            let input = small_enough(node(input, number, counts), keys.iter().map(|key| &key.by));
+            sort::sort(input, keys, limit.as_ref())
+        }
         Relation::Limit {
             input,
             limit,
@@ -68,7 +81,10 @@ pub(super) fn node<S: Scalar>(plan: &Relation<S>, number: &mut usize, counts: bo
             left: None,
             last: None,
         }),
-        Relation::Distinct { input, on } => distinct::distinct(node(input, number, counts), on),
+        Relation::Distinct { input, on } => {
+            let input = small_enough(node(input, number, counts), on.iter());
+            distinct::distinct(input, on)
+        }
         Relation::Append { inputs } => Box::new(rows::Append {
             inputs: inputs.iter().map(|input| node(input, number, counts)).collect(),
             at: 0,

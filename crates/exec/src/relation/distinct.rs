@@ -4,7 +4,7 @@ use super::groups::Groups;
 use super::{BoxRows, Drained, Rows, Run};
 use crate::kept::Kept;
 use nestor_model::Result;
-use nestor_model::statement::{ROW, work};
+use nestor_model::statement::{ROW, Scope, work};
 use nestor_planner::relation::{Chunk, Scalar, Tuple};
 
 struct Distinct<S> {
@@ -36,6 +36,7 @@ impl<S: Scalar> Rows<S> for Distinct<S> {
         let mut numbers = Vec::new();
         while let Some(chunk) = self.input.next_chunk(run)? {
             work(ROW / 2 * chunk.rows)?;
+            let _values = Scope::begin();
             let keys = self.seen.keys(&chunk, &run.env)?;
             let mut next = self.seen.len() as u32;
             self.kept.grow(self.seen.find(0, &keys, chunk.rows, &mut numbers))?;

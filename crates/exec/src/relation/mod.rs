@@ -8,6 +8,9 @@
 //! operators keep is counted (`Kept`), and each row that is pulled counts as work, so that a statement can be stopped
 //! anywhere.
 //!
+//! What expressions count while they are computed (`Scope`) is given back when the row or chunk has its values: of all rows together only what
+//! is kept counts. Expressions whose values may be much larger than their rows are computed for one row at a time ([`rows`], `small_enough`).
+//!
 //! Operators that see all of their input pull it by chunks ([`Rows::next_chunk`]): scans, filters and projections compute these column by
 //! column; of what has only rows chunks are made.
 

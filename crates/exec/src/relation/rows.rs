@@ -1,6 +1,7 @@
 //! Values, functions, filters, projections, limits: operators that keep no rows.
 
-use super::{BoxRows, Rows, Run, row_done};
+use super::{BoxRows, Drained, Rows, Run, row_done};
+use nestor_model::statement::Scope;
 use nestor_model::{Result, Value, bail};
 use nestor_planner::relation::{Chunk, Scalar, SortKey, TableFunction, Tuple};
 use std::cmp::Ordering;
@@ -21,6 +22,7 @@ impl<S: Scalar> Rows<S> for Values<S> {
         };
         self.next += 1;
         row_done()?;
+        let _values = Scope::begin();
         row.iter()
             .map(|value| value.value(&[], &run.env))
             .collect::<Result<_>>()
@@ -46,7 +48,46 @@ impl<S: Scalar> Rows<S> for Function<S> {
             self.rows = Some(self.call.rows(&args, &run.env)?);
         }
         row_done()?;
+        let _values = Scope::begin();
         self.rows.as_mut().and_then(Iterator::next).transpose()
+    }
+}
+
+/// The rows of an operator, in chunks of one, for expressions whose values may be large ([`Scalar::may_grow`]).
+struct Singly<S> {
+    input: BoxRows<S>,
+    waiting: Drained,
+}
+
+/// What an operator pulls that computes `expressions`.
+pub(super) fn small_enough<'e, S: Scalar>(
+    input: BoxRows<S>,
+    mut expressions: impl Iterator<Item = &'e S>,
+) -> BoxRows<S> {
+    match expressions.any(S::may_grow) {
+        true => Box::new(Singly {
+            input,
+            waiting: Drained::default(),
+        }),
+        false => input,
+    }
+}
+
+impl<S: Scalar> Rows<S> for Singly<S> {
+    fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
+        self.input.next(run)
+    }
+
+    fn next_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
+        let row = self.waiting.next(|| self.input.next_chunk(run))?;
+        Ok(row.map(|row| {
+            let width = row.len();
+            Chunk::of_rows(vec![row], width)
+        }))
+    }
+
+    fn in_order(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {
+        self.input.in_order(run)
     }
 }
 
@@ -59,6 +100,7 @@ pub(super) struct Filter<S> {
 impl<S: Scalar> Rows<S> for Filter<S> {
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
         while let Some(row) = self.input.next(run)? {
+            let _values = Scope::begin();
             if self.condition.holds(&row, &run.env)? {
                 return Ok(Some(row));
             }
@@ -69,6 +111,7 @@ impl<S: Scalar> Rows<S> for Filter<S> {
 
     fn next_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
         while let Some(chunk) = self.input.next_chunk(run)? {
+            let _values = Scope::begin();
             match self.condition.places(&chunk, &run.env)? {
                 None => return Ok(Some(chunk)),
                 Some(places) if places.is_empty() => {}
@@ -121,6 +164,7 @@ impl<S: Scalar> Rows<S> for Project<S> {
             });
             return moved.collect::<Result<_>>().map(Some);
         }
+        let _values = Scope::begin();
         let columns = self.columns.iter().map(|column| column.value(&row, &run.env));
         columns.collect::<Result<_>>().map(Some)
     }
@@ -129,6 +173,7 @@ impl<S: Scalar> Rows<S> for Project<S> {
         let Some(chunk) = self.input.next_chunk(run)? else {
             return Ok(None);
         };
+        let _values = Scope::begin();
         let columns = self.columns.iter().map(|column| column.vector(&chunk, &run.env));
         Ok(Some(Chunk {
             columns: columns.collect::<Result<_>>()?,

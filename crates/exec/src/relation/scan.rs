@@ -6,7 +6,7 @@ use crate::operator::{BoxOperator, Step};
 use crate::row::Row;
 use crate::row_batch::{Filled, RowBatch, Wanted};
 use crate::summary::{self, totals};
-use nestor_model::statement::{ROW, work};
+use nestor_model::statement::{ROW, Scope, work};
 use nestor_model::vector::Builder;
 use nestor_model::{DocRef, Result, Value};
 use nestor_planner::NodeKind;
@@ -161,6 +161,7 @@ impl<S> Scanned<S> {
 impl<S: Scalar> Scanned<S> {
     /// Whether the conditions hold of a row.
     fn holds(&self, row: &Tuple, env: &Env<'_>) -> Result<bool> {
+        let _values = Scope::begin();
         for condition in &self.scan.conditions {
             if !condition.holds(row, env)? {
                 return Ok(false);
@@ -261,6 +262,7 @@ impl<S: Scalar> Scanned<S> {
     /// The rows of a chunk of which all conditions hold, and their places in it.
     fn settled(&self, mut chunk: Chunk, run: &Run<'_, '_, S>) -> Result<(Chunk, Vec<u32>)> {
         let mut places: Vec<u32> = (0..chunk.rows as u32).collect();
+        let _values = Scope::begin();
         for condition in &self.scan.conditions {
             if let Some(holds) = condition.places(&chunk, &run.env)? {
                 chunk = chunk.gather(&holds);

@@ -3,7 +3,7 @@
 use super::rows::count;
 use super::{BoxRows, Rows, Run, row_done, weight};
 use crate::kept::Kept;
-use nestor_model::statement::note;
+use nestor_model::statement::{Scope, note};
 use nestor_model::vector::Vector;
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Env, Scalar, SortKey, Tuple};
@@ -81,6 +81,7 @@ impl<S: Scalar> Sort<S> {
         // As many rows as are wanted have been put in order: no later one comes before the last of them unless its keys do.
         let mut is_full = false;
         while let Some(chunk) = self.input.next_chunk(run)? {
+            let _values = Scope::begin();
             let by = self.keys.iter().map(|key| key.by.vector(&chunk, &run.env));
             let by: Vec<Arc<Vector>> = by.collect::<Result<_>>()?;
             for at in 0..chunk.rows {

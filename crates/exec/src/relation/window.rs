@@ -3,6 +3,7 @@
 use super::aggregate::State;
 use super::{BoxRows, Drained, Rows, Run, row_done, sort, weight};
 use crate::kept::Kept;
+use nestor_model::statement::Scope;
 use nestor_model::{Error, Result, Value, doc};
 use nestor_planner::relation::{
     Env, FrameBound, FrameExclusion, FrameUnits, Scalar, SortKey, Tuple, Window, WindowCall, WindowFunction,
@@ -56,6 +57,7 @@ impl<S: Scalar> Windowed<S> {
         let mut input = Drained::default();
         while let Some(row) = input.next(|| self.input.next_chunk(run))? {
             row_done()?;
+            let _values = Scope::begin();
             let keys = sort::values(&by, &row, &run.env)?;
             self.kept
                 .grow(weight(&row) + weight(&keys) + self.window.calls.len() * size_of::<Value>())?;

@@ -3,6 +3,9 @@
 use super::{Data, Texts, Vector, decimal, digits};
 use crate::{Decimal128, Value};
 
+/// Bytes of texts that are held side by side, at most; longer ones are shared and not copied.
+const TEXT_MAX: usize = 4096;
+
 /// Makes a [`Vector`] of values that come one after the other. The first that is not null says what form the vector has; it holds
 /// [`Data::Values`] from the first on that does not fit.
 #[derive(Debug, Default)]
@@ -99,6 +102,9 @@ impl Builder {
 
     /// Adds a [`Value::String`].
     pub fn push_text(&mut self, text: &str) {
+        if text.len() > TEXT_MAX {
+            return self.push_any(Value::String(text.into()));
+        }
         if let Data::Same(Value::Null, len) = self.0.data {
             let mut texts = Texts::default();
             (0..len).for_each(|_| _ = texts.push(""));
@@ -124,7 +130,7 @@ impl Builder {
             Value::Int64(value) => self.push_int64(value),
             Value::Double(value) => self.push_double(value),
             Value::Decimal128(value) => self.push_decimal(value),
-            Value::String(text) => self.push_text(&text),
+            Value::String(text) if text.len() <= TEXT_MAX => self.push_text(&text),
             value => self.push_any(value),
         }
     }

@@ -245,6 +245,15 @@ impl Vector {
         }
     }
 
+    /// Bytes of the largest of its values, if one is large.
+    pub fn heaviest(&self) -> usize {
+        match &self.data {
+            Data::Same(value, _) => value.weight(),
+            Data::Values(values) => values.iter().map(Value::weight).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
     /// Bytes that it takes, about.
     pub fn weight(&self) -> usize {
         let values = match &self.data {

@@ -77,6 +77,11 @@ impl Chunk {
         }
     }
 
+    /// Bytes of the largest of its rows, if one is large, or more.
+    pub fn heaviest(&self) -> usize {
+        self.columns.iter().map(|column| column.heaviest()).sum()
+    }
+
     /// Bytes that it takes, about.
     pub fn weight(&self) -> usize {
         self.columns.iter().map(|column| column.weight()).sum()

@@ -2,6 +2,7 @@
 
 use super::Chunk;
 use super::chunk::each_row;
+use nestor_model::statement::Scope;
 use nestor_model::vector::{Data, Vector};
 use nestor_model::{Result, Value};
 use nestor_query::env::OpContext;
@@ -113,6 +114,12 @@ pub trait Scalar: Clone + Debug + Display + Send + Sync + 'static {
         false
     }
 
+    /// Whether its values may be much larger than the rows that they are computed of. The values of many rows together are too large
+    /// then, and [`Scalar::vector`] is asked for one row at a time.
+    fn may_grow(&self) -> bool {
+        false
+    }
+
     /// Its values for the rows of a chunk: those that [`Scalar::value`] gives for each.
     ///
     /// Errors: those of what it computes, of any of the rows.
@@ -124,6 +131,16 @@ pub trait Scalar: Clone + Debug + Display + Send + Sync + 'static {
     ///
     /// Errors: those of [`Scalar::vector`].
     fn places(&self, chunk: &Chunk, env: &Env<'_>) -> Result<Option<Vec<u32>>> {
+        if self.may_grow() {
+            let mut places = Vec::new();
+            for at in 0..chunk.rows {
+                let _values = Scope::begin();
+                if self.holds(&chunk.row(at), env)? {
+                    places.push(at as u32);
+                }
+            }
+            return Ok((places.len() < chunk.rows).then_some(places));
+        }
         Ok(true_places(&*self.vector(chunk, env)?))
     }
 

@@ -1,6 +1,7 @@
 //! Expressions whose names and types are settled, and how they are evaluated: nulls by SQL's three truth values.
 
 pub mod function;
+mod growing;
 pub mod like;
 mod vector;
 mod walk;
@@ -494,6 +495,10 @@ impl Scalar for Expr {
             }
             Node::Match(like) => like.value(row, env),
         }
+    }
+
+    fn may_grow(&self) -> bool {
+        growing::may_grow(self)
     }
 
     fn vector(&self, chunk: &Chunk, env: &Env<'_>) -> Result<Arc<Vector>> {

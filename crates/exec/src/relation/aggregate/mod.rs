@@ -10,7 +10,7 @@ pub(super) use state::State;
 use super::groups::Groups;
 use super::{BoxRows, Rows, Run, row_done};
 use crate::kept::Kept;
-use nestor_model::statement::{ROW, work};
+use nestor_model::statement::{ROW, Scope, work};
 use nestor_model::vector::{Builder, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::chunk::ROWS;
@@ -139,6 +139,7 @@ impl<S: Scalar> Aggregated<S> {
             let Some(chunk) = self.input.next_chunk(run)? else {
                 break;
             };
+            let _values = Scope::begin();
             let keys = groups.keys(&chunk, &run.env)?;
             for set in 0..self.sets.len() {
                 work(ROW / 2 * chunk.rows)?;

@@ -7,12 +7,15 @@ use crate::kept::Kept;
 use crate::relation::{BoxRows, Drained, Rows, Run, key};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use nestor_model::statement::{ROW, work};
+use nestor_model::statement::{ROW, Scope, work};
 use nestor_model::vector::{Builder, NO_ROW, Seed, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::chunk::ROWS;
 use nestor_planner::relation::{Chunk, Join, JoinKind, Scalar, Tuple};
 use std::sync::Arc;
+
+/// Bytes that the pairs of a chunk would have as rows of their own, at most. They share large values, but what is computed of these does not.
+const PAIRS_BYTES_MAX: usize = 16 << 20;
 
 struct Hashed<S> {
     kind: JoinKind,
@@ -44,6 +47,8 @@ struct Table {
     /// Which rows had a pair, where that matters.
     paired: Vec<bool>,
     chains: HashTable<Chain>,
+    /// Bytes of the largest row.
+    heaviest: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -56,6 +61,8 @@ struct Chain {
 /// A chunk of the left input on its way.
 struct Probe {
     chunk: Chunk,
+    /// Bytes of its largest row.
+    heaviest: usize,
     /// The first row of each row's chain.
     firsts: Vec<u32>,
     /// The row whose pairs are next, which of the chain is, and whether it had a pair before.
@@ -170,6 +177,7 @@ impl<S: Scalar> Hashed<S> {
             next: Vec::new(),
             paired: Vec::new(),
             chains: HashTable::new(),
+            heaviest: 0,
         };
         while let Some(chunk) = self.right.next_chunk(run)? {
             let mut wide = nulls(self.widths.0, chunk.rows);
@@ -179,6 +187,7 @@ impl<S: Scalar> Hashed<S> {
                 rows: chunk.rows,
             };
             work(ROW / 2 * chunk.rows)?;
+            let _values = Scope::begin();
             let Keys { parts: keys, has_null } = keys_of(&self.keys.1, &wide, run)?;
             let hashes = hashes_of(&keys, chunk.rows, &self.seed);
             // A row without a key has no pair.
@@ -195,6 +204,7 @@ impl<S: Scalar> Hashed<S> {
             for (own, key) in table.keys.iter_mut().zip(&keys) {
                 own.extend(key, places);
             }
+            table.heaviest = table.heaviest.max(chunk.heaviest());
             let bytes = size_of::<Chain>() * 2 + size_of::<u32>() + usize::from(keeps_all);
             self.kept.grow(chunk.weight() + all.len() * bytes)?;
             for row in all {
@@ -217,6 +227,7 @@ impl<S: Scalar> Hashed<S> {
             return Ok(None);
         };
         work(ROW / 2 * chunk.rows)?;
+        let _values = Scope::begin();
         let Keys { parts: keys, has_null } = keys_of(&self.keys.0, &chunk, run)?;
         let hashes = hashes_of(&keys, chunk.rows, &self.seed);
         let firsts: Vec<u32> = hashes
@@ -229,6 +240,7 @@ impl<S: Scalar> Hashed<S> {
             .collect();
         Ok(Some(Probe {
             next: firsts.first().copied().unwrap_or(NO_ROW),
+            heaviest: chunk.heaviest(),
             chunk,
             firsts,
             row: 0,
@@ -258,7 +270,10 @@ impl<S: Scalar> Hashed<S> {
         // Which rows of both sides are candidates.
         let (mut left, mut right) = (Vec::new(), Vec::new());
         let (from, had_pair) = (probe.row, probe.paired);
-        while probe.row < probe.firsts.len() && left.len() < ROWS {
+        let rows_max = ROWS
+            .min(PAIRS_BYTES_MAX / (probe.heaviest + table.heaviest).max(1))
+            .max(1);
+        while probe.row < probe.firsts.len() && left.len() < rows_max {
             match probe.next {
                 NO_ROW => {
                     probe.row += 1;
@@ -272,6 +287,7 @@ impl<S: Scalar> Hashed<S> {
             }
         }
         work(ROW * left.len())?;
+        let _values = Scope::begin();
         let side = |of: &Builder, places: &[u32]| Arc::new(of.so_far().gather(places));
         let places = match &self.condition {
             None => None,

@@ -2,6 +2,7 @@
 
 use crate::kept::Kept;
 use crate::relation::{BoxRows, Drained, Rows, Run, row_done, weight};
+use nestor_model::statement::Scope;
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Join, JoinKind, Scalar, Tuple};
 
@@ -111,6 +112,7 @@ impl<S: Scalar> Rows<S> for Nested<S> {
             current.next += 1;
             row_done()?;
             current.row.extend_from_slice(other);
+            let _values = Scope::begin();
             let is_pair = match &self.condition {
                 Some(condition) => condition.holds(&current.row, &run.env)?,
                 None => true,

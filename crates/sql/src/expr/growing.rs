@@ -1,0 +1,91 @@
+//! Which expressions may be much larger than the rows that they are computed of.
+//!
+//! Expressions are computed for a thousand rows at a time, whose bytes together are bounded. Most results are about as large as what
+//! they are made of, so that is a bound of them too. The others are computed row by row.
+
+use super::{Expr, Node};
+use crate::types::Type;
+
+/// Functions whose result may be large though all their arguments are small, or the larger the more often one stands in another.
+const GROWING: [&str; 8] = [
+    "repeat",
+    "lpad",
+    "rpad",
+    "replace",
+    "regexp_replace",
+    "array_replace",
+    "array_fill",
+    "format",
+];
+
+/// Parts that one value is put together from, at most.
+const PARTS_MAX: usize = 32;
+
+/// Bytes of a value that comes with each row, at most, and characters that a type pads to.
+const SMALL: usize = 4096;
+
+/// Whether values may be much larger than the row that they are made of.
+pub(super) fn may_grow(expr: &Expr) -> bool {
+    parts(expr).is_none_or(|parts| parts > PARTS_MAX)
+}
+
+/// How many parts a value is put together from; `None` when it may grow anyway.
+fn parts(expr: &Expr) -> Option<usize> {
+    let makes = match expr.node() {
+        Node::Const(..) | Node::Column { .. } | Node::Outer { .. } | Node::Param(..) => return Some(1),
+        Node::Call { function, ty, .. } if GROWING.contains(&function.name) && is_sized(ty) => return None,
+        Node::Cast { modifier, to, .. } if matches!(to, Type::Bpchar | Type::Bit) && *modifier > SMALL as i32 => {
+            return None;
+        }
+        Node::Call { ty, .. }
+        | Node::Cast { to: ty, .. }
+        | Node::Case { ty, .. }
+        | Node::Coalesce(_, ty)
+        | Node::Array(_, ty) => is_sized(ty),
+        Node::Extreme(..) | Node::Row(..) => true,
+        _ => false,
+    };
+    let mut sum = 0usize;
+    for part in expr.parts() {
+        if makes && is_large(part) {
+            return None;
+        }
+        sum = sum.saturating_add(parts(part)?);
+    }
+    Some(sum)
+}
+
+/// Whether it is no part of the row and may be large.
+fn is_large(expr: &Expr) -> bool {
+    match expr.node() {
+        Node::Const(value, _) => value.weight() > SMALL,
+        Node::Outer { ty, .. } | Node::Param(_, ty) => is_sized(ty),
+        _ => false,
+    }
+}
+
+/// Whether values of a type may be of any size.
+fn is_sized(ty: &Type) -> bool {
+    !matches!(
+        ty,
+        Type::Bool
+            | Type::Int2
+            | Type::Int4
+            | Type::Int8
+            | Type::Float4
+            | Type::Float8
+            | Type::Numeric
+            | Type::Name
+            | Type::Char
+            | Type::Date
+            | Type::Time
+            | Type::Timetz
+            | Type::Timestamp
+            | Type::Timestamptz
+            | Type::Interval
+            | Type::Uuid
+            | Type::Oid
+            | Type::ObjectId
+            | Type::Void
+    )
+}
