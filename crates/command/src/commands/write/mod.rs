@@ -6,9 +6,12 @@ pub mod find_and_modify;
 pub mod insert;
 pub mod update;
 
+use crate::context::Context;
 use crate::facts::Flags;
 use crate::spec::CommandSpec;
-use nestor_model::{Document, RawDoc, ValueRef, doc};
+use nestor_database::uuid::Uuid;
+use nestor_database::{names, write};
+use nestor_model::{Document, Namespace, RawDoc, Result, ValueRef, doc};
 
 /// The family.
 pub const SPECS: &[&CommandSpec] = &[
@@ -27,6 +30,16 @@ pub(crate) const WRITE_FLAGS: Flags = Flags::API_V1
     .and(Flags::WRITE_CONCERN)
     .and(Flags::TXN_READ_CONCERN)
     .and(Flags::RETRYABLE);
+
+/// The collection that a command writes to.
+///
+/// Errors: 73 (InvalidNamespace), also of collections that nobody writes to; that it does not have the UUID that the client expects.
+fn written(context: &Context<'_>, name: &str, uuid: Option<Uuid>) -> Result<Namespace> {
+    let ns = names::collection(context.db(), name)?;
+    write::check_document_namespace(&ns)?;
+    write::check_uuid(context, &ns, uuid)?;
+    Ok(ns)
+}
 
 /// A statement of `update` or `delete` as the profiler shows it: as it was sent, with the name of an index marked as one.
 ///

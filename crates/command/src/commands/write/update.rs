@@ -1,6 +1,6 @@
 //! `update`.
 
-use super::WRITE_FLAGS;
+use super::{WRITE_FLAGS, written};
 use crate::args::{Arg, CollectionName, HintValue, RawArray, StrictBool};
 use crate::audited::Audited;
 use crate::context::Context;
@@ -9,11 +9,9 @@ use crate::needs::{self, Needs};
 use crate::request::Sequence;
 use crate::spec::CommandSpec;
 use crate::write_reply::{self, Totals};
-use nestor_database::names;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::operation::writing::execute;
 use nestor_database::uuid::Uuid;
-use nestor_database::write;
 use nestor_database::write::statements::{
     Namespaces, Recorded, StatementIds, UpdateOp, WriteOp, WriteStatement, Writes,
 };
@@ -97,15 +95,13 @@ pub(crate) fn prepare<'a>(
     sequences: &'a [Sequence<'a>],
 ) -> Result<Writes<'a>> {
     let args = UpdateArgs::parse(body, sequences)?;
-    let ns = names::collection(context.db(), args.coll.0)?;
     let ids = StatementIds {
         first: args.stmt_id,
         each: args.stmt_ids,
     };
     Writes::check("update", "updates", args.updates.len(), &ids)?;
-    write::check_document_namespace(&ns)?;
     write_reply::refuse_encryption(args.encryption_information)?;
-    write::check_uuid(context, &ns, args.collection_uuid)?;
+    let ns = written(context, args.coll.0, args.collection_uuid)?;
     Ok(Writes {
         namespaces: Namespaces::One([ns]),
         uuids: Vec::new(),
