@@ -2,6 +2,7 @@
 
 mod columns;
 pub(crate) mod dialect;
+mod into;
 mod locks;
 mod merge;
 mod options;
@@ -33,7 +34,7 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
     let mut parser = parser(text)?;
     let statements = parser.parse_statements().map_err(refused)?;
     statements.iter().try_for_each(|ast| own::of(ast).map(drop))?;
-    Ok(statements)
+    statements.into_iter().map(into::plain).collect()
 }
 
 /// The expression that a text is.

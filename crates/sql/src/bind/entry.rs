@@ -29,8 +29,8 @@ pub enum Object {
     Schema,
     /// A declared table.
     Table(Arc<Declared>, Arc<Table>),
-    /// A sequence, the type of its numbers and its schema, if that is not `public`.
-    Sequence(Counting, Type, Option<String>),
+    /// A sequence, the type of its numbers, its schema, if that is not `public`, and the collection and the column that it goes with.
+    Sequence(Counting, Type, Option<String>, Option<(String, String)>),
 }
 
 /// What the catalog entry of a collection says.
@@ -66,6 +66,7 @@ impl Derive for OfEntry {
                     name,
                     data_type,
                     sequence_options,
+                    owned_by,
                     ..
                 }),
             ) => {
@@ -74,7 +75,13 @@ impl Derive for OfEntry {
                     Some(ty) => types::data_type(ty)?.0,
                 };
                 let (schema, _) = declared::name_in_schema(name, &collection.ns.coll);
-                Some(Object::Sequence(counting(sequence_options, &ty)?, ty, schema))
+                let owner = owned_by
+                    .as_ref()
+                    .and_then(|owner| match super::names::parts(owner).as_slice() {
+                        [table, column] => Some((table.clone(), column.clone())),
+                        _ => None,
+                    });
+                Some(Object::Sequence(counting(sequence_options, &ty)?, ty, schema, owner))
             }
             (SCHEMA, Some(Statement::CreateSchema { .. })) => Some(Object::Schema),
             _ => None,
@@ -123,7 +130,10 @@ pub fn text(collection: &Collection) -> Option<String> {
     }
 }
 
-fn number(expr: &Expr) -> Result<i64> {
+/// The number that an expression is.
+///
+/// Errors: 42601.
+pub fn number(expr: &Expr) -> Result<i64> {
     let (digits, sign) = match expr {
         Expr::UnaryOp {
             op: UnaryOperator::Minus,
@@ -148,16 +158,23 @@ fn number(expr: &Expr) -> Result<i64> {
     }
 }
 
+/// The least and the largest number of a sequence's type.
+///
+/// Errors: 22023.
+pub fn limits(ty: &Type) -> Result<(i64, i64)> {
+    match ty {
+        Type::Int2 => Ok((i64::from(i16::MIN), i64::from(i16::MAX))),
+        Type::Int4 => Ok((i64::from(i32::MIN), i64::from(i32::MAX))),
+        Type::Int8 => Ok((i64::MIN, i64::MAX)),
+        _ => fail("22023", "sequence type must be smallint, integer, or bigint"),
+    }
+}
+
 /// How a sequence of numbers of a type counts.
 ///
 /// Errors: 22023, 42601.
 pub fn counting(options: &[SequenceOptions], ty: &Type) -> Result<Counting> {
-    let (least, most) = match ty {
-        Type::Int2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
-        Type::Int4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
-        Type::Int8 => (i64::MIN, i64::MAX),
-        _ => return fail("22023", "sequence type must be smallint, integer, or bigint"),
-    };
+    let (least, most) = limits(ty)?;
     let (mut start, mut increment, mut min, mut max, mut cycle) = (None, 1, None, None, false);
     for option in options {
         match option {

@@ -21,7 +21,7 @@ pub mod types;
 mod window;
 pub mod write;
 
-pub use names::{ident, object_name};
+pub use names::{ident, object_name, parts};
 
 use crate::catalog::schemas::PUBLIC;
 use crate::catalog::{Catalog, Table};

@@ -28,6 +28,12 @@ pub fn object_name(name: &ObjectName) -> Result<(Option<String>, String)> {
     Ok((parts.pop(), last))
 }
 
+/// The parts of a name, all of them.
+pub fn parts(name: &ObjectName) -> Vec<String> {
+    let each = name.0.iter().filter_map(ObjectNamePart::as_ident);
+    each.map(ident).collect()
+}
+
 impl Scope {
     /// Columns of a name, of a table if that is given.
     fn find(&self, table: Option<&str>, name: &str) -> Vec<usize> {

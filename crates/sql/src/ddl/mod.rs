@@ -7,7 +7,7 @@ mod comment;
 mod index;
 mod keys;
 mod schema;
-mod sequence;
+pub(crate) mod sequence;
 mod table;
 mod view;
 
@@ -126,6 +126,7 @@ fn run_own(
             let object = comment::Object::Constraint(constraint, table);
             comment::comment(statement, session, &object, text.as_deref(), progress)
         }
+        Own::AlterSequence(alter) => sequence::alter(statement, session, alter, progress),
         Own::Rename {
             is_view,
             name,

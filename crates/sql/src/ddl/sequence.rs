@@ -1,18 +1,23 @@
-//! CREATE SEQUENCE and DROP SEQUENCE.
+//! CREATE, ALTER and DROP SEQUENCE.
 
-use super::{hold_schema, name_of, namespace, new_namespace};
+use super::{hold_schema, name_of, namespace, namespace_in, new_namespace};
+use crate::bind::declared::Declared;
 use crate::bind::entry::{self, Object};
+use crate::bind::ident;
 use crate::bind::types::data_type;
-use crate::error::{fail, unsupported};
-use crate::run::tables::SessionFacts;
+use crate::error::{self, fail, unsupported};
+use crate::parse::own::AlterSequence;
+use crate::run::numbers::{Sequence, of_collection};
+use crate::run::tables::{Reading, SessionFacts};
 use crate::types::Type;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
-use nestor_database::write::sequence::Key;
+use nestor_database::write::sequence::{Counting, Key};
 use nestor_database::write::{Progress, catalog, comments, sequence};
-use nestor_model::{CollectionOptions, Namespace, Result, doc};
-use nestor_storage::{Collection, View as _, WriteSet};
-use sqlparser::ast::{ObjectName, Statement as Ast};
+use nestor_model::{CollectionOptions, Namespace, Result, Value, doc};
+use nestor_storage::{Collection, View, WriteSet};
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, SequenceOptions, Statement as Ast};
+use std::sync::Arc;
 
 /// CREATE SEQUENCE: an entry that holds no documents.
 pub(super) fn create(
@@ -32,11 +37,8 @@ pub(super) fn create(
     else {
         return fail("XX000", "a sequence was to be made of another statement");
     };
-    let is_owned = owned_by
-        .as_ref()
-        .is_some_and(|owner| owner.to_string().to_lowercase() != "none");
-    if *temporary || is_owned {
-        return unsupported("a clause of this CREATE SEQUENCE");
+    if *temporary {
+        return unsupported("a temporary sequence");
     }
     let ns = new_namespace(statement, session, name)?;
     session.check_right(&ns, Right::CreateCollection)?;
@@ -46,8 +48,13 @@ pub(super) fn create(
     };
     entry::counting(sequence_options, &ty)?;
     let mut named = ast.clone();
-    if let Ast::CreateSequence { name, .. } = &mut named {
-        *name = name_of(statement.current_view().view(), &ns);
+    if let Ast::CreateSequence {
+        name, owned_by: owner, ..
+    } = &mut named
+    {
+        let read = statement.current_view();
+        *name = name_of(read.view(), &ns);
+        *owner = owned(read.view(), session, owned_by.as_ref())?;
     }
     let text = named.to_string();
     entry::check_text(&text)?;
@@ -65,6 +72,231 @@ pub(super) fn create(
         }
     })?;
     Ok("CREATE SEQUENCE")
+}
+
+/// The column that a sequence goes with, by its collection and name.
+///
+/// Errors: 42P01, 42703, 42809; 42601 for a name that is no column's.
+fn owned(view: &dyn View, session: &SessionFacts, owner: Option<&ObjectName>) -> Result<Option<ObjectName>> {
+    let Some(owner) = owner else { return Ok(None) };
+    let Some((ObjectNamePart::Identifier(column), table)) = owner.0.split_last() else {
+        return unsupported("an owner of this form");
+    };
+    if table.is_empty() {
+        return match ident(column).as_str() {
+            "none" => Ok(None),
+            _ => fail("42601", "invalid OWNED BY option"),
+        };
+    }
+    let ns = namespace_in(view, session, &ObjectName(table.to_vec()))?;
+    let Some(collection) = view.catalog().get(&ns) else {
+        return fail("42P01", format!("relation \"{}\" does not exist", ns.coll));
+    };
+    let Some(declared) = Declared::of_collection(collection) else {
+        return fail("42809", format!("sequence cannot be owned by relation \"{}\"", ns.coll));
+    };
+    let column = ident(column);
+    if declared.columns.iter().all(|own| own.name != column) {
+        let message = format!("column \"{column}\" of relation \"{}\" does not exist", ns.coll);
+        return fail("42703", message);
+    }
+    let parts = [ns.coll.as_str(), &column].map(|part| Ident::with_quote('"', part));
+    Ok(Some(ObjectName::from(parts.to_vec())))
+}
+
+/// The text that makes a sequence as it is.
+fn declared_text(name: &ObjectName, counting: &Counting, ty: &Type, owner: Option<&ObjectName>) -> String {
+    let Counting {
+        start,
+        increment,
+        min,
+        max,
+        cycle,
+    } = counting;
+    let cycle = if *cycle { "CYCLE" } else { "NO CYCLE" };
+    let owner = owner.map_or_else(String::new, |owner| format!(" OWNED BY {owner}"));
+    format!(
+        "CREATE SEQUENCE {name} AS {ty} INCREMENT BY {increment} MINVALUE {min} MAXVALUE {max} START WITH {start} {cycle}{owner}"
+    )
+}
+
+/// How a sequence counts that counted so before, and the type of its numbers.
+fn recounted(old: &Counting, old_ty: &Type, alter: &AlterSequence) -> Result<(Counting, Type)> {
+    let ty = match &alter.ty {
+        Some(ty) => data_type(ty)?.0,
+        None => old_ty.clone(),
+    };
+    let (before, now) = (entry::limits(old_ty)?, entry::limits(&ty)?);
+    let mut new = *old;
+    // What was the end of the type is that of the other one.
+    if new.min == before.0 {
+        new.min = now.0;
+    }
+    if new.max == before.1 {
+        new.max = now.1;
+    }
+    for option in &alter.options {
+        if let SequenceOptions::IncrementBy(by, _) = option {
+            new.increment = entry::number(by)?;
+        }
+    }
+    let (low, high) = if new.increment > 0 { (1, now.1) } else { (now.0, -1) };
+    for option in &alter.options {
+        match option {
+            SequenceOptions::MinValue(value) => new.min = value.as_ref().map_or(Ok(low), entry::number)?,
+            SequenceOptions::MaxValue(value) => new.max = value.as_ref().map_or(Ok(high), entry::number)?,
+            SequenceOptions::StartWith(value, _) => new.start = entry::number(value)?,
+            SequenceOptions::Cycle(no) => new.cycle = !no,
+            SequenceOptions::IncrementBy(..) | SequenceOptions::Cache(_) => {}
+        }
+    }
+    Ok((new, ty))
+}
+
+/// ALTER SEQUENCE. RESTART takes effect at once, as `setval` does, also in a transaction.
+pub(super) fn alter(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    alter: &AlterSequence,
+    progress: &mut Progress,
+) -> Result<&'static str> {
+    statement.atomically(progress, |ws| {
+        let (op, _) = statement.operation(None)?;
+        let name = Value::String(alter.name.to_string().into());
+        let found = Reading::new(statement, &*ws, &op, session).sequence(&name);
+        let found = match found {
+            Err(error) if alter.if_exists && error::state(&error) == "42P01" => return Ok(()),
+            found => found?,
+        };
+        session.check_right(&found.ns, Right::CollMod)?;
+        let db = &found.ns.db;
+        let counting = match found.owner {
+            Some(_) => {
+                if !alter.options.is_empty() || alter.ty.is_some() || alter.owned_by.is_some() {
+                    return unsupported("to change how a column counts");
+                }
+                found.counting
+            }
+            None => {
+                let (counting, ty) = recounted(&found.counting, &found.ty, alter)?;
+                let owner = match &alter.owned_by {
+                    Some(_) => owned(&*ws, session, alter.owned_by.as_ref())?,
+                    None => found.owned_by.as_ref().map(owner_name),
+                };
+                let text = declared_text(&name_of(&*ws, &found.ns), &counting, &ty, owner.as_ref());
+                declare(statement, ws, &found.ns, &text)?;
+                counting
+            }
+        };
+        let last = match alter.restart {
+            Some(restart) => Some((restart.unwrap_or(counting.start), false)),
+            None => sequence::state(&*ws, db, found.key())?,
+        };
+        if let Some((last, is_called)) = last {
+            let Counting { min, max, .. } = counting;
+            if last < min {
+                return fail(
+                    "22023",
+                    format!("RESTART value ({last}) cannot be less than MINVALUE ({min})"),
+                );
+            }
+            if last > max {
+                return fail(
+                    "22023",
+                    format!("RESTART value ({last}) cannot be greater than MAXVALUE ({max})"),
+                );
+            }
+            if alter.restart.is_some() {
+                sequence::set(statement, db, found.key(), (last, is_called))?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok("ALTER SEQUENCE")
+}
+
+fn owner_name((table, column): &(String, String)) -> ObjectName {
+    ObjectName::from(
+        [table, column]
+            .map(|part| Ident::with_quote('"', part.as_str()))
+            .to_vec(),
+    )
+}
+
+/// Declares a sequence anew, by a text that is one.
+fn declare(statement: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace, text: &str) -> Result<()> {
+    let parsed = crate::parse::parse(text)?.pop();
+    let Some(Ast::CreateSequence {
+        data_type: Some(ty),
+        sequence_options,
+        ..
+    }) = parsed
+    else {
+        return fail("XX000", "a sequence is declared by no CREATE SEQUENCE");
+    };
+    entry::counting(&sequence_options, &data_type(&ty)?.0)?;
+    let Some(collection) = ws.catalog().get(ns).cloned() else {
+        return fail("42P01", format!("relation \"{}\" does not exist", ns.coll));
+    };
+    catalog::set_validator(statement, ws, &collection, &entry::validator(entry::SEQUENCE, text))
+}
+
+/// The sequences of a table's columns begin again, at once: TRUNCATE … RESTART IDENTITY.
+///
+/// Errors: those of names and of writing.
+pub fn restart(statement: &Statement<'_>, session: &SessionFacts, name: &ObjectName) -> Result<()> {
+    let ns = namespace(statement, session, name)?;
+    let sequences: Vec<Sequence> = {
+        let read = statement.current_view();
+        let database = read.view().catalog().database(&ns.db);
+        let all = database.into_iter().flat_map(|database| database.collections());
+        let all = all.flat_map(|collection| of_collection(collection));
+        let goes_with = |sequence: &Sequence| {
+            let owner = sequence.owned_by.as_ref();
+            sequence.owner.is_some() && sequence.ns == ns || owner.is_some_and(|(table, _)| *table == *ns.coll)
+        };
+        all.filter(goes_with).collect()
+    };
+    for found in sequences {
+        session.check_right(&found.ns, Right::Update)?;
+        sequence::set(statement, &ns.db, found.key(), (found.counting.start, false))?;
+    }
+    Ok(())
+}
+
+/// Sequences follow the columns that they go with: `now` gives the collection and the column of each, if it is there still.
+///
+/// Errors: those of the catalog.
+pub(super) fn follow(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    table: &Namespace,
+    now: &dyn Fn(&str) -> Option<(String, String)>,
+) -> Result<()> {
+    let database = ws.catalog().database(&table.db).cloned();
+    let collections = database.iter().flat_map(|database| database.collections());
+    let owned: Vec<Arc<Collection>> = collections
+        .filter(|collection| match entry::of(collection) {
+            Some(Object::Sequence(.., Some((owner, _)))) => *owner == *table.coll,
+            _ => false,
+        })
+        .cloned()
+        .collect();
+    for collection in owned {
+        let Some(Object::Sequence(counting, ty, _, Some(owner))) = entry::of(&collection) else {
+            continue;
+        };
+        match now(&owner.1) {
+            None => let_go(statement, ws, &collection)?,
+            Some(new) if new == *owner => {}
+            Some(new) => {
+                let name = name_of(&*ws, &collection.ns);
+                let text = declared_text(&name, counting, ty, Some(&owner_name(&new)));
+                declare(statement, ws, &collection.ns, &text)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// DROP SEQUENCE.

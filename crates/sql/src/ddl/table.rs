@@ -1,6 +1,7 @@
 //! CREATE TABLE, DROP TABLE and DROP VIEW.
 
 use super::keys::{check_expressions, check_keys, qualify, spec};
+use super::sequence as own_sequence;
 use super::{alter, hold_schema, name_of, namespace, new_namespace};
 use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry;
@@ -235,6 +236,7 @@ pub(super) fn let_go(statement: &Statement<'_>, ws: &mut WriteSet, found: &Colle
     let ns = &found.ns;
     catalog::drop(statement, ws, ns)?;
     comments::forget(statement, ws, &ns.db, found.uuid)?;
+    own_sequence::follow(statement, ws, ns, &|_| None)?;
     let declared = Declared::of_collection(found);
     let columns = declared.iter().flat_map(|declared| &declared.columns);
     let counting = columns.filter(|column| column.identity.is_some());

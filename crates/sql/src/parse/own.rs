@@ -6,7 +6,10 @@
 use super::columns::written;
 use super::dialect::Sql;
 use nestor_model::Result;
-use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Statement, Value};
+use sqlparser::ast::SequenceOptions;
+use sqlparser::ast::{
+    DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Statement, Value,
+};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
@@ -26,6 +29,8 @@ pub enum Own {
         /// What is said.
         text: Option<String>,
     },
+    /// `ALTER SEQUENCE name` with options.
+    AlterSequence(AlterSequence),
     /// `ALTER VIEW name RENAME TO new`, and the same of a sequence.
     Rename {
         /// It is a view, else a sequence.
@@ -39,11 +44,28 @@ pub enum Own {
     },
 }
 
+/// `ALTER SEQUENCE name` with options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlterSequence {
+    /// The name.
+    pub name: ObjectName,
+    /// Nothing happens when there is nothing.
+    pub if_exists: bool,
+    /// The type of its numbers.
+    pub ty: Option<DataType>,
+    /// How it counts.
+    pub options: Vec<SequenceOptions>,
+    /// The next number; without one that it began with.
+    pub restart: Option<Option<i64>>,
+    /// `table.column`, or `NONE`.
+    pub owned_by: Option<ObjectName>,
+}
+
 /// The words that begin such a statement, and one that stands in it further on.
 const BEGINNINGS: &[(&[&str], &str)] = &[
     (&["COMMENT", "ON", "CONSTRAINT"], ""),
     (&["ALTER", "VIEW"], "RENAME"),
-    (&["ALTER", "SEQUENCE"], "RENAME"),
+    (&["ALTER", "SEQUENCE"], ""),
 ];
 
 fn word(token: &Token) -> String {
@@ -156,6 +178,9 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
     let is_view = parser.expect_one_of_keywords(&[Keyword::VIEW, Keyword::SEQUENCE])? == Keyword::VIEW;
     let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
     let name = parser.parse_object_name(false)?;
+    if !is_view && !parser.peek_keyword(Keyword::RENAME) {
+        return sequence(parser, name, if_exists).map(Own::AlterSequence);
+    }
     parser.expect_keywords(&[Keyword::RENAME, Keyword::TO])?;
     let to = parser.parse_object_name(false)?;
     Ok(Own::Rename {
@@ -164,6 +189,65 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
         to,
         if_exists,
     })
+}
+
+/// The options of an ALTER SEQUENCE: those of CREATE SEQUENCE, and RESTART among them.
+fn sequence(
+    parser: &mut Parser<'_>,
+    name: ObjectName,
+    if_exists: bool,
+) -> std::result::Result<AlterSequence, ParserError> {
+    let (mut rest, mut restart) = (String::new(), None);
+    loop {
+        if parser.parse_keyword(Keyword::RESTART) {
+            let is_said = parser.parse_keyword(Keyword::WITH);
+            let is_negative = parser.consume_token(&Token::Minus);
+            let number = match parser.peek_token().token {
+                Token::Number(digits, _) => {
+                    parser.next_token();
+                    let digits = if is_negative { format!("-{digits}") } else { digits };
+                    let read = digits.parse::<i64>();
+                    Some(read.map_err(|_| ParserError::ParserError(format!("{digits} is no number of a sequence")))?)
+                }
+                _ if is_said || is_negative => return parser.expected("a number", parser.peek_token()),
+                _ => None,
+            };
+            restart = Some(number);
+            continue;
+        }
+        match parser.next_token().token {
+            Token::EOF => break,
+            token => rest.push_str(&format!(" {}", written(&token))),
+        }
+    }
+    if rest.is_empty() && restart.is_none() {
+        return Err(ParserError::ParserError("ALTER SEQUENCE says nothing".to_owned()));
+    }
+    let text = format!("CREATE SEQUENCE s{rest}");
+    let mut tokens = Tokenizer::new(&Sql, &text).tokenize_with_location()?;
+    super::options::put_in_order(&mut tokens);
+    let mut parser = Parser::new(&Sql).with_tokens_with_locations(tokens);
+    match (parser.parse_statement()?, parser.peek_token().token) {
+        (
+            Statement::CreateSequence {
+                data_type,
+                sequence_options,
+                owned_by,
+                ..
+            },
+            Token::EOF,
+        ) => Ok(AlterSequence {
+            name,
+            if_exists,
+            ty: data_type,
+            options: sequence_options,
+            restart,
+            owned_by,
+        }),
+        (_, other) => Err(ParserError::ParserError(format!(
+            "expected an option of a sequence, found {other}"
+        ))),
+    }
 }
 
 #[cfg(test)]
@@ -181,5 +265,15 @@ mod tests {
         assert!(matches!(&own[1], Some(Own::CommentOnConstraint { text: Some(text), .. }) if text == "it's; so"));
         assert!(matches!(&own[2], Some(Own::Rename { if_exists: false, .. })));
         assert!(super::super::parse("ALTER VIEW v RENAME TO").is_err());
+        let all = super::super::parse("ALTER SEQUENCE s RESTART WITH -5 MAXVALUE 9 INCREMENT 2 OWNED BY t.c").unwrap();
+        assert!(matches!(
+            of(&all[0]),
+            Ok(Some(Own::AlterSequence(AlterSequence {
+                restart: Some(Some(-5)),
+                ..
+            })))
+        ));
+        assert!(super::super::parse("ALTER SEQUENCE s RESTART WITH").is_err());
+        assert!(super::super::parse("ALTER SEQUENCE s").is_err());
     }
 }

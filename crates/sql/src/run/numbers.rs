@@ -2,7 +2,7 @@
 
 use crate::bind::entry::{self, Object};
 use crate::catalog::system::{RELATIONS, SEQUENCES};
-use crate::catalog::{schemas, sequence_of};
+use crate::catalog::{IdentityKind, schemas, sequence_of};
 use crate::types::Type;
 use nestor_database::write::sequence::{Counting, Key};
 use nestor_model::Namespace;
@@ -41,6 +41,10 @@ pub struct Sequence {
     pub ty: Type,
     /// The table whose column counts with it, and the number of the column.
     pub owner: Option<(u32, usize)>,
+    /// It is a part of an IDENTITY column.
+    pub is_identity: bool,
+    /// The collection and the column that it goes with, if it stands for itself.
+    pub owned_by: Option<(String, String)>,
     /// Where it is.
     pub ns: Namespace,
     uuid: [u8; 16],
@@ -71,18 +75,24 @@ pub fn of_collection(collection: &Collection) -> Vec<Sequence> {
         counting: *counting,
         ty: ty.clone(),
         owner: None,
+        is_identity: false,
+        owned_by: None,
         ns: collection.ns.clone(),
         uuid: collection.uuid,
         column: String::new(),
     };
     match entry::of(collection) {
-        Some(Object::Sequence(counting, ty, schema)) => {
+        Some(Object::Sequence(counting, ty, schema, owner)) => {
             let schema = schema.as_deref().unwrap_or(schemas::PUBLIC);
             let name = match schema {
                 schemas::PUBLIC => collection.ns.coll.to_string(),
                 schema => collection.ns.coll.chars().skip(schema.chars().count() + 1).collect(),
             };
-            vec![sequence((schema, name), counting, ty)]
+            let owned_by = owner.clone();
+            vec![Sequence {
+                owned_by,
+                ..sequence((schema, name), counting, ty)
+            }]
         }
         Some(Object::Table(declared, table)) => {
             let each = (1..).zip(&declared.columns).filter_map(|(at, column)| {
@@ -96,6 +106,7 @@ pub fn of_collection(collection: &Collection) -> Vec<Sequence> {
                         .saturating_add(place),
                     owner: Some((RELATIONS.saturating_add(collection.id.0), at)),
                     column: column.name.clone(),
+                    is_identity: identity.kind != IdentityKind::Serial,
                     ..sequence((&table.schema, own), &identity.counting, &column.ty)
                 })
             });

@@ -36,7 +36,10 @@ impl Reading<'_, '_> {
         seen.flat_map(|collection| of_collection(collection)).collect()
     }
 
-    fn sequence(&self, which: &Value) -> Result<Sequence> {
+    /// The sequence of a name, or of an OID.
+    ///
+    /// Errors: 42P01, 42809, 42602.
+    pub fn sequence(&self, which: &Value) -> Result<Sequence> {
         match which {
             Value::String(text) => {
                 let (schema, name) = named(text)?;

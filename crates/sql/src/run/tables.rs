@@ -588,6 +588,13 @@ impl Facts for Reading<'_, '_> {
             let said = said.and_then(|said| said.get("comment")).and_then(ValueRef::as_str);
             let comment = said.filter(|_| sequence.owner.is_none()).map(str::to_owned);
             let state = self.state_of(&sequence)?;
+            let owned = sequence.owned_by.as_ref().and_then(|(table, column)| {
+                let ns = Namespace::new(self.session.database.as_str(), table.as_str());
+                let collection = self.view.catalog().get(&ns)?;
+                let declared = Declared::of_collection(collection)?;
+                let at = declared.columns.iter().position(|own| own.name == *column)?;
+                Some((RELATIONS.saturating_add(collection.id.0), at + 1))
+            });
             let Sequence {
                 oid,
                 schema,
@@ -595,6 +602,7 @@ impl Facts for Reading<'_, '_> {
                 counting,
                 ty,
                 owner,
+                is_identity,
                 ..
             } = sequence;
             Ok(SequenceFacts {
@@ -604,7 +612,8 @@ impl Facts for Reading<'_, '_> {
                 counting,
                 ty,
                 last: state.and_then(|(last, is_called)| is_called.then_some(last)),
-                owner,
+                owner: owner.or(owned),
+                is_identity,
                 comment,
             })
         });

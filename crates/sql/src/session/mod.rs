@@ -619,10 +619,8 @@ impl Session {
 
     /// TRUNCATE: all rows are deleted, of several tables in one transaction.
     fn truncate(&mut self, database: &Database, text: &str, truncate: &ast::Truncate) -> Result<String> {
-        let refused = truncate.partitions.is_some()
-            || truncate.if_exists
-            || truncate.on_cluster.is_some()
-            || matches!(truncate.identity, Some(ast::TruncateIdentityOption::Restart));
+        let refused = truncate.partitions.is_some() || truncate.if_exists || truncate.on_cluster.is_some();
+        let restarts = matches!(truncate.identity, Some(ast::TruncateIdentityOption::Restart));
         if refused {
             return unsupported("a clause of this TRUNCATE");
         }
@@ -638,7 +636,11 @@ impl Session {
             let Some(delete) = deletes.first() else { return Ok(()) };
             self.statement(database, text, OpKind::Delete, |statement, facts| {
                 let nothing = (Vec::new(), [].as_slice());
-                write::run(statement, facts, delete, nothing, &mut |_| Ok(()), &mut |_| Ok(()))
+                write::run(statement, facts, delete, nothing, &mut |_| Ok(()), &mut |_| Ok(()))?;
+                match restarts {
+                    true => ddl::sequence::restart(statement, facts, &table.name),
+                    false => Ok(()),
+                }
             })
             .map(drop)
         });

@@ -102,6 +102,8 @@ pub struct SequenceFacts {
     pub last: Option<i64>,
     /// The table whose column counts with it, and the number of the column.
     pub owner: Option<(u32, usize)>,
+    /// It is a part of an IDENTITY column.
+    pub is_identity: bool,
     /// What is said of it.
     pub comment: Option<String>,
 }

@@ -124,7 +124,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
                     ("refclassid", oid(1259)),
                     ("refobjid", oid(table)),
                     ("refobjsubid", int(column)),
-                    ("deptype", text("a")),
+                    ("deptype", text(if sequence.is_identity { "i" } else { "a" })),
                 ])
             });
             owned.collect()

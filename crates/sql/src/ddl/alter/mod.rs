@@ -19,6 +19,7 @@ use self::rows::{Change, Rows};
 use super::keys::qualify;
 use super::keys::{check_expressions, check_keys};
 use super::namespace;
+use super::sequence as own_sequence;
 use crate::bind::alter::Source;
 use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry;
@@ -153,6 +154,11 @@ fn declare(
         changes.settle(statement, session, ws, &op, &mut gathered)?;
     }
     said(statement, ws, found, (&declared, &edit.sources))?;
+    own_sequence::follow(statement, ws, ns, &|column| {
+        let before = found.declared.columns.iter().position(|own| own.name == column)?;
+        let at = edit.sources.iter().position(|source| source.before() == Some(before))?;
+        Some((ns.coll.to_string(), declared.columns[at].name.clone()))
+    })?;
     numbers(statement, ws, found, (&declared, &edit.sources))
 }
 

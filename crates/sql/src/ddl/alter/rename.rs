@@ -4,7 +4,7 @@ use super::others;
 use crate::bind::entry::{self, Object};
 use crate::bind::object_name;
 use crate::catalog::schemas;
-use crate::ddl::checked;
+use crate::ddl::{checked, sequence};
 use crate::error::{fail, unsupported};
 use crate::run::tables::{Reading, SessionFacts};
 use nestor_database::rights::{Action as Right, Resource};
@@ -74,6 +74,9 @@ pub(in crate::ddl) fn rename(
             return fail("42P07", format!("relation \"{}\" already exists", to.coll));
         }
         others::rename_table(statement, ws, (from, to))?;
+        sequence::follow(statement, ws, from, &|column| {
+            Some((to.coll.to_string(), column.to_owned()))
+        })?;
         catalog::rename(statement, ws, &source, to, (false, false))
     })
 }
