@@ -281,3 +281,41 @@ def test_merges_at_the_same_time_count_each_row(shop):
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: [Sql(shop).query(merge) for _ in range(10)], range(4)))
     assert sql.query("SELECT page, n FROM hits ORDER BY page") == [[b"a", b"40"], [b"b", b"40"]]
+
+
+@pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not here")
+def test_definitions_as_psql_shows_them(shop):
+    def psql(*commands):
+        args = ["psql", "-XAt", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(shop), "-U", "tester", "shop"]
+        for command in commands:
+            args += ["-c", command]
+        return subprocess.run(args, capture_output=True, text=True, timeout=60, check=True).stdout
+
+    psql(
+        "CREATE SCHEMA app; CREATE TYPE app.level AS ENUM ('low', 'high')",
+        "BEGIN; CREATE TABLE app.alarms (id serial PRIMARY KEY, l app.level NOT NULL)",
+        "BEGIN; ALTER TABLE app.alarms ADD COLUMN note text DEFAULT 'none'; COMMENT ON COLUMN app.alarms.l IS 'how loud'; COMMIT",
+        "COMMENT ON TABLE app.alarms IS 'all of them'",
+        "SET search_path TO app; INSERT INTO alarms (l) VALUES ('high'), ('low')",
+    )
+    assert psql("SELECT id, l, note FROM app.alarms ORDER BY l") == "2|low|none\n1|high|none\n"
+    shown = psql("\\d+ app.alarms")
+    assert "how loud" in shown and "note|text" in shown
+    assert "app|" in psql("\\dn")
+    assert "all of them" in psql("\\dt+ app.*")
+    shown = psql("\\dT+ app.*")
+    assert "level" in shown and "low" in shown and "high" in shown
+    assert "alarms_id_seq" in psql("\\ds app.*")
+
+
+def test_enums_in_prepared_statements(shop):
+    sql = Sql(shop)
+    sql.query("CREATE TYPE mood AS ENUM ('sad', 'happy')")
+    sql.query("CREATE TABLE people (id int PRIMARY KEY, m mood)")
+    sql.prepared("INSERT INTO people VALUES ($1, $2)", [b"1", b"happy"])
+    assert sql.prepared("SELECT m FROM people WHERE m > $1", [b"sad"], binary=1) == [[b"happy"]]
+    sql.query("ALTER TYPE mood ADD VALUE 'awful' BEFORE 'sad'")
+    sql.prepared("INSERT INTO people VALUES ($1, $2)", [b"2", b"awful"])
+    assert sql.prepared("SELECT m FROM people WHERE m < $1", [b"sad"], binary=1) == [[b"awful"]]
+    with pytest.raises(RuntimeError, match="22P02"):
+        sql.prepared("SELECT m FROM people WHERE m = $1", [b"angry"])

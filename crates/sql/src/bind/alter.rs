@@ -5,6 +5,7 @@ use super::{Binder, Level};
 use crate::catalog::{Column, Table};
 use crate::error::{fail, unsupported};
 use crate::expr::Expr;
+use crate::types::Type;
 use crate::types::cast::{self, Context};
 use nestor_model::Result;
 use sqlparser::ast::{Expr as Ast, Ident};
@@ -79,6 +80,12 @@ impl Binder<'_> {
         let scope = self.table_scope(table, None);
         let own = Ast::Identifier(Ident::with_quote('"', from.name.as_str()));
         let mut value = self.expr(using.unwrap_or(&own), &scope)?;
+        if let (Type::Enum(before), Type::Enum(now), None) = (&from.ty, &to.ty, using)
+            && before.oid == now.oid
+        {
+            // Its labels have other names, and their places.
+            return Ok(value);
+        }
         let mut beyond = false;
         value.for_each_column(&mut |index| beyond |= index >= scope.columns.len());
         if beyond {

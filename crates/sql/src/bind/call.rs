@@ -317,6 +317,32 @@ impl Binder<'_> {
                 args.push(self.catalog_texts(name)?);
                 functions::call("catalog_text", args)
             }
+            ("to_regtype", 1) => {
+                let own = match args[0].node() {
+                    Node::Const(Value::String(name), _) => self.enum_named(name),
+                    _ => None,
+                };
+                match own {
+                    Some(oid) => Ok(Expr::constant(oid, Type::Regtype)),
+                    None => functions::call(name, args),
+                }
+            }
+            ("format_type", 2) => {
+                let mut texts = nestor_model::Document::new();
+                for (oid, text) in self.catalog.texts(name)?.unwrap_or_default() {
+                    texts.push(oid.to_string(), text);
+                }
+                let plain = args.clone();
+                let number = coerce(args.swap_remove(0), &Type::Oid, Context::Explicit)?;
+                let key = coerce(number, &Type::Text, Context::Explicit)?;
+                let plain = functions::call(name, plain)?;
+                if texts.is_empty() {
+                    return Ok(plain);
+                }
+                let texts = Expr::constant(Value::Document(texts), Type::Jsonb);
+                let own = functions::call("catalog_text", vec![key, texts])?;
+                Ok(Node::Coalesce(vec![own, plain], Type::Text).into())
+            }
             ("obj_description", 1 | 2) | ("col_description", 2) => {
                 let mut texts = nestor_model::Document::new();
                 for (key, text) in self.catalog.descriptions()? {
@@ -372,6 +398,16 @@ impl Binder<'_> {
                 _ => fail("42883", format!("function \"{name}\" does not exist")),
             },
         }
+    }
+
+    /// The OID of the enum that a text names, if it is one.
+    pub(super) fn enum_named(&self, text: &str) -> Option<Value> {
+        let (schema, name) = match text.split_once('.') {
+            Some((schema, name)) => (Some(schema.trim_matches('"')), name),
+            None => (None, text),
+        };
+        let own = self.catalog.enum_of(schema, name.trim_matches('"'))?;
+        Some(Value::Int64(i64::from(own.oid)))
     }
 
     /// The number of a relation whose name is a constant.

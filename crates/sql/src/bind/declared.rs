@@ -81,7 +81,7 @@ impl Declared {
     pub fn of_collection(collection: &Collection) -> Option<Arc<Self>> {
         match entry::of(collection)? {
             Object::Table(declared, _) => Some(declared.clone()),
-            Object::Sequence(..) | Object::Schema => None,
+            Object::Sequence(..) | Object::Schema | Object::Enum(_) => None,
         }
     }
 
@@ -326,6 +326,13 @@ impl Declared {
         for column in &self.columns {
             if column.not_null {
                 required.push(Value::from(column.path.as_str()));
+            }
+            if let Type::Enum(own) = &column.ty {
+                let labels = own.labels.iter().map(|label| Value::from(label.as_str()));
+                let null = (!column.not_null).then_some(Value::Null);
+                let mut property = Document::new();
+                property.push("enum", labels.chain(null).collect::<Vec<Value>>());
+                properties.push(column.path.as_str(), property);
             }
             if let Some(types) = bson_types(&column.ty) {
                 let null = (!column.not_null).then_some(&"null");

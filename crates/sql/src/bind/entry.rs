@@ -9,9 +9,11 @@ use super::types;
 use crate::catalog::Table;
 use crate::error::{fail, unsupported};
 use crate::types::Type;
+use crate::types::enums::Enum;
 use nestor_database::write::sequence::Counting;
 use nestor_model::{Document, Error, Result, ValueRef, doc};
 use nestor_storage::{Collection, Derive};
+use sqlparser::ast::UserDefinedTypeRepresentation;
 use sqlparser::ast::{Expr, Query, SequenceOptions, Statement, UnaryOperator, Value as Literal};
 use std::sync::Arc;
 
@@ -23,8 +25,13 @@ pub const SEQUENCE: &str = "SQL sequence";
 /// The title of a schema.
 pub const SCHEMA: &str = "SQL schema";
 
+/// The title of an enum.
+pub const ENUM: &str = "SQL enum";
+
 /// What an entry is.
 pub enum Object {
+    /// An enum.
+    Enum(Arc<Enum>),
     /// A schema.
     Schema,
     /// A declared table.
@@ -45,7 +52,7 @@ impl Derive for OfEntry {
             _ => return Ok(Self(None)),
         };
         let title = schema.get("title").and_then(ValueRef::as_str).unwrap_or_default();
-        if !matches!(title, TABLE | SEQUENCE | SCHEMA) {
+        if !matches!(title, TABLE | SEQUENCE | SCHEMA | ENUM) {
             return Ok(Self(None));
         }
         let text = schema.get("description").and_then(ValueRef::as_str).unwrap_or_default();
@@ -83,6 +90,17 @@ impl Derive for OfEntry {
                     });
                 Some(Object::Sequence(counting(sequence_options, &ty)?, ty, schema, owner))
             }
+            (
+                ENUM,
+                Some(Statement::CreateType {
+                    representation: Some(UserDefinedTypeRepresentation::Enum { labels }),
+                    ..
+                }),
+            ) => Some(Object::Enum(Arc::new(Enum {
+                oid: enum_oid(collection),
+                name: collection.ns.coll.to_string(),
+                labels: labels.iter().map(|label| label.value.clone()).collect(),
+            }))),
             (SCHEMA, Some(Statement::CreateSchema { .. })) => Some(Object::Schema),
             _ => None,
         }))
@@ -94,9 +112,18 @@ pub fn of(collection: &Collection) -> Option<&Object> {
     collection.derived::<OfEntry>().ok()?.0.as_ref()
 }
 
+/// The OID of the enum that a collection is.
+fn enum_oid(collection: &Collection) -> u32 {
+    // Numbers from 16384 on are those of what users have made.
+    20_000u32.saturating_add(collection.id.0)
+}
+
 /// Whether a collection is an entry of SQL's that holds no documents.
 pub fn holds_nothing(collection: &Collection) -> bool {
-    matches!(of(collection), Some(Object::Sequence(..) | Object::Schema))
+    matches!(
+        of(collection),
+        Some(Object::Sequence(..) | Object::Schema | Object::Enum(_))
+    )
 }
 
 /// The text of the query that a view is, if it is one of SQL.

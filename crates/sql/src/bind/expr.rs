@@ -226,12 +226,12 @@ impl Binder<'_> {
                 .into())
             }
             Ast::Cast { expr, data_type, .. } => {
-                let (to, modifier) = super::types::data_type(data_type)?;
+                let (to, modifier) = self.data_type(data_type)?;
                 let arg = self.expr(expr, scope)?;
                 self.cast(arg, &to, modifier)
             }
             Ast::TypedString(typed) => {
-                let (to, modifier) = super::types::data_type(&typed.data_type)?;
+                let (to, modifier) = self.data_type(&typed.data_type)?;
                 let arg = self.literal(&typed.value.value)?;
                 self.cast(arg, &to, modifier)
             }
@@ -751,6 +751,9 @@ impl Binder<'_> {
             return coerce(shown, to, Context::Explicit);
         }
         if let (Type::Regtype, Node::Const(Value::String(name), _)) = (to, arg.node()) {
+            if let (None, Some(oid)) = (Type::of_name(name), self.enum_named(name)) {
+                return Ok(Expr::constant(oid, Type::Regtype));
+            }
             return match Type::of_name(name) {
                 Some(ty) => Ok(Expr::constant(Value::Int64(i64::from(ty.oid())), Type::Regtype)),
                 None => fail("42704", format!("type \"{name}\" does not exist")),

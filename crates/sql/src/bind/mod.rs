@@ -32,6 +32,7 @@ use crate::plan::{self, Plan};
 use crate::types::Type;
 use nestor_model::{Namespace, Result};
 use nestor_planner::relation::{Apply, ApplyKind, Call, Relation};
+use sqlparser::ast::DataType;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -174,6 +175,13 @@ impl<'c> Binder<'c> {
     pub fn of_view(mut self, schema: &str) -> Self {
         self.view_schema = Some(schema.to_owned());
         self
+    }
+
+    /// The type of a name, and its modifier.
+    ///
+    /// Errors: those of [`types::data_type`].
+    fn data_type(&self, ty: &DataType) -> Result<(Type, i32)> {
+        types::known_type(ty, &|schema, name| self.catalog.enum_of(schema, name))
     }
 
     /// The table of a name.

@@ -2,11 +2,16 @@
 
 use super::names::object_name;
 use crate::error::{fail, unsupported};
+use crate::types::enums::Enum;
 use crate::types::{Type, interval, numeric_modifier};
 use nestor_model::Result;
 use sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType, DateTimeField, ExactNumberInfo, IntervalFields, TimezoneInfo,
 };
+use std::sync::Arc;
+
+/// Finds the enum of a schema, or along the search path, and a name.
+pub type Find<'f> = dyn Fn(Option<&str>, &str) -> Option<Arc<Enum>> + 'f;
 
 /// The fields that a modifier of the type has.
 fn interval_fields(fields: &IntervalFields) -> i32 {
@@ -165,6 +170,7 @@ pub fn data_type(ty: &DataType) -> Result<(Type, i32)> {
                 modifier,
             )
         }
+        DataType::Enum(members, None) => (Enum::read(members)?, -1),
         DataType::Custom(name, _) => {
             let (_, name) = object_name(name)?;
             match Type::of_name(&name) {
@@ -178,4 +184,48 @@ pub fn data_type(ty: &DataType) -> Result<(Type, i32)> {
             None => return unsupported(format!("type {other}")),
         },
     })
+}
+
+/// As [`data_type`], also for enums, which `find` knows by schema and name.
+///
+/// Errors: those of [`data_type`]; 42601 for a list of labels.
+pub fn known_type(ty: &DataType, find: &Find<'_>) -> Result<(Type, i32)> {
+    match ty {
+        DataType::Enum(..) => fail("42601", "syntax error at ENUM: CREATE TYPE makes enums"),
+        DataType::Custom(name, _) => {
+            let (schema, plain) = object_name(name)?;
+            let own = match Type::of_name(&plain) {
+                Some(_) => None,
+                None => find(schema.as_deref(), &plain),
+            };
+            own.map_or_else(|| data_type(ty), |own| Ok((Type::Enum(own), -1)))
+        }
+        DataType::Array(ArrayElemTypeDef::SquareBracket(element, _) | ArrayElemTypeDef::AngleBracket(element)) => {
+            let (element, modifier) = known_type(element, find)?;
+            Ok((element.array(), modifier))
+        }
+        ty => data_type(ty),
+    }
+}
+
+/// A type as declarations keep it: enums with their labels.
+///
+/// Errors: those of [`known_type`].
+pub fn kept_type(ty: &DataType, find: &Find<'_>) -> Result<DataType> {
+    if !matches!(ty, DataType::Custom(..) | DataType::Array(_) | DataType::Enum(..)) || serial(ty) {
+        return Ok(ty.clone());
+    }
+    Ok(match known_type(ty, find)?.0 {
+        Type::Enum(own) => own.written(),
+        Type::Array(element) => match &*element {
+            Type::Enum(own) => DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(own.written()), None)),
+            _ => ty.clone(),
+        },
+        _ => ty.clone(),
+    })
+}
+
+fn serial(ty: &DataType) -> bool {
+    let name = ty.to_string().to_lowercase();
+    name.starts_with("serial") || name.ends_with("serial")
 }

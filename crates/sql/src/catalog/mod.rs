@@ -9,6 +9,7 @@ pub mod schemas;
 pub mod system;
 
 use crate::types::Type;
+use crate::types::enums::Enum;
 use nestor_database::connections::Slot;
 use nestor_database::write::sequence::Counting;
 use nestor_model::{Document, Namespace, Result};
@@ -202,6 +203,9 @@ pub trait Catalog {
     ///
     /// Errors: those of reading the catalog.
     fn table(&self, schema: Option<&str>, name: &str) -> Result<Option<Arc<Table>>>;
+
+    /// The enum of this name; without a schema, by the search path.
+    fn enum_of(&self, schema: Option<&str>, name: &str) -> Option<Arc<Enum>>;
 
     /// The value of a setting, or of what asks for the session (`current_user`, `current_database`, `version`, ...).
     fn setting(&self, name: &str) -> Option<String>;

@@ -4,6 +4,7 @@ use super::namespace_in;
 use crate::bind::Binder;
 use crate::bind::declared::{Declared, Unique};
 use crate::bind::entry::{self, Object};
+use crate::bind::types::kept_type;
 use crate::catalog::schemas;
 use crate::catalog::{Column, Foreign};
 use crate::error::{fail, unsupported};
@@ -12,7 +13,7 @@ use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_model::{Document, IndexSpec, Namespace, Result, doc};
 use nestor_storage::View;
-use sqlparser::ast::{ColumnOption, CreateTable, Ident, ObjectName, TableConstraint};
+use sqlparser::ast::{ColumnOption, CreateTable, DataType, Ident, ObjectName, TableConstraint};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -36,6 +37,22 @@ pub(super) fn qualify(view: &dyn View, session: &SessionFacts, create: &mut Crea
         }
         key.foreign_table = ObjectName::from(vec![Ident::with_quote('"', ns.coll.as_str())]);
     }
+    Ok(())
+}
+
+/// Gives a column's type the form that declarations keep: enums with their labels.
+///
+/// Errors: 42704, 42601.
+pub(super) fn keep_type(view: &dyn View, session: &SessionFacts, ty: &mut DataType) -> Result<()> {
+    let path = session.path();
+    let find = |schema: Option<&str>, name: &str| {
+        let all = schemas::candidates(view, &session.database, &path, (schema, name));
+        all.iter().find_map(|ns| match entry::of(view.catalog().get(ns)?) {
+            Some(Object::Enum(own)) => Some(own.clone()),
+            _ => None,
+        })
+    };
+    *ty = kept_type(ty, &find)?;
     Ok(())
 }
 

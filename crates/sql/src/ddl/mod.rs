@@ -1,9 +1,10 @@
 //! Statements that change what tables there are.
 //!
-//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views, [`index`] indexes, [`sequence`] sequences, [`schema`](mod@schema) schemas; [`comment`] says something about them, [`keys`] has what making and altering tables share. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
+//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views, [`index`] indexes, [`sequence`] sequences, [`schema`](mod@schema) schemas, [`enums`] types; [`comment`] says something about them, [`keys`] has what making and altering tables share. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
 
 mod alter;
 mod comment;
+mod enums;
 mod index;
 mod keys;
 mod schema;
@@ -21,7 +22,7 @@ use nestor_database::write::Progress;
 use nestor_exec::interrupt::while_waiting;
 use nestor_model::{Namespace, Result};
 use nestor_storage::{Guarantee, View, WriteSet};
-use sqlparser::ast::{Ident, ObjectName, ObjectType, Statement as Ast};
+use sqlparser::ast::{Ident, ObjectName, ObjectType, Statement as Ast, UserDefinedTypeRepresentation};
 
 /// Whether a statement is one of these.
 pub fn is_ddl(ast: &Ast) -> bool {
@@ -33,6 +34,8 @@ pub fn is_ddl(ast: &Ast) -> bool {
             | Ast::CreateIndex(_)
             | Ast::CreateSequence { .. }
             | Ast::CreateSchema { .. }
+            | Ast::CreateType { .. }
+            | Ast::AlterType(_)
             | Ast::Comment { .. }
             | Ast::Drop { .. }
     );
@@ -60,6 +63,12 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
         Ast::AlterTable(alter) => alter::alter(statement, session, alter, &mut progress)?,
         Ast::CreateIndex(create) => index::create(statement, session, create, &mut progress)?,
         Ast::CreateSequence { .. } => sequence::create(statement, session, ast, &mut progress)?,
+        Ast::CreateType {
+            name,
+            representation: Some(UserDefinedTypeRepresentation::Enum { labels }),
+        } => enums::create(statement, session, (name, labels), &mut progress)?,
+        Ast::CreateType { .. } => return unsupported("a type that is no enum"),
+        Ast::AlterType(alter) => enums::alter(statement, session, alter, &mut progress)?,
         Ast::CreateSchema {
             schema_name,
             or_replace: false,
@@ -102,6 +111,7 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
             }
             ObjectType::Index => index::drop(statement, session, (names, *if_exists), &mut progress)?,
             ObjectType::Sequence => sequence::drop(statement, session, (names, *if_exists), &mut progress)?,
+            ObjectType::Type => enums::drop(statement, session, (names, *if_exists, *cascade), &mut progress)?,
             ObjectType::Schema => schema::drop(statement, session, (names, *if_exists, *cascade), &mut progress)?,
             other => return unsupported(format!("DROP {other}")),
         },

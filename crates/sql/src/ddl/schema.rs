@@ -1,6 +1,6 @@
 //! CREATE SCHEMA and DROP SCHEMA.
 
-use super::{alter, sequence, table};
+use super::{alter, enums, sequence, table};
 use crate::bind::entry::{self, Object};
 use crate::catalog::schemas;
 use crate::error::{self, error, fail, unsupported};
@@ -105,6 +105,9 @@ pub(super) fn drop(
                 alter::let_go(statement, ws, ns)?;
                 if let Some(collection) = ws.catalog().get(ns).cloned() {
                     match entry::of(&collection) {
+                        Some(Object::Enum(own)) => {
+                            enums::let_go(statement, session, ws, (&collection, own), true)?;
+                        }
                         Some(Object::Sequence(..)) => sequence::let_go(statement, ws, &collection)?,
                         _ => table::let_go(statement, ws, &collection)?,
                     }

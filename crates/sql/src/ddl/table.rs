@@ -1,10 +1,10 @@
 //! CREATE TABLE, DROP TABLE and DROP VIEW.
 
-use super::keys::{check_expressions, check_keys, qualify, spec};
+use super::keys::{check_expressions, check_keys, keep_type, qualify, spec};
 use super::sequence as own_sequence;
 use super::{alter, hold_schema, name_of, namespace, new_namespace};
 use crate::bind::declared::{Declared, name_in_schema};
-use crate::bind::entry;
+use crate::bind::entry::{self, Object};
 use crate::catalog::schemas;
 use crate::error::{self, fail, unsupported};
 use crate::run::query::Field;
@@ -31,6 +31,9 @@ pub(super) fn create(
     session.check_right(&ns, Right::CreateCollection)?;
     let mut create = create.clone();
     create.name = name_of(statement.current_view().view(), &ns);
+    for def in &mut create.columns {
+        keep_type(statement.current_view().view(), session, &mut def.data_type)?;
+    }
     qualify(statement.current_view().view(), session, &mut create)?;
     let create = &create;
     let declared = Declared::of(create, name_in_schema(&create.name, &ns.coll).1)?;
@@ -47,7 +50,10 @@ pub(super) fn create(
         .collect::<Result<_>>()?;
     let uuid = statement.database.new_uuid();
     statement.atomically(progress, |ws| {
-        if ws.catalog().get(&ns).is_some() {
+        if let Some(found) = ws.catalog().get(&ns) {
+            if matches!(entry::of(found), Some(Object::Enum(_))) {
+                return fail("42710", format!("type \"{}\" already exists", ns.coll));
+            }
             return match create.if_not_exists {
                 true => Ok(()),
                 false => fail("42P07", format!("relation \"{}\" already exists", ns.coll)),
@@ -109,10 +115,13 @@ pub(super) fn create_as(
         hold_schema(statement, ws, &ns);
         let name = name_of(&*ws, &ns);
         let text = format!("CREATE TABLE {name} ({})", defs.collect::<Vec<_>>().join(", "));
-        let parsed = match crate::parse::parse(&text)?.pop() {
+        let mut parsed = match crate::parse::parse(&text)?.pop() {
             Some(Ast::CreateTable(create)) => create,
             _ => return unsupported("CREATE TABLE AS of these columns"),
         };
+        for def in &mut parsed.columns {
+            keep_type(&*ws, session, &mut def.data_type)?;
+        }
         let (schema, name) = schemas::split(&*ws, &ns);
         let (schema, name) = (schema.to_owned(), name.to_owned());
         let declared = Declared::of(&parsed, &name)?;

@@ -16,6 +16,7 @@ use crate::plan::estimate::{Given, Statistics};
 use crate::plan::rewrite::rewrite;
 use crate::types::Type;
 use crate::types::cast::Context;
+use crate::types::enums::Enum;
 use nestor_database::connections::Slot;
 use nestor_model::{Document, Namespace, Result, ValueRef};
 use nestor_planner::relation::{Env, Relation, Scan};
@@ -194,6 +195,11 @@ impl Catalog for Asked<'_> {
         let answer = (name.to_owned(), setting.clone());
         self.answers.borrow_mut().settings.push(answer);
         setting
+    }
+
+    fn enum_of(&self, schema: Option<&str>, name: &str) -> Option<Arc<Enum>> {
+        self.once.set(true);
+        self.catalog.enum_of(schema, name)
     }
 
     fn settings(&self) -> Vec<(String, String)> {

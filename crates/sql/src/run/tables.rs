@@ -10,6 +10,7 @@ use crate::catalog::system::{self, Facts, IndexFacts, RELATIONS, Relation, Seque
 use crate::catalog::{Catalog, Column, Kind, Table, known, schemas};
 use crate::error::{fail, unsupported};
 use crate::types::Type;
+use crate::types::enums::Enum;
 use nestor_database::connections::Slot;
 use nestor_database::operation::pipeline::Purpose;
 use nestor_database::operation::{Operation, Work};
@@ -466,7 +467,7 @@ impl<'s, 'r> Reading<'s, 'r> {
         match entry::of(&collection) {
             Some(Object::Table(_, table)) => return Ok(Some(table.clone())),
             Some(Object::Sequence(..)) => return self.sequence_rows(&collection),
-            Some(Object::Schema) => return Ok(None),
+            Some(Object::Schema | Object::Enum(_)) => return Ok(None),
             None => {}
         }
         if let Some(text) = entry::query_of(&collection) {
@@ -528,6 +529,16 @@ impl Reading<'_, '_> {
 }
 
 impl Facts for Reading<'_, '_> {
+    fn enums(&self) -> Vec<(String, Arc<Enum>)> {
+        let database = self.view.catalog().database(&self.session.database);
+        let all = database.into_iter().flat_map(|database| database.collections());
+        all.filter_map(|collection| match entry::of(collection) {
+            Some(Object::Enum(own)) => Some((schemas::split(self.view, &collection.ns).0.to_owned(), own.clone())),
+            _ => None,
+        })
+        .collect()
+    }
+
     fn said_of_schemas(&self) -> Result<Vec<(i64, String)>> {
         let comments = self.comments()?;
         let said = Facts::schemas(self).into_iter().filter_map(|(number, name)| {
@@ -808,6 +819,15 @@ impl Catalog for Reading<'_, '_> {
             Some(ns) => self.table_at(ns),
             None => Ok(None),
         }
+    }
+
+    fn enum_of(&self, schema: Option<&str>, name: &str) -> Option<Arc<Enum>> {
+        let path = self.session.path();
+        let all = schemas::candidates(self.view, &self.session.database, &path, (schema, name));
+        all.iter().find_map(|ns| match entry::of(self.view.catalog().get(ns)?) {
+            Some(Object::Enum(own)) => Some(own.clone()),
+            _ => None,
+        })
     }
 
     fn setting(&self, name: &str) -> Option<String> {

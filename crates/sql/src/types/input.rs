@@ -20,6 +20,7 @@ pub fn text(ty: &Type, text: &str) -> Result<Value> {
     let trimmed = text.trim();
     Ok(match ty {
         Type::Text | Type::Varchar | Type::Bpchar | Type::Unknown => Value::String(text.into()),
+        Type::Enum(own) => own.value(text)?,
         Type::Name => Value::String(text.chars().take(63).collect::<String>().into()),
         Type::Char => Value::String(text.chars().take(1).collect::<String>().into()),
         Type::Bool => Value::Bool(boolean(trimmed).ok_or_else(|| wrong(ty, text))?),

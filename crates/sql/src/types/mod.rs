@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `boolean` | `Bool` |
 //! | `smallint`, `integer`, `date` (days since 1970) | `Int32` |
+//! | enums (the place of the label, from 0: [`enums`]) | `Int32` |
 //! | `bigint`, `oid`, `time`, `timestamp`, `timestamptz` (microseconds; the last two since 1970) | `Int64` |
 //! | `real`, `double precision` | `Double` |
 //! | `numeric` | `Decimal128`: 34 digits, whose exponent is the scale |
@@ -21,6 +22,7 @@ pub mod bits;
 pub mod cast;
 pub mod compare;
 pub mod datetime;
+pub mod enums;
 pub mod input;
 pub mod interval;
 pub mod json;
@@ -34,8 +36,10 @@ pub mod stored;
 pub mod timetz;
 pub mod zone;
 
+use self::enums::Enum;
 use nestor_model::Value;
 use std::fmt;
+use std::sync::Arc;
 
 /// Subtype of the binary values that intervals are held as.
 pub const INTERVAL_SUBTYPE: u8 = 0xE1;
@@ -100,6 +104,8 @@ pub enum Type {
     Oidvector,
     /// BSON's ObjectId, which PostgreSQL does not have.
     ObjectId,
+    /// One that somebody has made, held as `Int32`.
+    Enum(Arc<Enum>),
     Array(Box<Type>),
     /// A row whose columns are not declared.
     Record,
@@ -215,7 +221,11 @@ impl Type {
     /// Its OID.
     pub fn oid(&self) -> u32 {
         match self {
-            Self::Array(element) => entry(element).map_or(0, |entry| entry.array_oid),
+            Self::Enum(own) => own.oid,
+            Self::Array(element) => match &**element {
+                Self::Enum(own) => own.array_oid(),
+                element => entry(element).map_or(0, |entry| entry.array_oid),
+            },
             _ => entry(self).map_or(0, |entry| entry.oid),
         }
     }
@@ -265,6 +275,7 @@ impl Type {
     /// Its name in `pg_type`.
     pub fn name(&self) -> String {
         match self {
+            Self::Enum(own) => own.name.rsplit('.').next().unwrap_or(&own.name).to_owned(),
             Self::Array(element) => format!("_{}", element.name()),
             _ => entry(self).map_or("???", |entry| entry.name).to_owned(),
         }
@@ -274,6 +285,7 @@ impl Type {
     pub fn length(&self) -> i16 {
         match self {
             Self::Array(_) => -1,
+            Self::Enum(_) => 4,
             _ => entry(self).map_or(-1, |entry| entry.length),
         }
     }
@@ -302,6 +314,7 @@ impl Type {
     pub fn category(&self) -> char {
         match self {
             Self::Array(_) => 'A',
+            Self::Enum(_) => 'E',
             _ => entry(self).map_or('U', |entry| entry.category),
         }
     }
@@ -412,6 +425,7 @@ impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Array(element) => write!(f, "{element}[]"),
+            Self::Enum(own) => f.write_str(&own.name),
             _ => f.write_str(entry(self).map_or("???", |entry| entry.sql_name)),
         }
     }

@@ -14,6 +14,7 @@ pub const EPOCH_2000_DAYS: i32 = 10_957;
 pub fn text(ty: &Type, value: &Value) -> String {
     match (ty, value) {
         (_, Value::String(text)) if *ty != Type::Jsonb => text.to_string(),
+        (Type::Enum(own), value) => own.label(value).to_owned(),
         (Type::Bool, Value::Bool(b)) => if *b { "t" } else { "f" }.to_owned(),
         (Type::Float4, Value::Double(n)) => float(*n),
         (_, Value::Double(n)) if *ty != Type::Jsonb => double(*n),
@@ -233,6 +234,7 @@ pub fn binary(ty: &Type, value: &Value, out: &mut Vec<u8>) {
             };
             out.extend_from_slice(&days.to_be_bytes());
         }
+        (Type::Enum(own), value) => out.extend_from_slice(own.label(value).as_bytes()),
         (Type::Time, _) => out.extend_from_slice(&whole().to_be_bytes()),
         (Type::Timestamp | Type::Timestamptz, _) => {
             let us = match whole() {

@@ -16,6 +16,7 @@ pub fn read(ty: &Type, value: ValueRef<'_>, path: &str) -> Result<Value> {
     use ValueRef as V;
     Ok(match (ty, value) {
         (_, V::Missing | V::Null | V::Undefined) => Value::Null,
+        (Type::Enum(own), V::String(label)) => own.value(label)?,
         (Type::Bool, V::Bool(b)) => Value::Bool(b),
         (Type::Int2 | Type::Int4, V::Int32(n)) => Value::Int32(n),
         (Type::Int8 | Type::Oid, V::Int32(n)) => Value::Int64(i64::from(n)),
@@ -110,6 +111,7 @@ fn mismatch<T>(ty: &Type, value: ValueRef<'_>, path: &str) -> Result<T> {
 /// A value of a type as documents hold it. Timestamps are cut to milliseconds.
 pub fn write(ty: &Type, value: Value) -> Value {
     match (ty, value) {
+        (Type::Enum(own), value @ Value::Int32(_)) => Value::String(own.label(&value).into()),
         (Type::Date, Value::Int32(days)) => Value::DateTime(i64::from(days).saturating_mul(86_400_000)),
         (Type::Timestamp | Type::Timestamptz, Value::Int64(us)) => match us {
             datetime::INFINITY | datetime::NEGATIVE_INFINITY => Value::DateTime(us),

@@ -271,6 +271,7 @@ fn constraints(facts: &dyn Facts, rows: impl Fn(&Relation, &IndexFacts) -> Vec<R
 fn column(db: &str, (schema, table): (&str, &str), at: usize, column: &Column, is_updatable: bool) -> Row {
     let shown = match &column.ty {
         Type::Array(_) => "ARRAY".to_owned(),
+        Type::Enum(_) => "USER-DEFINED".to_owned(),
         ty => ty.to_string(),
     };
     let identity = column.identity.map(|identity| (identity.kind, identity.counting));
@@ -289,7 +290,13 @@ fn column(db: &str, (schema, table): (&str, &str), at: usize, column: &Column, i
         ("is_nullable", truth(!column.not_null)),
         ("data_type", text(shown)),
         ("udt_catalog", text(db)),
-        ("udt_schema", text("pg_catalog")),
+        (
+            "udt_schema",
+            text(match column.ty.element().unwrap_or(&column.ty) {
+                Type::Enum(own) => own.name.split_once('.').map_or("public", |(schema, _)| schema),
+                _ => "pg_catalog",
+            }),
+        ),
         ("udt_name", text(column.ty.name())),
         ("dtd_identifier", text(at.to_string())),
         ("is_self_referencing", truth(false)),

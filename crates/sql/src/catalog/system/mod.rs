@@ -15,6 +15,7 @@ pub use shapes::{name_of, oid_of};
 
 use super::{Column, Kind, Table, schemas};
 use crate::types::Type;
+use crate::types::enums::Enum;
 use nestor_database::write::sequence::Counting;
 use nestor_model::{Document, Result, Value};
 use nestor_planner::relation::Tuple;
@@ -120,6 +121,8 @@ pub trait Facts {
     fn sequences(&self) -> Result<Vec<SequenceFacts>>;
     /// The schemas of the database's own, with their numbers.
     fn schemas(&self) -> Vec<(i64, String)>;
+    /// The enums of the database, each with its schema.
+    fn enums(&self) -> Vec<(String, Arc<Enum>)>;
     /// What is said of them, by their numbers.
     ///
     /// Errors: those of reading.
@@ -206,6 +209,13 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
         ],
         "regrole" => vec![(OWNER, facts.user())],
         "pg_get_indexdef" | "pg_get_constraintdef" | "pg_get_viewdef" => relations::definition(function, facts)?,
+        "format_type" => {
+            let enums = facts.enums();
+            let each = enums.iter().map(|(_, own)| Type::Enum(own.clone()));
+            each.flat_map(|ty| [ty.clone(), ty.array()])
+                .map(|ty| (i64::from(ty.oid()), ty.to_string()))
+                .collect()
+        }
         "pg_get_function_result" => server::signature(true),
         "pg_get_function_arguments" | "pg_get_function_identity_arguments" => server::signature(false),
         _ => return Ok(None),

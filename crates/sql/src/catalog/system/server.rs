@@ -76,7 +76,24 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
             ("lanname", text("internal")),
             ("lanowner", oid(OWNER)),
         ]],
-        "pg_type" => types(),
+        "pg_type" => types(facts),
+        "pg_enum" => facts
+            .enums()
+            .iter()
+            .flat_map(|(_, own)| {
+                (0u32..).zip(&own.labels).map(|(at, label)| {
+                    vec![
+                        (
+                            "oid",
+                            oid(i64::from(own.oid) * 20_000 % 200_000_000 + 3_700_000_000 + i64::from(at)),
+                        ),
+                        ("enumtypid", oid(own.oid)),
+                        ("enumsortorder", Value::Double(f64::from(at + 1))),
+                        ("enumlabel", text(label)),
+                    ]
+                })
+            })
+            .collect(),
         "pg_proc" => procedures(),
         "pg_operator" => operators(),
         "pg_settings" => facts
@@ -99,8 +116,16 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
     }
 }
 
-fn types() -> Vec<Row> {
-    let all: Vec<Type> = Type::all().collect();
+fn types(facts: &dyn Facts) -> Vec<Row> {
+    let enums = facts.enums();
+    let mut all: Vec<Type> = Type::all().collect();
+    all.extend(enums.iter().map(|(_, own)| Type::Enum(own.clone())));
+    let schema_of = |ty: &Type| {
+        let ty = ty.element().unwrap_or(ty);
+        let own = enums.iter().find(|(_, own)| own.oid == ty.oid());
+        own.filter(|_| matches!(ty, Type::Enum(_)))
+            .map_or(PG_CATALOG, |(schema, _)| super::schema_number(facts, schema))
+    };
     let arrays = all.iter().cloned().map(Type::array).filter(|ty| ty.oid() != 0);
     let row = |ty: Type| {
         let array = match &ty {
@@ -111,11 +136,18 @@ fn types() -> Vec<Row> {
         let row: Row = vec![
             ("oid", oid(ty.oid())),
             ("typname", text(ty.name())),
-            ("typnamespace", oid(PG_CATALOG)),
+            ("typnamespace", oid(schema_of(&ty))),
             ("typowner", oid(OWNER)),
             ("typlen", Value::Int32(i32::from(ty.length()))),
             ("typbyval", Value::Bool((1..=8).contains(&ty.length()))),
-            ("typtype", text(if is_pseudo { "p" } else { "b" })),
+            (
+                "typtype",
+                text(match ty {
+                    Type::Enum(_) => "e",
+                    _ if is_pseudo => "p",
+                    _ => "b",
+                }),
+            ),
             ("typcategory", text(ty.category().to_string())),
             (
                 "typispreferred",

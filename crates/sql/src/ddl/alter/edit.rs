@@ -1,6 +1,6 @@
 //! From the text that declares a table and what ALTER TABLE says to the text that declares it anew, without a look at its rows.
 
-use super::found::depends;
+use super::found::{Found, depends};
 use crate::bind::alter::Source;
 use crate::bind::declared::names;
 use crate::bind::ident;
@@ -14,13 +14,13 @@ use sqlparser::ast::{
 use std::collections::BTreeSet;
 
 /// A table that is declared anew.
-pub(super) struct Edit {
+pub(in crate::ddl) struct Edit {
     /// What declares it.
-    pub(super) create: CreateTable,
+    pub(in crate::ddl) create: CreateTable,
     /// Where its columns come from.
-    pub(super) sources: Vec<Source>,
+    pub(in crate::ddl) sources: Vec<Source>,
     /// What depends on what goes may go with it.
-    pub(super) cascades: bool,
+    pub(in crate::ddl) cascades: bool,
 }
 
 /// A table while it is edited.
@@ -44,6 +44,20 @@ pub(super) fn edited(create: CreateTable, name: &str, operations: &[AlterTableOp
     };
     operations.iter().try_for_each(|operation| editing.apply(operation))?;
     Ok(editing.edit)
+}
+
+/// A table without the columns at places, and without what depends on them.
+///
+/// Errors: those of dropping columns.
+pub(in crate::ddl) fn without_columns(table: &Found, places: &[usize]) -> Result<Edit> {
+    let operations = places.iter().map(|at| AlterTableOperation::DropColumn {
+        has_column_keyword: true,
+        column_names: vec![table.create.columns[*at].name.clone()],
+        if_exists: false,
+        drop_behavior: Some(DropBehavior::Cascade),
+    });
+    let operations: Vec<AlterTableOperation> = operations.collect();
+    edited(table.create.clone(), &table.name, &operations)
 }
 
 /// The columns that a constraint is about: those of its key, and of a condition those that it names.

@@ -15,18 +15,18 @@ pub(super) fn depends(what: &str, detail: &str) -> Error {
 }
 
 /// A declared table, and the statement that declares it with every constraint by its name.
-pub(super) struct Found {
-    pub(super) collection: Arc<Collection>,
-    pub(super) declared: Arc<Declared>,
-    pub(super) create: CreateTable,
+pub(in crate::ddl) struct Found {
+    pub(in crate::ddl) collection: Arc<Collection>,
+    pub(in crate::ddl) declared: Arc<Declared>,
+    pub(in crate::ddl) create: CreateTable,
     /// Its name in its schema.
-    pub(super) name: String,
+    pub(in crate::ddl) name: String,
 }
 
 /// The declared table at a namespace; `None` when there is nothing.
 ///
 /// Errors: 42809 for what is no table, 0A000 for a collection whose columns were not declared.
-pub(super) fn found(ws: &WriteSet, ns: &Namespace) -> Result<Option<Found>> {
+pub(in crate::ddl) fn found(ws: &WriteSet, ns: &Namespace) -> Result<Option<Found>> {
     let Some(collection) = ws.catalog().get(ns).cloned() else {
         return Ok(None);
     };

@@ -11,13 +11,14 @@ mod others;
 mod rename;
 mod rows;
 
-use self::edit::Edit;
-use self::found::{Found, found};
+pub(super) use self::edit::{Edit, without_columns};
+use self::found::Found;
+pub(super) use self::found::found;
 pub(super) use self::others::let_go;
 pub(super) use self::rename::{Kind, rename};
 use self::rows::{Change, Rows};
-use super::keys::qualify;
 use super::keys::{check_expressions, check_keys};
+use super::keys::{keep_type, qualify};
 use super::namespace;
 use super::sequence as own_sequence;
 use crate::bind::alter::Source;
@@ -34,7 +35,9 @@ use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog, comments, sequence};
 use nestor_model::{Document, RawDocBuf, Result};
 use nestor_storage::{View as _, WriteSet};
-use sqlparser::ast::{AlterTable, AlterTableOperation, CreateTable, RenameTableNameKind};
+use sqlparser::ast::{
+    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, CreateTable, RenameTableNameKind,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -90,7 +93,21 @@ pub(super) fn alter(
                 new_name,
             )?),
             operations => {
-                let mut edit = edit::edited(found.create.clone(), &found.name, operations)?;
+                let mut operations = operations.to_vec();
+                for operation in &mut operations {
+                    if let AlterTableOperation::AddColumn {
+                        column_def: ColumnDef { data_type, .. },
+                        ..
+                    }
+                    | AlterTableOperation::AlterColumn {
+                        op: AlterColumnOperation::SetDataType { data_type, .. },
+                        ..
+                    } = operation
+                    {
+                        keep_type(&*ws, session, data_type)?;
+                    }
+                }
+                let mut edit = edit::edited(found.create.clone(), &found.name, &operations)?;
                 qualify(&*ws, session, &mut edit.create)?;
                 edit
             }
@@ -101,7 +118,9 @@ pub(super) fn alter(
 }
 
 /// Makes a table what it is declared to be.
-fn declare(
+///
+/// Errors: 23502, 23503, 23505, 23514 and others of its rows.
+pub(super) fn declare(
     statement: &Statement<'_>,
     session: &SessionFacts,
     ws: &mut WriteSet,
