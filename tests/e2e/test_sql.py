@@ -91,6 +91,11 @@ def test_psql(shop):
     assert "price|double precision" in psql("\\d items")
     assert "items_pkey|index|tester|items" in psql("\\di")
     assert "pg_catalog|upper|text|text|func" in psql("\\dfS upper")
+    psql("CREATE MATERIALIZED VIEW dear AS SELECT _id, price FROM items WHERE price > 1400", "CREATE UNIQUE INDEX ON dear (_id)")
+    assert "dear|materialized view|tester" in psql("\\dm")
+    assert "price|double precision" in psql("\\d+ dear")
+    assert "price > 1400" in psql("SELECT pg_get_viewdef('dear'::regclass)")
+    psql("DROP MATERIALIZED VIEW dear")
     # None of the others may fail; what each prints depends on psql's version.
     others = (
         "d d+ dt+ di+ dv dv+ dm ds dE dn+ l+ df df+ du+ dg da dA dA+ dAc dAf dAp db db+ dc dC dconfig dd dD dD+ ddp des det deu dew "

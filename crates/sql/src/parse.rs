@@ -7,6 +7,7 @@ mod locks;
 mod merge;
 mod options;
 pub mod own;
+mod views;
 mod windows;
 
 pub use self::columns::{columns, with_column_renamed};
@@ -31,7 +32,7 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
     if text.len() > STATEMENT_BYTES_MAX {
         return fail("54000", "statement is too long");
     }
-    let mut parser = parser(text)?;
+    let mut parser = parser(text, true)?;
     let statements = parser.parse_statements().map_err(refused)?;
     statements.iter().try_for_each(|ast| own::of(ast).map(drop))?;
     statements.into_iter().map(into::plain).collect()
@@ -41,7 +42,7 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
 ///
 /// Errors: those of [`parse`].
 pub fn expression(text: &str) -> Result<Expr> {
-    let mut parser = parser(text)?;
+    let mut parser = parser(text, true)?;
     parser.parse_expr().map_err(refused)
 }
 
@@ -56,7 +57,8 @@ pub fn words(text: &str) -> Vec<String> {
     words.collect()
 }
 
-fn parser(text: &str) -> Result<Parser<'static>> {
+/// The tokens of a text, ready to be read; `wraps` says whether statements that the grammar does not know are wrapped.
+fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     let dialect = &Sql;
     let mut tokens = Tokenizer::new(dialect, text)
         .tokenize_with_location()
@@ -66,7 +68,9 @@ fn parser(text: &str) -> Result<Parser<'static>> {
     windows::wrap_offsets(&mut tokens);
     windows::name_exclusions(&mut tokens);
     windows::name_rows_from(&mut tokens);
-    own::wrap(&mut tokens);
+    if wraps {
+        own::wrap(&mut tokens);
+    }
     merge::give_defaults(&mut tokens);
     locks::spell_out(&mut tokens);
     check_depth(&tokens)?;

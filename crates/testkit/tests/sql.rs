@@ -14,6 +14,8 @@
 //! SELECT nobody FROM people
 //! ```
 //!
+//! `command CODE` wants that a command of MQL is answered by the error of that code, 0 for none.
+//!
 //! `statement count N` wants a statement that wrote so many rows, `statement tag TAG` one that is answered so.
 //!
 //! A row is a line, its values are separated by ` | `, null is NULL. `query error STATE` is the same as `statement error STATE`.
@@ -26,12 +28,25 @@ mod expressions;
 mod session;
 
 use database::Database;
-use nestor_model::{Array, Value, doc};
+use nestor_model::{Array, DocRef, Document, Value, ValueRef, doc};
 use nestor_sql::protocol::frontend::Message;
 use nestor_sql::session::Session;
 use nestor_testkit::shell;
 use session::{Answer, ask, read};
 use std::path::Path;
+
+/// The code of a reply's error, or of its first write error; 0 without one.
+fn code_of(reply: &Document) -> i32 {
+    let of = |doc: DocRef<'_>| match doc.get("code") {
+        Some(ValueRef::Int32(code)) => Some(code),
+        _ => None,
+    };
+    let first = match reply.get("writeErrors") {
+        Some(ValueRef::Array(errors)) => errors.iter().next().and_then(|error| error.as_document().and_then(of)),
+        _ => None,
+    };
+    first.or_else(|| of(reply.as_ref())).unwrap_or(0)
+}
 
 /// Runs one file; what went wrong.
 fn run(path: &Path) -> Vec<String> {
@@ -59,6 +74,13 @@ fn run(path: &Path) -> Vec<String> {
                 key.push(*field, 1);
                 let index = Value::from(doc! { "key": key, "name": *field });
                 database.must(doc! { "createIndexes": *name, "indexes": vec![index] });
+            }
+            ["command", wanted] => {
+                let reply = database.run(shell::document(&rest.join(" ")).expect("a command"));
+                let found = code_of(&reply);
+                if found.to_string() != *wanted {
+                    failures.push(wrong(format!("{reply:?}")));
+                }
             }
             ["view", name, on] => {
                 let stages = rest

@@ -68,13 +68,34 @@ impl<'w, 's> RowWriter<'w, 's> {
     ///
     /// Errors: 26 when there is none, 166 for views, 263 for capped collections in transactions, 73 for those that nobody writes to.
     pub fn open(statement: &'w Statement<'s>, ws: &'w mut WriteSet, ns: &Namespace, op: &'w OpContext) -> Result<Self> {
+        Self::open_as(statement, ws, (ns, false), op)
+    }
+
+    /// The same, for documents that a validator keeps everybody else from writing.
+    ///
+    /// Errors: those of [`RowWriter::open`].
+    pub fn open_beyond(
+        statement: &'w Statement<'s>,
+        ws: &'w mut WriteSet,
+        ns: &Namespace,
+        op: &'w OpContext,
+    ) -> Result<Self> {
+        Self::open_as(statement, ws, (ns, true), op)
+    }
+
+    fn open_as(
+        statement: &'w Statement<'s>,
+        ws: &'w mut WriteSet,
+        (ns, bypasses): (&Namespace, bool),
+        op: &'w OpContext,
+    ) -> Result<Self> {
         check_document_namespace(ns)?;
         let Some(collection) = ws.catalog().get(ns).cloned() else {
             bail!(NamespaceNotFound, "ns does not exist: {ns}");
         };
         check_writable(&collection)?;
         check_capped(statement, &collection)?;
-        let validator = Validator::of(statement, &collection, false)?;
+        let validator = Validator::of(statement, &collection, bypasses)?;
         let origin = statement.origin(&ns.db);
         Ok(Self {
             statement,

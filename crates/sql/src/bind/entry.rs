@@ -6,7 +6,7 @@
 
 use super::declared::{self, Declared};
 use super::types;
-use crate::catalog::Table;
+use crate::catalog::{Materialized, Table};
 use crate::error::{fail, unsupported};
 use crate::types::Type;
 use crate::types::enums::Enum;
@@ -14,7 +14,7 @@ use nestor_database::write::sequence::Counting;
 use nestor_model::{Document, Error, Result, ValueRef, doc};
 use nestor_storage::{Collection, Derive};
 use sqlparser::ast::UserDefinedTypeRepresentation;
-use sqlparser::ast::{Expr, Query, SequenceOptions, Statement, UnaryOperator, Value as Literal};
+use sqlparser::ast::{CreateTable, Expr, Ident, Query, SequenceOptions, Statement, UnaryOperator, Value as Literal};
 use std::sync::Arc;
 
 /// The title of a declared table.
@@ -28,8 +28,15 @@ pub const SCHEMA: &str = "SQL schema";
 /// The title of an enum.
 pub const ENUM: &str = "SQL enum";
 
+/// The title of a materialized view, and that of one without rows.
+pub const MATERIALIZED: &str = "SQL materialized view";
+/// The title of a materialized view that was not populated.
+pub const UNPOPULATED: &str = "SQL materialized view without data";
+
 /// What an entry is.
 pub enum Object {
+    /// A materialized view.
+    Materialized(Arc<Table>),
     /// An enum.
     Enum(Arc<Enum>),
     /// A schema.
@@ -52,7 +59,7 @@ impl Derive for OfEntry {
             _ => return Ok(Self(None)),
         };
         let title = schema.get("title").and_then(ValueRef::as_str).unwrap_or_default();
-        if !matches!(title, TABLE | SEQUENCE | SCHEMA | ENUM) {
+        if !matches!(title, TABLE | SEQUENCE | SCHEMA | ENUM | MATERIALIZED | UNPOPULATED) {
             return Ok(Self(None));
         }
         let text = schema.get("description").and_then(ValueRef::as_str).unwrap_or_default();
@@ -101,9 +108,48 @@ impl Derive for OfEntry {
                 name: collection.ns.coll.to_string(),
                 labels: labels.iter().map(|label| label.value.clone()).collect(),
             }))),
+            (MATERIALIZED | UNPOPULATED, Some(Statement::Query(query))) => match statements.get(1) {
+                Some(Statement::CreateTable(create)) => {
+                    let own = Materialized {
+                        text: query.to_string(),
+                        is_populated: title == MATERIALIZED,
+                    };
+                    Some(Object::Materialized(Arc::new(materialized(collection, create, own)?)))
+                }
+                _ => None,
+            },
             (SCHEMA, Some(Statement::CreateSchema { .. })) => Some(Object::Schema),
             _ => None,
         }))
+    }
+}
+
+/// The table of a materialized view. Documents have an `_id` of their own, so a column of that name is another field.
+fn materialized(collection: &Collection, create: &CreateTable, own: Materialized) -> Result<Table> {
+    const ELSEWHERE: &str = "_id_";
+    let mut create = create.clone();
+    let found = create.columns.iter().position(|def| super::ident(&def.name) == "_id");
+    let mut field = ELSEWHERE.to_owned();
+    while create.columns.iter().any(|def| super::ident(&def.name) == field) {
+        field.push('_');
+    }
+    if let Some(at) = found {
+        create.columns[at].name = Ident::with_quote('"', field);
+    }
+    let (schema, name) = declared::name_in_schema(&create.name, &collection.ns.coll);
+    let mut table = Declared::of(&create, name)?.table(&collection.ns, (schema.as_deref(), name));
+    if let Some(at) = found {
+        "_id".clone_into(&mut table.columns[at].name);
+    }
+    table.materialized = Some(own);
+    Ok(table)
+}
+
+/// The materialized view that a collection is.
+pub fn materialized_of(collection: &Collection) -> Option<&Arc<Table>> {
+    match of(collection) {
+        Some(Object::Materialized(table)) => Some(table),
+        _ => None,
     }
 }
 

@@ -236,6 +236,10 @@ impl Binder<'_> {
             return fail("42P01", format!("relation \"{table}\" does not exist"));
         };
         match &table.kind {
+            Kind::Collection(_) if table.materialized.is_some() => fail(
+                "42809",
+                format!("cannot lock rows in materialized view \"{}\"", table.name),
+            ),
             Kind::Collection(ns) => {
                 self.held.push(ns.clone());
                 Ok(Some((ns.db.to_string(), ns.coll.to_string())))

@@ -6,7 +6,7 @@
 
 use super::merge::Merging;
 use super::query::is_default;
-use super::{Binder, Level, Scope, ScopeColumn, ident, object_name};
+use super::{Binder, Bound, Level, Scope, ScopeColumn, ident, object_name};
 use crate::catalog::{Column, IdentityKind, Kind, Table};
 use crate::error::{error, fail, unsupported};
 use crate::expr::{Expr, Node};
@@ -250,6 +250,9 @@ impl Binder<'_> {
         let table = self.existing(name)?;
         let name = &table.name;
         match table.kind {
+            Kind::Collection(_) if table.materialized.is_some() => {
+                fail("42809", format!("cannot change materialized view \"{name}\""))
+            }
             Kind::Collection(_) => Ok(table),
             Kind::View(_) | Kind::Query(_) => fail("55000", format!("cannot {verb} view \"{name}\"")),
             Kind::Rows(_) => fail("42501", format!("permission denied for table {name}")),
@@ -373,6 +376,36 @@ impl Binder<'_> {
             }
             _ => Ok(Expr::constant(Value::Null, target.ty.clone())),
         }
+    }
+
+    /// A query's rows as those of columns, by their names.
+    ///
+    /// Errors: 42804.
+    pub fn as_columns(&mut self, bound: Bound, columns: &[Column]) -> Result<Bound> {
+        let mut values = Vec::with_capacity(columns.len());
+        for column in columns {
+            let given = bound
+                .columns
+                .iter()
+                .position(|own| !own.hidden && own.name == column.name);
+            let mut value = match given {
+                Some(at) => self.column(&bound.columns, at),
+                None => Expr::constant(Value::Null, column.ty.clone()),
+            };
+            self.assigned(&mut Target::of(column), &mut [&mut value])?;
+            values.push(value);
+        }
+        let named = |column: &Column| ScopeColumn {
+            modifier: column.modifier,
+            ..ScopeColumn::new(column.name.clone(), column.ty.clone())
+        };
+        Ok(Bound {
+            plan: Relation::Project {
+                input: Box::new(bound.plan),
+                columns: values,
+            },
+            columns: columns.iter().map(named).collect(),
+        })
     }
 
     fn insert(&mut self, insert: &Insert) -> Result<Write> {

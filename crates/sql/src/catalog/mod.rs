@@ -8,6 +8,7 @@ pub mod known;
 pub mod schemas;
 pub mod system;
 
+use crate::error;
 use crate::types::Type;
 use crate::types::enums::Enum;
 use nestor_database::connections::Slot;
@@ -130,6 +131,15 @@ pub enum Kind {
     Rows(Arc<Vec<Tuple>>),
 }
 
+/// What a materialized view is, beside the table of its rows.
+#[derive(Clone, Debug)]
+pub struct Materialized {
+    /// The text of its query.
+    pub text: String,
+    /// It has the rows of its query, as they were once.
+    pub is_populated: bool,
+}
+
 /// A table.
 #[derive(Clone, Debug)]
 pub struct Table {
@@ -151,6 +161,8 @@ pub struct Table {
     pub key_name: String,
     /// Keys of other tables.
     pub foreign: Vec<Foreign>,
+    /// What gives its rows, of materialized views.
+    pub materialized: Option<Materialized>,
 }
 
 impl Table {
@@ -166,6 +178,21 @@ impl Table {
             key: Vec::new(),
             key_name: format!("{name}_pkey"),
             foreign: Vec::new(),
+            materialized: None,
+        }
+    }
+
+    /// Refuses to read a materialized view that has no rows yet.
+    ///
+    /// Errors: 55000.
+    pub fn check_populated(&self) -> Result<()> {
+        match &self.materialized {
+            Some(own) if !own.is_populated => {
+                let told = format!("materialized view \"{}\" has not been populated", self.name);
+                let hint = "Use the REFRESH MATERIALIZED VIEW command.";
+                Err(error::with(error::error("55000", told), &[(error::Field::Hint, hint)]))
+            }
+            _ => Ok(()),
         }
     }
 

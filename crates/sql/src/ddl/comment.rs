@@ -1,6 +1,7 @@
 //! COMMENT ON.
 
 use super::namespace_in;
+use super::table::Kind;
 use crate::bind::declared::Declared;
 use crate::bind::{entry, ident, object_name};
 use crate::catalog::schemas;
@@ -123,10 +124,9 @@ fn place(statement: &Statement<'_>, session: &SessionFacts, ws: &WriteSet, objec
         Object::Of(kind, name) => {
             let ns = namespace_in(ws, session, name)?;
             let (wanted, is): (&str, fn(&Collection) -> bool) = match kind {
-                CommentObject::Table => ("table", |c| {
-                    !c.is_view() && !entry::holds_nothing(c) || c.timeseries().is_some()
-                }),
-                CommentObject::View => ("view", |c| c.is_view() && c.timeseries().is_none()),
+                CommentObject::Table => ("table", |c| Kind::of(c) == Some(Kind::Table)),
+                CommentObject::View => ("view", |c| Kind::of(c) == Some(Kind::View)),
+                CommentObject::MaterializedView => ("materialized view", |c| Kind::of(c) == Some(Kind::Materialized)),
                 CommentObject::Sequence => ("sequence", |c| {
                     matches!(entry::of(c), Some(entry::Object::Sequence(..)))
                 }),

@@ -1,12 +1,13 @@
 //! Statements that change what tables there are.
 //!
-//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views, [`index`] indexes, [`sequence`] sequences, [`schema`](mod@schema) schemas, [`enums`] types; [`comment`] says something about them, [`keys`] has what making and altering tables share. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
+//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes, [`sequence`] sequences, [`schema`](mod@schema) schemas, [`enums`] types; [`comment`] says something about them, [`keys`] has what making and altering tables share. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
 
 mod alter;
 mod comment;
 mod enums;
 mod index;
 mod keys;
+mod materialized;
 mod schema;
 pub(crate) mod sequence;
 mod table;
@@ -15,7 +16,7 @@ mod view;
 use crate::bind::object_name;
 use crate::catalog::schemas;
 use crate::error::{error, fail, unsupported};
-use crate::parse::own::{self, Own};
+use crate::parse::own::{self, Own, Renamed};
 use crate::run::tables::SessionFacts;
 use nestor_database::statement::Statement;
 use nestor_database::write::Progress;
@@ -50,7 +51,7 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
     if let Some(own) = own::of(ast)? {
         let tag = run_own(statement, session, &own, &mut progress)?;
         wait(statement, &progress)?;
-        return Ok(tag.to_owned());
+        return Ok(tag);
     }
     let tag = match ast {
         Ast::CreateTable(create) if create.query.is_some() => {
@@ -99,15 +100,13 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
             table: None,
             ..
         } => match object_type {
-            ObjectType::Table | ObjectType::View => {
-                let is_view = *object_type == ObjectType::View;
-                table::drop(
-                    statement,
-                    session,
-                    (names, *if_exists, *cascade),
-                    is_view,
-                    &mut progress,
-                )?
+            ObjectType::Table | ObjectType::View | ObjectType::MaterializedView => {
+                let kind = match object_type {
+                    ObjectType::Table => table::Kind::Table,
+                    ObjectType::View => table::Kind::View,
+                    _ => table::Kind::Materialized,
+                };
+                table::drop(statement, session, (names, *if_exists, *cascade), kind, &mut progress)?
             }
             ObjectType::Index => index::drop(statement, session, (names, *if_exists), &mut progress)?,
             ObjectType::Sequence => sequence::drop(statement, session, (names, *if_exists), &mut progress)?,
@@ -121,38 +120,42 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
     Ok(tag.to_owned())
 }
 
-fn run_own(
-    statement: &Statement<'_>,
-    session: &SessionFacts,
-    own: &Own,
-    progress: &mut Progress,
-) -> Result<&'static str> {
-    match own {
+fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progress: &mut Progress) -> Result<String> {
+    let tag = match own {
         Own::CommentOnConstraint {
             constraint,
             table,
             text,
         } => {
             let object = comment::Object::Constraint(constraint, table);
-            comment::comment(statement, session, &object, text.as_deref(), progress)
+            comment::comment(statement, session, &object, text.as_deref(), progress)?
         }
-        Own::AlterSequence(alter) => sequence::alter(statement, session, alter, progress),
+        Own::AlterSequence(alter) => sequence::alter(statement, session, alter, progress)?,
+        Own::Materialize { create, has_data } => {
+            return materialized::create(statement, session, (create, *has_data), progress);
+        }
+        Own::Refresh {
+            name,
+            concurrently,
+            has_data,
+        } => materialized::refresh(statement, session, (name, *concurrently, *has_data), progress)?,
         Own::Rename {
-            is_view,
+            kind,
             name,
             to,
             if_exists,
         } => {
             let names = (&namespace(statement, session, name)?, to);
-            let kind = if *is_view {
-                alter::Kind::View
-            } else {
-                alter::Kind::Sequence
+            let (kind, tag) = match kind {
+                Renamed::View => (alter::Kind::View, "ALTER VIEW"),
+                Renamed::Materialized => (alter::Kind::Materialized, "ALTER MATERIALIZED VIEW"),
+                Renamed::Sequence => (alter::Kind::Sequence, "ALTER SEQUENCE"),
             };
             alter::rename(statement, session, names, (kind, *if_exists), progress)?;
-            Ok(if *is_view { "ALTER VIEW" } else { "ALTER SEQUENCE" })
+            tag
         }
-    }
+    };
+    Ok(tag.to_owned())
 }
 
 /// Waits until what was done is on disk.

@@ -183,17 +183,38 @@ fn check(create: &CreateTable) -> Result<()> {
     }
 }
 
-/// DROP TABLE and DROP VIEW.
+/// What a catalog entry with rows is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Table,
+    View,
+    Materialized,
+}
+
+impl Kind {
+    /// `None` of what has no rows.
+    pub(super) fn of(collection: &Collection) -> Option<Self> {
+        match collection.is_view() && collection.timeseries().is_none() {
+            true => Some(Self::View),
+            false if entry::holds_nothing(collection) => None,
+            false if entry::materialized_of(collection).is_some() => Some(Self::Materialized),
+            false => Some(Self::Table),
+        }
+    }
+}
+
+/// DROP TABLE and DROP VIEW, materialized or not.
 pub(super) fn drop(
     statement: &Statement<'_>,
     session: &SessionFacts,
     (names, if_exists, cascades): (&[ObjectName], bool, bool),
-    is_view: bool,
+    wanted: Kind,
     progress: &mut Progress,
 ) -> Result<&'static str> {
-    let (tag, kind) = match is_view {
-        true => ("DROP VIEW", "view"),
-        false => ("DROP TABLE", "table"),
+    let (tag, kind) = match wanted {
+        Kind::Table => ("DROP TABLE", "table"),
+        Kind::View => ("DROP VIEW", "view"),
+        Kind::Materialized => ("DROP MATERIALIZED VIEW", "materialized view"),
     };
     let all: Vec<Namespace> = names
         .iter()
@@ -209,11 +230,7 @@ pub(super) fn drop(
                     false => return fail("42P01", format!("{kind} \"{}\" does not exist", ns.coll)),
                 }
             };
-            let view = found.is_view() && found.timeseries().is_none();
-            if view != is_view {
-                return fail("42809", format!("\"{}\" is not a {kind}", ns.coll));
-            }
-            if entry::holds_nothing(&found) {
+            if Kind::of(&found) != Some(wanted) {
                 return fail("42809", format!("\"{}\" is not a {kind}", ns.coll));
             }
             if cascades {

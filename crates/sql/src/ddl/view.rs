@@ -4,6 +4,7 @@ use super::{hold_schema, new_namespace};
 use crate::bind::{Binder, entry, ident};
 use crate::catalog::schemas;
 use crate::error::{fail, unsupported};
+use crate::run::query::Field;
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::Type;
 use nestor_database::rights::Action as Right;
@@ -20,19 +21,11 @@ pub(super) fn create(
     create: &CreateView,
     progress: &mut Progress,
 ) -> Result<&'static str> {
-    let refused = create.or_alter
-        || create.materialized
-        || create.secure
-        || create.options != CreateTableOptions::None
-        || !create.cluster_by.is_empty()
-        || create.comment.is_some()
-        || create.with_no_schema_binding
-        || create.temporary
-        || create.copy_grants
-        || create.to.is_some()
-        || create.params.is_some()
-        || create.if_not_exists;
-    if refused {
+    check(create)?;
+    if create.materialized {
+        return fail("42601", "syntax error: a materialized view is not replaced");
+    }
+    if create.if_not_exists {
         return unsupported("a clause of this CREATE VIEW");
     }
     let ns = new_namespace(statement, session, &create.name)?;
@@ -40,21 +33,7 @@ pub(super) fn create(
         return unsupported("a view in another database");
     }
     session.check_right(&ns, Right::CreateCollection)?;
-    let text = match create.columns.is_empty() {
-        true => create.query.to_string(),
-        false => {
-            let names = create.columns.iter().map(|column| {
-                let plain = column.data_type.is_none() && column.options.is_none();
-                match plain {
-                    true => Ok(Ident::with_quote('"', ident(&column.name)).to_string()),
-                    false => unsupported("a column of this form"),
-                }
-            });
-            let names = names.collect::<Result<Vec<_>>>()?.join(", ");
-            format!("SELECT * FROM ({}) AS v ({names})", create.query)
-        }
-    };
-    entry::check_text(&text)?;
+    let text = query_text(create)?;
     let options = CollectionOptions::parse(doc! {
         "viewOn": ns.coll.clone(),
         "pipeline": vec![Value::from(doc! { "$sql": text.as_str() })],
@@ -78,7 +57,7 @@ pub(super) fn create(
             let before = before.iter().flat_map(|table| &table.columns);
             let mut after = new.iter();
             for column in before {
-                let Some((name, ty)) = after.next() else {
+                let Some(Field { name, ty, .. }) = after.next() else {
                     return fail("42P16", "cannot drop columns from view");
                 };
                 if *name != column.name {
@@ -106,10 +85,52 @@ pub(super) fn create(
     Ok("CREATE VIEW")
 }
 
+/// Refuses what is not supported.
+///
+/// Errors: 0A000.
+pub(super) fn check(create: &CreateView) -> Result<()> {
+    let refused = create.or_alter
+        || create.secure
+        || create.options != CreateTableOptions::None
+        || !create.cluster_by.is_empty()
+        || create.comment.is_some()
+        || create.with_no_schema_binding
+        || create.temporary
+        || create.copy_grants
+        || create.to.is_some()
+        || create.params.is_some();
+    match refused {
+        true => unsupported("a clause of this CREATE VIEW"),
+        false => Ok(()),
+    }
+}
+
+/// The text of a view's query, whose columns have the names that the view gives them.
+///
+/// Errors: 0A000.
+pub(super) fn query_text(create: &CreateView) -> Result<String> {
+    let text = match create.columns.is_empty() {
+        true => create.query.to_string(),
+        false => {
+            let names = create.columns.iter().map(|column| {
+                let plain = column.data_type.is_none() && column.options.is_none();
+                match plain {
+                    true => Ok(Ident::with_quote('"', ident(&column.name)).to_string()),
+                    false => unsupported("a column of this form"),
+                }
+            });
+            let names = names.collect::<Result<Vec<_>>>()?.join(", ");
+            format!("SELECT * FROM ({}) AS v ({names})", create.query)
+        }
+    };
+    entry::check_text(&text)?;
+    Ok(text)
+}
+
 /// The columns of the query that a text is.
 ///
 /// Errors: those of binding it; 42701 for two columns of a name, 42P02 for parameters.
-fn columns_of(reading: &Reading<'_, '_>, schema: &str, text: &str) -> Result<Vec<(String, Type)>> {
+pub(super) fn columns_of(reading: &Reading<'_, '_>, schema: &str, text: &str) -> Result<Vec<Field>> {
     let Some(query) = entry::parsed(text) else {
         return unsupported("a view of what is no query");
     };
@@ -118,16 +139,20 @@ fn columns_of(reading: &Reading<'_, '_>, schema: &str, text: &str) -> Result<Vec
     if !binder.params.is_empty() {
         return fail("42P02", "there is no parameter $1");
     }
-    let mut out: Vec<(String, Type)> = Vec::new();
+    let mut out: Vec<Field> = Vec::new();
     for column in bound.columns.iter().filter(|column| !column.hidden) {
-        if out.iter().any(|(name, _)| *name == column.name) {
+        if out.iter().any(|own| own.name == column.name) {
             return fail("42701", format!("column \"{}\" specified more than once", column.name));
         }
         let ty = match &column.ty {
             Type::Unknown => Type::Text,
             ty => ty.clone(),
         };
-        out.push((column.name.clone(), ty));
+        out.push(Field {
+            name: column.name.clone(),
+            ty,
+            modifier: column.modifier,
+        });
     }
     Ok(out)
 }

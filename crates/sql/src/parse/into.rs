@@ -22,6 +22,6 @@ pub(super) fn plain(mut statement: Statement) -> Result<Statement> {
     };
     let targets: Vec<String> = into.targets.iter().map(ToString::to_string).collect();
     let text = format!("CREATE {kind} {} AS {query}", targets.join(", "));
-    let mut made = super::parser(&text)?.parse_statements().map_err(super::refused)?;
+    let mut made = super::parser(&text, true)?.parse_statements().map_err(super::refused)?;
     Ok(made.pop().unwrap_or(statement))
 }

@@ -6,9 +6,9 @@
 use super::columns::written;
 use super::dialect::Sql;
 use nestor_model::Result;
-use sqlparser::ast::SequenceOptions;
 use sqlparser::ast::{
-    DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Statement, Value,
+    CreateView, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, SequenceOptions,
+    Statement, Value,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -31,10 +31,26 @@ pub enum Own {
     },
     /// `ALTER SEQUENCE name` with options.
     AlterSequence(AlterSequence),
-    /// `ALTER VIEW name RENAME TO new`, and the same of a sequence.
+    /// `CREATE MATERIALIZED VIEW`
+    Materialize {
+        /// The view.
+        create: Box<CreateView>,
+        /// It gets its rows at once.
+        has_data: bool,
+    },
+    /// `REFRESH MATERIALIZED VIEW`
+    Refresh {
+        /// The view.
+        name: ObjectName,
+        /// Without keeping readers out.
+        concurrently: bool,
+        /// It gets its rows, else it loses them.
+        has_data: bool,
+    },
+    /// `ALTER VIEW name RENAME TO new`, and the same of others.
     Rename {
-        /// It is a view, else a sequence.
-        is_view: bool,
+        /// What it is.
+        kind: Renamed,
         /// The name.
         name: ObjectName,
         /// The new one.
@@ -42,6 +58,17 @@ pub enum Own {
         /// Nothing happens when there is nothing.
         if_exists: bool,
     },
+}
+
+/// What gets another name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renamed {
+    /// A view.
+    View,
+    /// A materialized view.
+    Materialized,
+    /// A sequence.
+    Sequence,
 }
 
 /// `ALTER SEQUENCE name` with options.
@@ -61,10 +88,16 @@ pub struct AlterSequence {
     pub owned_by: Option<ObjectName>,
 }
 
+/// The words that begin a CREATE MATERIALIZED VIEW.
+const CREATE_MATERIALIZED: [&str; 2] = ["CREATE", "MATERIALIZED"];
+
 /// The words that begin such a statement, and one that stands in it further on.
 const BEGINNINGS: &[(&[&str], &str)] = &[
     (&["COMMENT", "ON", "CONSTRAINT"], ""),
     (&["ALTER", "VIEW"], "RENAME"),
+    (&["ALTER", "MATERIALIZED"], "RENAME"),
+    (&CREATE_MATERIALIZED, ""),
+    (&["REFRESH"], ""),
     (&["ALTER", "SEQUENCE"], ""),
 ];
 
@@ -75,18 +108,19 @@ fn word(token: &Token) -> String {
     }
 }
 
+/// The words of tokens; what is none is an empty one.
+fn words<'t>(tokens: impl Iterator<Item = &'t Token>) -> impl Iterator<Item = String> {
+    tokens.filter(|token| !matches!(token, Token::Whitespace(_))).map(word)
+}
+
+fn begins_with<'t>(tokens: impl Iterator<Item = &'t Token>, beginning: &[&str]) -> bool {
+    words(tokens).take(beginning.len()).eq(beginning.iter().copied())
+}
+
 fn begins(statement: &[TokenWithSpan]) -> bool {
-    let words = || {
-        let seen = statement
-            .iter()
-            .filter(|token| !matches!(token.token, Token::Whitespace(_)));
-        seen.map(|token| word(&token.token))
-    };
+    let tokens = || statement.iter().map(|token| &token.token);
     BEGINNINGS.iter().any(|(beginning, further)| {
-        words()
-            .take(beginning.len())
-            .eq(beginning.iter().map(|word| (*word).to_owned()))
-            && (further.is_empty() || words().any(|word| word == *further))
+        begins_with(tokens(), beginning) && (further.is_empty() || words(tokens()).any(|word| word == *further))
     })
 }
 
@@ -146,6 +180,11 @@ fn text(ast: &Statement) -> Option<&str> {
 pub fn of(ast: &Statement) -> Result<Option<Own>> {
     let Some(text) = text(ast) else { return Ok(None) };
     let tokens = Tokenizer::new(&Sql, text).tokenize().unwrap_or_default();
+    if begins_with(tokens.iter(), &CREATE_MATERIALIZED) {
+        let (create, has_data) = super::views::materialized(tokens)?;
+        let create = Box::new(create);
+        return Ok(Some(Own::Materialize { create, has_data }));
+    }
     let mut parser = Parser::new(&Sql).with_tokens(tokens);
     let read = read(&mut parser).and_then(|own| match parser.peek_token().token {
         Token::EOF => Ok(own),
@@ -174,20 +213,47 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
             text,
         });
     }
+    if parser.parse_keyword(Keyword::REFRESH) {
+        return refresh(parser);
+    }
     parser.expect_keyword(Keyword::ALTER)?;
-    let is_view = parser.expect_one_of_keywords(&[Keyword::VIEW, Keyword::SEQUENCE])? == Keyword::VIEW;
+    let kind = match parser.expect_one_of_keywords(&[Keyword::VIEW, Keyword::MATERIALIZED, Keyword::SEQUENCE])? {
+        Keyword::VIEW => Renamed::View,
+        Keyword::SEQUENCE => Renamed::Sequence,
+        _ => {
+            parser.expect_keyword(Keyword::VIEW)?;
+            Renamed::Materialized
+        }
+    };
     let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
     let name = parser.parse_object_name(false)?;
-    if !is_view && !parser.peek_keyword(Keyword::RENAME) {
+    if kind == Renamed::Sequence && !parser.peek_keyword(Keyword::RENAME) {
         return sequence(parser, name, if_exists).map(Own::AlterSequence);
     }
     parser.expect_keywords(&[Keyword::RENAME, Keyword::TO])?;
     let to = parser.parse_object_name(false)?;
     Ok(Own::Rename {
-        is_view,
+        kind,
         name,
         to,
         if_exists,
+    })
+}
+
+/// REFRESH, behind that word.
+fn refresh(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
+    parser.expect_keywords(&[Keyword::MATERIALIZED, Keyword::VIEW])?;
+    let concurrently = parser.parse_keyword(Keyword::CONCURRENTLY);
+    let name = parser.parse_object_name(false)?;
+    let mut has_data = true;
+    if parser.parse_keyword(Keyword::WITH) {
+        has_data = !parser.parse_keyword(Keyword::NO);
+        parser.expect_keyword(Keyword::DATA)?;
+    }
+    Ok(Own::Refresh {
+        name,
+        concurrently,
+        has_data,
     })
 }
 

@@ -107,6 +107,7 @@ impl Tables<'_, '_> {
         let Some(table) = self.tables.get(scan.table) else {
             return fail("XX000", "a scan names no table");
         };
+        table.check_populated()?;
         match &table.kind {
             Kind::Rows(rows) => {
                 let width = scan.needed.len();
@@ -245,6 +246,7 @@ impl Tables<'_, '_> {
         let Some((table, Kind::Collection(ns))) = table.map(|table| (table, &table.kind)) else {
             return Ok(Counting::Rows);
         };
+        table.check_populated()?;
         let is_all = scan.conditions.is_empty();
         let reading = self.reading;
         if !is_all && !table.declared || reading.is_piped(ns)? {

@@ -465,7 +465,7 @@ impl<'s, 'r> Reading<'s, 'r> {
             return Ok(None);
         };
         match entry::of(&collection) {
-            Some(Object::Table(_, table)) => return Ok(Some(table.clone())),
+            Some(Object::Table(_, table) | Object::Materialized(table)) => return Ok(Some(table.clone())),
             Some(Object::Sequence(..)) => return self.sequence_rows(&collection),
             Some(Object::Schema | Object::Enum(_)) => return Ok(None),
             None => {}
@@ -698,7 +698,7 @@ impl Reading<'_, '_> {
 /// The name of a collection in its schema, as far as it is declared.
 fn own_name(collection: &Collection) -> String {
     match entry::of(collection) {
-        Some(Object::Table(_, table)) => table.name.clone(),
+        Some(Object::Table(_, table) | Object::Materialized(table)) => table.name.clone(),
         _ => collection.ns.coll.to_string(),
     }
 }
@@ -780,13 +780,16 @@ fn relation(collection: &Collection, table: Arc<Table>, comments: Option<Documen
             .map(|declared| declared.unique.iter().map(|key| key.name.clone()).collect())
             .unwrap_or_default(),
         count: collection.state.documents(),
-        definition: view.map(|view| {
-            if let Some(text) = entry::query_of(collection) {
-                return text.to_owned();
-            }
-            let stages = extjson::to_string(&Value::Array(view.pipeline.clone()), Form::Relaxed);
-            format!("db.{}.aggregate({stages})", view.on)
-        }),
+        definition: match &table.materialized {
+            Some(own) => Some(own.text.clone()),
+            None => view.map(|view| {
+                if let Some(text) = entry::query_of(collection) {
+                    return text.to_owned();
+                }
+                let stages = extjson::to_string(&Value::Array(view.pipeline.clone()), Form::Relaxed);
+                format!("db.{}.aggregate({stages})", view.on)
+            }),
+        },
         comments,
         table,
     }

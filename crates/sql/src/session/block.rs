@@ -6,6 +6,7 @@
 //! validated at the commit; both end in 40001 on a conflict.
 
 use super::{Session, attend, settings};
+use crate::bind::entry;
 use crate::error::{error, fail};
 use crate::run::tables::SessionFacts;
 use nestor_database::Database;
@@ -471,7 +472,9 @@ fn used(view: &dyn View, db: &str, words: &HashSet<String>) -> Vec<CollectionId>
             words.contains(name) || name.split_once('.').is_some_and(|(_, name)| words.contains(name))
         })
         .collect();
-    let has_view = named.iter().any(|collection| collection.is_view());
+    let has_view = named
+        .iter()
+        .any(|collection| collection.is_view() || entry::materialized_of(collection).is_some());
     let mut ids: Vec<CollectionId> = match has_view {
         false => named.iter().map(|collection| collection.id).collect(),
         true => catalog

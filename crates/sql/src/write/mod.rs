@@ -11,10 +11,10 @@ mod merge;
 mod refused;
 
 pub(crate) use self::refused::{duplicated, told};
-use crate::bind::Binder;
 use crate::bind::merge::Merging;
 use crate::bind::write::{Action, Write, writing};
-use crate::catalog::Kind;
+use crate::bind::{Binder, Bound};
+use crate::catalog::{Column, Kind};
 use crate::error::fail;
 use crate::plan::pushdown;
 use crate::plan::rewrite::rewrite;
@@ -23,7 +23,7 @@ use crate::run::gathered::Gathered;
 use crate::run::held::Holding;
 use crate::run::opened::Tables;
 use crate::run::planned::Sizes;
-use crate::run::query::{Field, Give};
+use crate::run::query::{Field, Give, finished};
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::Type;
 use nestor_database::masking;
@@ -305,10 +305,28 @@ pub(crate) fn rows_of(
 ) -> Result<(Vec<Field>, Vec<Tuple>)> {
     let reading = Reading::new(statement, ws, op, session);
     let mut binder = Binder::new(&reading, Vec::new());
-    let bound = crate::run::query::finished(binder.query(query)?)?;
+    let bound = finished(binder.query(query)?)?;
+    rows_of_bound(binder, &reading, bound)
+}
+
+/// The rows of the query of a view of `schema` as the columns of `table`, which were those of the query once: a column that it gives no more is null.
+///
+/// Errors: those of binding and running it; 42804 for a column whose type is another one.
+pub(crate) fn rows_of_view(
+    reading: &Reading<'_, '_>,
+    (schema, query): (&str, &sqlparser::ast::Query),
+    columns: &[Column],
+) -> Result<Vec<Tuple>> {
+    let mut binder = Binder::new(reading, Vec::new()).of_view(schema);
+    let bound = finished(binder.query(query)?)?;
+    let bound = binder.as_columns(bound, columns)?;
+    Ok(rows_of_bound(binder, reading, bound)?.1)
+}
+
+fn rows_of_bound(mut binder: Binder<'_>, reading: &Reading<'_, '_>, bound: Bound) -> Result<(Vec<Field>, Vec<Tuple>)> {
     let tables = Tables {
         tables: std::mem::take(&mut binder.tables),
-        reading: &reading,
+        reading,
     };
     let columns = bound.columns.into_iter();
     let columns = columns.map(|column| Field {
@@ -318,7 +336,7 @@ pub(crate) fn rows_of(
     });
     let mut gathered = Gathered::new();
     let mut rows = Vec::new();
-    let sizes = Sizes::new(&tables.tables, &reading);
+    let sizes = Sizes::new(&tables.tables, reading);
     let plan = rewrite(bound.plan, &sizes);
     run_plan(&tables, &plan, &[], &Shared::default(), &mut |row| {
         gathered.grow((size_of::<Tuple>() + row.iter().map(Value::weight).sum::<usize>()) * WRITTEN_FACTOR)?;

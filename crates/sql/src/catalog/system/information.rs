@@ -48,15 +48,18 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                 ]
             };
             let relations = facts.relations()?;
-            let own = relations
+            let shown = relations
                 .iter()
-                .map(|relation| table(&relation.table.schema, &relation.table.name, is_view(&relation.table)));
+                .filter(|relation| relation.table.materialized.is_none());
+            let own =
+                shown.map(|relation| table(&relation.table.schema, &relation.table.name, is_view(&relation.table)));
             let catalogs = shapes::all().map(|shape| table(shape.schema, shape.name, shape.is_view));
             own.chain(catalogs).collect()
         }
         "columns" => {
             let mut out = Vec::new();
-            for relation in facts.relations()?.iter() {
+            let relations = facts.relations()?;
+            for relation in relations.iter().filter(|own| own.table.materialized.is_none()) {
                 for (at, own) in (1..).zip(&relation.table.columns) {
                     out.push(column(
                         &db,

@@ -158,6 +158,11 @@ fn is_view(table: &Table) -> bool {
     matches!(table.kind, Kind::View(_) | Kind::Query(_))
 }
 
+/// Neither a view nor a materialized one.
+fn is_table(table: &Table) -> bool {
+    !is_view(table) && table.materialized.is_none()
+}
+
 /// What a column has of which a row says nothing.
 fn usual(name: &str, ty: &Type) -> Value {
     match ty {

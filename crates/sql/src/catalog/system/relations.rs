@@ -3,8 +3,8 @@
 use super::schema_number;
 use super::shapes::{self, Shape};
 use super::{
-    Facts, INDEXES, INFORMATION_SCHEMA, IndexFacts, OWNER, PG_CATALOG, PUBLIC, RELATIONS, Relation, Row, int, is_view,
-    oid, text,
+    Facts, INDEXES, INFORMATION_SCHEMA, IndexFacts, OWNER, PG_CATALOG, PUBLIC, RELATIONS, Relation, Row, int, is_table,
+    is_view, oid, text,
 };
 use crate::catalog::schemas::PUBLIC as PUBLIC_NAME;
 use crate::catalog::{Column, Foreign, IdentityKind, Referential, Table, sequence_of};
@@ -131,7 +131,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
         }
         "pg_tables" => {
             let relations = facts.relations()?;
-            let tables = relations.iter().filter(|relation| !is_view(&relation.table));
+            let tables = relations.iter().filter(|relation| is_table(&relation.table));
             tables
                 .map(|relation| {
                     vec![
@@ -157,6 +157,21 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
                 })
                 .collect()
         }
+        "pg_matviews" => {
+            let relations = facts.relations()?;
+            let own = relations.iter().filter_map(|relation| {
+                let materialized = relation.table.materialized.as_ref()?;
+                Some(vec![
+                    ("schemaname", text(&relation.table.schema)),
+                    ("matviewname", text(&relation.table.name)),
+                    ("matviewowner", text(facts.user())),
+                    ("hasindexes", Value::Bool(!relation.indexes.is_empty())),
+                    ("ispopulated", Value::Bool(materialized.is_populated)),
+                    ("definition", relation.definition.as_ref().map_or(Value::Null, text)),
+                ])
+            });
+            own.collect()
+        }
         "pg_indexes" => each_index(facts, |relation, index| {
             Some(vec![
                 ("schemaname", text(&relation.table.schema)),
@@ -167,7 +182,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
         })?,
         "pg_stat_user_tables" => {
             let relations = facts.relations()?;
-            let tables = relations.iter().filter(|relation| !is_view(&relation.table));
+            let tables = relations.iter().filter(|relation| is_table(&relation.table));
             tables
                 .map(|relation| {
                     vec![
@@ -201,7 +216,7 @@ fn class(number: u32, name: &str, schema: i64, kind: &str, columns: usize) -> Ro
         (
             "relam",
             oid(match kind {
-                "r" => 2,
+                "r" | "m" => 2,
                 "i" => 403,
                 _ => 0,
             }),
@@ -221,9 +236,15 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
     let relations = facts.relations()?;
     for relation in relations.iter() {
         let table = &relation.table;
-        let kind = if is_view(table) { "v" } else { "r" };
+        let kind = match &table.materialized {
+            Some(_) => "m",
+            None if is_view(table) => "v",
+            None => "r",
+        };
         let mut row = class(relation.oid, &table.name, relation.schema, kind, table.columns.len());
-        row.retain(|(name, _)| *name != "reltuples");
+        row.retain(|(name, _)| !matches!(*name, "reltuples" | "relispopulated"));
+        let populated = table.materialized.as_ref().is_none_or(|own| own.is_populated);
+        row.push(("relispopulated", Value::Bool(populated)));
         row.push(("reltuples", Value::Double(relation.count as f64)));
         row.push(("relhasindex", Value::Bool(!relation.indexes.is_empty())));
         row.push(("relchecks", int(table.checks.len())));
@@ -231,7 +252,7 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
         let refers = |other: &Relation| other.table.foreign.iter().any(|key| key.table == table.name);
         let has_triggers = !table.foreign.is_empty() || relations.iter().any(refers);
         row.push(("relhastriggers", Value::Bool(has_triggers)));
-        row.push(("relhasrules", Value::Bool(is_view(table))));
+        row.push(("relhasrules", Value::Bool(kind != "r")));
         out.push(row);
         for index in &relation.indexes {
             out.push(class(index.oid, &index.name, relation.schema, "i", index.parts.len()));

@@ -21,6 +21,8 @@ pub enum Kind {
     Any,
     /// A view.
     View,
+    /// A materialized view.
+    Materialized,
     /// A sequence.
     Sequence,
 }
@@ -59,6 +61,7 @@ pub(in crate::ddl) fn rename(
         };
         let wanted = match kind {
             Kind::View if !source.is_view() => Some("view"),
+            Kind::Materialized if entry::materialized_of(&source).is_none() => Some("materialized view"),
             Kind::Sequence if !matches!(entry::of(&source), Some(Object::Sequence(..))) => Some("sequence"),
             _ => None,
         };

@@ -1,0 +1,49 @@
+//! What the grammar does not know of views: `WITH NO DATA` and REFRESH of materialized ones.
+
+use super::columns::written;
+use crate::error::error;
+use nestor_model::Result;
+use sqlparser::ast::{CreateView, Statement};
+use sqlparser::tokenizer::Token;
+
+/// Takes words from the end of a statement, if they stand there.
+fn cut(tokens: &mut Vec<Token>, words: &[&str]) -> bool {
+    let mut at = tokens.len();
+    for word in words.iter().rev() {
+        while at > 0 && matches!(tokens[at - 1], Token::Whitespace(_)) {
+            at -= 1;
+        }
+        let is_word = |token: &Token| matches!(token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word));
+        if at == 0 || !is_word(&tokens[at - 1]) {
+            return false;
+        }
+        at -= 1;
+    }
+    tokens.truncate(at);
+    true
+}
+
+/// The CREATE VIEW that tokens are.
+fn create(tokens: &[Token]) -> Result<CreateView> {
+    let text: String = tokens.iter().map(written).collect();
+    let mut parser = super::parser(&text, false)?;
+    let statement = parser.parse_statement().map_err(super::refused)?;
+    match (statement, parser.peek_token().token) {
+        (Statement::CreateView(create), Token::EOF | Token::SemiColon) => Ok(create),
+        (_, other) => Err(error(
+            "42601",
+            format!("syntax error: expected the end of the statement, found {other}"),
+        )),
+    }
+}
+
+/// The CREATE MATERIALIZED VIEW that tokens are, and whether it gets its rows at once.
+///
+/// Errors: 42601.
+pub(super) fn materialized(mut tokens: Vec<Token>) -> Result<(CreateView, bool)> {
+    let has_data = !cut(&mut tokens, &["WITH", "NO", "DATA"]);
+    if has_data {
+        cut(&mut tokens, &["WITH", "DATA"]);
+    }
+    Ok((create(&tokens)?, has_data))
+}
