@@ -19,6 +19,7 @@ use crate::traffic::Traffic;
 use crate::turns::{Number, Turns};
 use crate::users::Users;
 use crate::{bootstrap, clock, machine};
+use nestor_columns::Columns;
 use nestor_exec::pipeline::ServerState;
 use nestor_exec::plan_cache::Tuning;
 use nestor_exec::{Interrupt, PlanCache};
@@ -72,6 +73,8 @@ pub struct Database {
     pub plan_cache: Arc<PlanCache>,
     /// Buckets of time-series collections that may have room.
     pub open_buckets: OpenBuckets,
+    /// Documents of collections kept path by path.
+    pub columns: Columns,
     /// Locks that sessions of SQL take by agreement.
     pub advisory: Arc<AdvisoryLocks>,
     /// Index builds that run.
@@ -169,6 +172,7 @@ impl Database {
             traffic: Traffic::default(),
             index_filters: IndexFilters::default(),
             open_buckets: OpenBuckets::default(),
+            columns: Columns::new(options.column_bytes_max),
             advisory: Arc::default(),
             index_builds: IndexBuilds::default(),
             spill_dir,

@@ -20,6 +20,8 @@ pub struct DatabaseOptions {
     pub oplog_age_min: Duration,
     /// The settings that the profiler starts with.
     pub profiler: profiler::AtStart,
+    /// Bytes that columns may take in memory.
+    pub column_bytes_max: usize,
     /// Access control is on: users must log in and have the right to what they do.
     pub authorization: bool,
 }
@@ -33,6 +35,7 @@ impl Default for DatabaseOptions {
             oplog_bytes: None,
             oplog_age_min: Duration::ZERO,
             profiler: profiler::AtStart::default(),
+            column_bytes_max: 256 << 20,
             authorization: false,
         }
     }

@@ -452,6 +452,7 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
     let host = format!("127.0.0.1:{port}");
     let engine = open_engine(&options)?;
     let service_options = DatabaseOptions {
+        column_bytes_max: cache_bytes(&options) / 4,
         replica_set: options.replica_set.as_deref().map(Into::into),
         host: host.as_str().into(),
         process: ProcessOptions {
@@ -655,10 +656,7 @@ fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
     // Nothing is cut off before the catalog has been read, which says how much is kept.
     engine_options.oplog_bytes_max = u64::MAX;
     engine_options.ephemeral_oplog_bytes_max = u64::MAX;
-    engine_options.base_cache_bytes_max = match options.cache_gib {
-        Some(gib) => (gib * f64::from(1 << 30)) as usize,
-        None => default_cache_bytes(),
-    };
+    engine_options.base_cache_bytes_max = cache_bytes(options);
     // With memory to spare fewer, larger merges write each page of the base less often. A memtable may get two and a half
     // times as large while merges lag behind, and a start after a crash replays it.
     engine_options.memtable_bytes_max = (engine_options.base_cache_bytes_max / 20).clamp(64 << 20, 512 << 20);
@@ -704,6 +702,14 @@ fn refusal(error: &StorageError, options: &ServeOptions) -> String {
 /// The size of an oplog when nothing is said: 512 MiB on disk, 32 MiB in memory.
 fn default_oplog_bytes(options: &ServeOptions) -> u64 {
     if options.dbpath.is_some() { 512 << 20 } else { 32 << 20 }
+}
+
+/// Bytes of the page cache.
+fn cache_bytes(options: &ServeOptions) -> usize {
+    match options.cache_gib {
+        Some(gib) => (gib * f64::from(1 << 30)) as usize,
+        None => default_cache_bytes(),
+    }
 }
 
 /// What the base may keep in memory when nothing is said: half of the machine's memory without its first GiB, at least

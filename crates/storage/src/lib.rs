@@ -17,6 +17,7 @@
 //! | snapshot | [`Snapshot`], [`View`] | shows all commits up to one and none after, for as long as it is held |
 //! | the past | [`Engine::snapshot_at`], [`Engine::history`] | the snapshot of any time within a window, as far as the log and room for it reach |
 //! | ordered cursor | [`Cursor`], [`RecordReader`] | [`Cursor::seek`] and [`Cursor::seek_back`], `first`, `last`, `next`, `prev`; keys order as byte strings; it keeps its state alive; at no entry after `false` or an error, and then stays there until it seeks |
+//! | parts | [`View::blocks`], [`Blocks`] | names of parts that are the same in every snapshot that has them, and which keys of a snapshot are in none |
 //! | write set | [`WriteSet`], [`Savepoint`] | a view of its own writes over a snapshot; nothing of it is seen before its commit |
 //! | serializable | [`Engine::begin_serializable`] | its commit conflicts if a commit since its snapshot wrote what it read, absent keys and ranges too |
 //! | conflicts | [`Engine::commit`], [`Engine::claim`], [`WriteSet::check_unchanged`], [`WriteSet::require_collection`], [`WriteSet::require_unwritten`] | the first writer of a key wins, the other gets [`StorageError::WriteConflict`] and has written nothing; keys of unique indexes are keys, so they are claimed in the same way |
@@ -36,10 +37,11 @@
 //! index key of a document or a command is: callers compute keys and values, the store keeps them.
 //!
 //! Reading order: [`ids`], [`bytes`], [`record`], [`keys`] (order-preserving keys), [`catalog`], [`snapshot`],
-//! [`cursor`], `record_reader`, [`write_set`], `read_set`, `recent`, `sequencer`, [`watch`], `memtable`, `journal`, [`base`], [`engine`], [`topology`], [`log`], [`oplog`],
+//! [`cursor`], [`blocks`], `record_reader`, [`write_set`], `read_set`, `recent`, `sequencer`, [`watch`], `memtable`, `journal`, [`base`], [`engine`], [`topology`], [`log`], [`oplog`],
 //! [`check`], [`files`], [`fuzz`], `faults`, [`error`].
 
 pub mod base;
+pub mod blocks;
 pub mod bytes;
 pub mod catalog;
 pub mod check;
@@ -69,6 +71,7 @@ pub mod topology;
 pub mod watch;
 pub mod write_set;
 
+pub use blocks::{Block, Blocks};
 pub use bytes::Bytes;
 pub use catalog::{Catalog, Collection, Database, Derive, Index};
 pub use claims::{Reservation, Waited};

@@ -1,11 +1,13 @@
 //! Snapshots: what all reading goes through.
 
 use crate::base::BaseSnapshot;
+use crate::blocks::Blocks;
 use crate::catalog::Catalog;
 use crate::cursor::{BaseSide, Cursor, Layer, Source};
 use crate::memtable::Memtable;
 use crate::{Bytes, Lsn, Result, TreeId};
 use nestor_model::Timestamp;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// What a [`Snapshot`] and a [`crate::WriteSet`] have in common: everything that reads is written over this.
@@ -24,6 +26,10 @@ pub trait View {
 
     /// The last commit that it shows, if the tree is as that commit left it; `None` if changes of its own show there.
     fn lsn_of(&self, tree: TreeId) -> Option<Lsn>;
+
+    /// How `tree` is stored; `None` where that is not in parts, or more than `changed_max` keys are above them. Of a serializable transaction
+    /// this counts as reading all of it.
+    fn blocks(&self, tree: TreeId, changed_max: usize) -> Result<Option<Blocks>>;
 
     /// About how many entries `tree` has from `from` (included) to `to` (excluded; `None`: to its end), without changes of its own. What is in
     /// the base is counted exactly for the price of two look-ups; what is not is counted as if none of it replaced anything,
@@ -82,6 +88,35 @@ impl Snapshot {
         }
     }
 
+    /// As [`View::blocks`], with more keys that were changed.
+    pub(crate) fn blocks_with(
+        &self,
+        tree: TreeId,
+        changed_max: usize,
+        mut changed: Vec<Bytes>,
+    ) -> Result<Option<Blocks>> {
+        let Some(base) = &self.state.layers.base else {
+            return Ok(None);
+        };
+        let mut run = Vec::new();
+        let tables = self
+            .state
+            .layers
+            .memtables()
+            .filter_map(|memtable| memtable.table(tree));
+        for table in tables.filter(|table| table.concerns(self.state.seq)) {
+            let is_all = table.ascending(Bound::Unbounded, self.state.seq, changed_max + 1, &mut run);
+            changed.extend(run.drain(..).map(|(key, _)| key));
+            if !is_all || changed.len() > changed_max {
+                return Ok(None);
+            }
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        let blocks = Blocks::new(base.clone(), tree, changed)?;
+        Ok((!blocks.groups().is_empty()).then_some(blocks))
+    }
+
     pub(crate) fn base_side(&self, tree: TreeId) -> Option<BaseSide> {
         let base = self.state.layers.base.as_ref()?;
         Some(BaseSide::new(base.clone(), tree))
@@ -131,6 +166,10 @@ impl View for Snapshot {
 
     fn lsn_of(&self, _: TreeId) -> Option<Lsn> {
         Some(self.lsn())
+    }
+
+    fn blocks(&self, tree: TreeId, changed_max: usize) -> Result<Option<Blocks>> {
+        self.blocks_with(tree, changed_max, Vec::new())
     }
 
     fn estimate_entries(&self, tree: TreeId, from: &[u8], to: Option<&[u8]>) -> Result<u64> {

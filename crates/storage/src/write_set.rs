@@ -1,5 +1,6 @@
 //! Write sets: private changes on top of a snapshot, committed as one.
 
+use crate::blocks::Blocks;
 use crate::catalog::ddl;
 use crate::catalog::{Catalog, Collection, CollectionState};
 use crate::claims::{CLAIM_BYTES, Claim, Reservation, Waited};
@@ -461,6 +462,24 @@ impl WriteSet {
 impl View for WriteSet {
     fn estimate_entries(&self, tree: TreeId, from: &[u8], to: Option<&[u8]>) -> Result<u64> {
         self.snapshot.estimate_entries(tree, from, to)
+    }
+
+    fn blocks(&self, tree: TreeId, changed_max: usize) -> Result<Option<Blocks>> {
+        let own = self.trees.get(&tree).map_or(0, |overlay| overlay.len());
+        if own > changed_max {
+            return Ok(None);
+        }
+        let own = self
+            .trees
+            .get(&tree)
+            .into_iter()
+            .flat_map(|overlay| overlay.keys().cloned());
+        let blocks = self.snapshot.blocks_with(tree, changed_max, own.collect())?;
+        if let (Some(_), Some(reads)) = (&blocks, &self.reads) {
+            let mut reads = reads.set.lock().expect("no holder of the lock panics");
+            reads.add_range(tree, None, None);
+        }
+        Ok(blocks)
     }
 
     fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>> {

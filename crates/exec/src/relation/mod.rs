@@ -29,7 +29,7 @@ pub mod sort;
 pub mod window;
 
 pub use build::build;
-pub use scan::{Opened, Reader, Sources};
+pub use scan::{ColumnSource, Opened, Reader, Sources};
 
 use crate::Batch;
 use crate::summary::Totals;

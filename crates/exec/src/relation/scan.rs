@@ -7,14 +7,15 @@ use crate::row::Row;
 use crate::row_batch::{Filled, RowBatch, Wanted};
 use crate::summary::{self, totals};
 use nestor_model::statement::{ROW, Scope, work};
-use nestor_model::vector::Builder;
+use nestor_model::vector::{Builder, Vector};
 use nestor_model::{DocRef, Result, Value};
 use nestor_planner::NodeKind;
 use nestor_planner::relation::chunk::ROWS;
-use nestor_planner::relation::explain::Access;
+use nestor_planner::relation::explain::{Access, ColumnFigures};
 use nestor_planner::relation::{Chunk, Env, Scalar, Scan, Tuple};
 use std::mem::take;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Opens the tables of a statement.
 pub trait Sources<S> {
@@ -46,8 +47,26 @@ pub enum Opened {
         /// These are all documents, and conditions leave few of them: they are read by chunks also when rows are wanted one by one.
         whole: bool,
     },
+    /// Rows column by column.
+    Columns(Box<dyn ColumnSource>),
     /// Rows in memory.
     Rows(std::vec::IntoIter<Tuple>),
+}
+
+/// Rows that are read column by column, some at a time.
+pub trait ColumnSource {
+    /// Goes to the next rows, [`ROWS`] at most; how many, `None` at the end.
+    ///
+    /// Errors: those of reading; a value is not of its column's type.
+    fn advance(&mut self) -> Result<Option<usize>>;
+
+    /// A column of the rows that it is at, or of those at `places` among them.
+    ///
+    /// Errors: a value is not of its column's type.
+    fn column(&mut self, at: usize, places: Option<&[u32]>) -> Result<Arc<Vector>>;
+
+    /// What it has read so far.
+    fn figures(&self) -> ColumnFigures;
 }
 
 /// Makes rows of documents.
@@ -69,6 +88,9 @@ pub trait Reader {
     fn read_into(&mut self, doc: DocRef<'_>, rest: bool, columns: &mut [Builder]) -> Result<()>;
 }
 
+/// Rows of columns that are read in about a unit of work.
+const ROWS_PER_UNIT: usize = 32;
+
 /// Rows of the first chunk of a scan.
 const FIRST_ROWS: usize = 64;
 
@@ -87,6 +109,8 @@ pub(super) struct Scanned<S> {
     rows_max: usize,
     /// The columns that are read first, when conditions are looked at here.
     first: Option<Rc<[bool]>>,
+    /// What of the columns was accounted for already.
+    accounted: ColumnFigures,
     /// Rows that wait to be pulled one by one.
     waiting: Drained,
 }
@@ -111,6 +135,7 @@ fn scanned<S: Scalar>(scan: &Scan<S>) -> Scanned<S> {
         documents: RowBatch::new(Wanted::Documents),
         rows_max: FIRST_ROWS,
         first: None,
+        accounted: ColumnFigures::default(),
         waiting: Drained::default(),
     }
 }
@@ -118,6 +143,19 @@ fn scanned<S: Scalar>(scan: &Scan<S>) -> Scanned<S> {
 impl<S> Scanned<S> {
     /// Adds up what the open part has read.
     fn account(&mut self) {
+        if let (Some(Opened::Columns(source)), Some((counts, number))) = (&self.opened, &self.counts) {
+            let figures = source.figures();
+            let new = figures.since(&std::mem::replace(&mut self.accounted, figures));
+            counts.read.borrow_mut().docs_examined += new.documents;
+            if let Some(nodes) = &counts.nodes {
+                nodes.note(*number, |ran| {
+                    ran.documents += new.documents;
+                    ran.bytes += new.document_bytes;
+                    ran.columns.add(&new);
+                    ran.access = Some(Access::columns());
+                });
+            }
+        }
         if let (Some(Opened::Documents { root, in_order, .. }), Some((counts, number))) = (&self.opened, &self.counts) {
             let (totals, in_order) = (totals(&**root), *in_order && !self.scan.order.is_empty());
             counts.read.borrow_mut().add(totals);
@@ -259,6 +297,51 @@ impl<S: Scalar> Scanned<S> {
         Ok((rows > 0).then(|| Chunk::of(columns, rows)))
     }
 
+    /// The next rows of a source of columns. The columns of conditions are read first, and the others for the rows of which all conditions hold.
+    fn columns(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
+        let first = match &self.first {
+            Some(first) => first.clone(),
+            None => {
+                self.split();
+                self.first.clone().unwrap_or_default()
+            }
+        };
+        let settles = self.scan.settles && !self.scan.conditions.is_empty();
+        let needed = self.scan.needed.clone();
+        loop {
+            let Opened::Columns(source) = self.open(run)? else {
+                return Ok(None);
+            };
+            let Some(rows) = source.advance()? else {
+                self.account();
+                return Ok(None);
+            };
+            work(1 + rows / ROWS_PER_UNIT)?;
+            let nothing = Arc::new(Vector::same(Value::Null, rows));
+            let mut columns = vec![nothing; needed.len()];
+            let is_first = |at: &usize| settles && first[*at];
+            for at in (0..needed.len()).filter(is_first) {
+                columns[at] = source.column(at, None)?;
+            }
+            let whole = Chunk { columns, rows };
+            let (mut found, places) = match settles {
+                true => self.settled(whole, run)?,
+                false => (whole, Vec::new()),
+            };
+            if found.rows == 0 {
+                continue;
+            }
+            let Some(Opened::Columns(source)) = &mut self.opened else {
+                return Ok(None);
+            };
+            let picked = (found.rows < rows).then_some(places.as_slice());
+            for at in (0..needed.len()).filter(|at| needed[*at] && !is_first(at)) {
+                found.columns[at] = source.column(at, picked)?;
+            }
+            return Ok(Some(found));
+        }
+    }
+
     /// The rows of a chunk of which all conditions hold, and their places in it.
     fn settled(&self, mut chunk: Chunk, run: &Run<'_, '_, S>) -> Result<(Chunk, Vec<u32>)> {
         let mut places: Vec<u32> = (0..chunk.rows as u32).collect();
@@ -278,6 +361,7 @@ impl<S: Scalar> Rows<S> for Scanned<S> {
         let settles = self.scan.settles;
         let (settles, by_documents) = match self.open(run)? {
             Opened::Documents { reader, exact, .. } => (settles && !*exact, reader.reads_documents_only()),
+            Opened::Columns(_) => return self.columns(run),
             Opened::Rows(_) => (settles, false),
         };
         if !by_documents {
@@ -292,6 +376,7 @@ impl<S: Scalar> Rows<S> for Scanned<S> {
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
         let by_chunks = match self.open(run)? {
             Opened::Documents { reader, whole, .. } => *whole && reader.reads_documents_only(),
+            Opened::Columns(_) => true,
             Opened::Rows(_) => false,
         };
         if by_chunks {
@@ -325,6 +410,7 @@ impl<S: Scalar> Rows<S> for Scanned<S> {
                         Step::Eof => return Ok(None),
                     }
                 }
+                Opened::Columns(_) => return Ok(None),
                 Opened::Rows(rows) => match rows.next() {
                     Some(row) => (row, false, 0),
                     None => return Ok(None),

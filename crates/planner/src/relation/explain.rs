@@ -21,6 +21,8 @@ pub struct Ran {
     pub documents: u64,
     /// Bytes of the documents that it made rows of.
     pub bytes: u64,
+    /// What it read column by column.
+    pub columns: ColumnFigures,
     /// It wrote temporary files.
     pub spilled: bool,
     /// How the find layer read, the last time that it did.
@@ -38,6 +40,43 @@ impl Ran {
             total: of(self.total),
             ..self.clone()
         }
+    }
+}
+
+/// What a scan read column by column.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ColumnFigures {
+    /// Segments of which rows were read.
+    pub segments: u64,
+    /// Segments that had no row of which the conditions could hold.
+    pub skipped: u64,
+    /// Rows read by columns.
+    pub rows: u64,
+    /// Documents read one by one, because they are newer than the columns.
+    pub documents: u64,
+    /// Bytes of these.
+    pub document_bytes: u64,
+}
+
+impl ColumnFigures {
+    /// What was read since `before`.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            segments: self.segments - before.segments,
+            skipped: self.skipped - before.skipped,
+            rows: self.rows - before.rows,
+            documents: self.documents - before.documents,
+            document_bytes: self.document_bytes - before.document_bytes,
+        }
+    }
+
+    /// With what another scan read.
+    pub fn add(&mut self, other: &Self) {
+        self.segments += other.segments;
+        self.skipped += other.skipped;
+        self.rows += other.rows;
+        self.documents += other.documents;
+        self.document_bytes += other.document_bytes;
     }
 }
 
@@ -70,6 +109,17 @@ pub struct Access {
     pub in_order: bool,
     /// Only index entries are read, and no documents.
     pub index_only: bool,
+}
+
+impl Access {
+    /// Columns are read.
+    pub fn columns() -> Self {
+        Self {
+            path: "COLUMN_SCAN".to_owned(),
+            in_order: false,
+            index_only: false,
+        }
+    }
 }
 
 /// Tells how the find layer reads what a scan wants, or with `true` how it counts that, as far as it is known.

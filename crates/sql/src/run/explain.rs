@@ -4,7 +4,7 @@ use super::query::Explained;
 use crate::error::{fail, unsupported};
 use nestor_model::extjson::{self, Form};
 use nestor_model::{Array, Document, Result, Value};
-use nestor_planner::relation::explain::{Ran, Shown};
+use nestor_planner::relation::explain::{ColumnFigures, Ran, Shown};
 use sqlparser::ast::{AnalyzeFormat, AnalyzeFormatKind, Expr, UtilityOption, Value as Literal};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -89,6 +89,11 @@ fn number(count: u64) -> i64 {
 /// What a node read, and where it put rows, as names with numbers.
 fn reads(ran: &Ran, wanted: Wanted) -> Vec<(&'static str, u64)> {
     let mut out = Vec::new();
+    if wanted.buffers && ran.columns != ColumnFigures::default() {
+        out.push(("Column Segments", ran.columns.segments));
+        out.push(("Column Segments Skipped", ran.columns.skipped));
+        out.push(("Column Rows", ran.columns.rows));
+    }
     if wanted.buffers && ran.keys + ran.documents > 0 {
         out.push(("Keys Examined", ran.keys));
         out.push(("Documents Examined", ran.documents));

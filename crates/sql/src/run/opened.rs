@@ -1,5 +1,6 @@
 //! Tables opened: what a scan wants as a find, and how rows come from it.
 
+use super::columns::{self, ByColumns};
 use super::find;
 use super::ordered::Order;
 use super::probe;
@@ -10,17 +11,20 @@ use crate::error::fail;
 use crate::expr::Expr;
 
 use nestor_database::read;
-use nestor_exec::catalog::id_collation;
+use nestor_exec::catalog::{id_collation, masked};
 use nestor_exec::relation::{Opened, Sources};
 use nestor_exec::summary::{has_kind, totals};
 use nestor_exec::{Batch, BoxOperator, Step, count_rows};
-use nestor_model::{Document, Result, Str, Value};
+use nestor_model::{Document, Namespace, Result, Str, Value};
 use nestor_planner::NodeKind;
 use nestor_planner::find::Wanted;
 use nestor_planner::relation::explain::Access;
 use nestor_planner::relation::{Env, Scan};
 use nestor_storage::{Collection, Index};
 use std::sync::Arc;
+
+/// What it costs to read a document that an index found, in rows of columns.
+const COLUMN_COST: u64 = 40;
 
 /// With more columns than these no index is looked at for all of them.
 const READ_MAX: usize = 8;
@@ -40,6 +44,7 @@ impl Tables<'_, '_> {
     pub fn access(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Option<Access>> {
         match self.opened(scan, 0, env)? {
             Opened::Rows(_) => Ok(None),
+            Opened::Columns(_) => Ok(Some(Access::columns())),
             Opened::Documents { mut root, in_order, .. } => Ok(Some(Access {
                 path: self.path(&mut root)?,
                 in_order,
@@ -123,6 +128,12 @@ impl Tables<'_, '_> {
             }
             Kind::Query(_) => fail("XX000", "a view was read as a table"),
             Kind::Collection(ns) | Kind::View(ns) => {
+                if self.columns_are("on") && scan.order.is_empty() {
+                    let all = Document::new();
+                    if let Some(columns) = self.columns(scan, (table, ns), (&all, None), env)? {
+                        return Ok(Opened::Columns(Box::new(columns)));
+                    }
+                }
                 if let Some(root) = self.looked_up(scan, table, env)? {
                     return Ok(Opened::Documents {
                         root,
@@ -160,6 +171,11 @@ impl Tables<'_, '_> {
                     None => (filter, None, 1),
                 };
                 let reads = fields_read(scan, table);
+                if sort.is_none()
+                    && let Some(columns) = self.columns(scan, (table, ns), (&filter, reads.clone()), env)?
+                {
+                    return Ok(Opened::Columns(Box::new(columns)));
+                }
                 let natural = match self.reading.view.catalog().get(ns) {
                     Some(collection) if sort.is_none() && !filter.is_empty() && !self.reading.is_piped(ns)? => {
                         self.reading.reads_all(collection, &filter, reads.clone())?
@@ -188,6 +204,50 @@ impl Tables<'_, '_> {
                 })
             }
         }
+    }
+
+    /// Whether the session's setting for columns is this.
+    fn columns_are(&self, setting: &str) -> bool {
+        let settings = &self.reading.session.settings;
+        settings.get(columns::SETTING).is_some_and(|own| own == setting)
+    }
+
+    /// What reads a scan by columns, where that costs less than by documents and by indexes.
+    fn columns(
+        &self,
+        scan: &Scan<Expr>,
+        (table, ns): (&Arc<Table>, &Namespace),
+        (filter, reads): (&Document, Option<Arc<[Str]>>),
+        env: &Env<'_>,
+    ) -> Result<Option<ByColumns>> {
+        let reading = self.reading;
+        let Some(collection) = reading
+            .view
+            .catalog()
+            .get(ns)
+            .filter(|_| ByColumns::serves(scan, table))
+        else {
+            return Ok(None);
+        };
+        if reading.is_piped(ns)? || masked(collection, reading.op.caller.as_deref())?.is_some() {
+            return Ok(None);
+        }
+        if self.columns_are("off") || collection.is_clustered() {
+            return Ok(None);
+        }
+        if !filter.is_empty() && !reading.reads_all_by(collection, filter, reads, COLUMN_COST)? {
+            return Ok(None);
+        }
+        let documents = u64::try_from(collection.state.documents()).unwrap_or(0);
+        let database = &reading.statement.database;
+        let records = collection.records;
+        let Some(found) = database
+            .columns
+            .read(&database.engine, reading.view, records, documents)?
+        else {
+            return Ok(None);
+        };
+        ByColumns::new(scan, table, found.pieces, reading.view.cursor(records), env).map(Some)
     }
 
     /// What looks up the `_id`s that one of the conditions names, without asking the planner.

@@ -305,6 +305,19 @@ impl<'s, 'r> Reading<'s, 'r> {
         filter: &Document,
         reads: Option<Arc<[Str]>>,
     ) -> Result<bool> {
+        self.reads_all_by(collection, filter, reads, FETCH_COST)
+    }
+
+    /// As [`Reading::reads_all`], where a document that an index finds costs as much as `fetch_cost` of those that are read one after another.
+    ///
+    /// Errors: those of the filter and of storage.
+    pub(super) fn reads_all_by(
+        &self,
+        collection: &Collection,
+        filter: &Document,
+        reads: Option<Arc<[Str]>>,
+        fetch_cost: u64,
+    ) -> Result<bool> {
         let documents = u64::try_from(collection.state.documents()).unwrap_or(0);
         if documents < COSTED_MIN {
             return Ok(false);
@@ -314,7 +327,7 @@ impl<'s, 'r> Reading<'s, 'r> {
             return Ok(true);
         }
         let least = least_entries(&plans, collection, self.view)?;
-        Ok(least.is_some_and(|least| least.fetched && least.count.saturating_mul(FETCH_COST) > documents))
+        Ok(least.is_some_and(|least| least.fetched && least.count.saturating_mul(fetch_cost) > documents))
     }
 
     /// Finds each value of a field once of what `filter` matches, by an index that has several documents for a value; `None` when there

@@ -2,6 +2,7 @@
 
 use super::block::Isolation;
 use crate::error::{error, fail, unsupported};
+use crate::run::columns::SETTING as COLUMNS;
 use crate::types::zone::{self, Zone};
 use nestor_model::Result;
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ pub fn initial() -> BTreeMap<String, String> {
         ("lock_timeout", "0"),
         ("max_identifier_length", "63"),
         ("max_index_keys", "32"),
+        (COLUMNS, "auto"),
         ("row_security", "on"),
         ("search_path", "public"),
         ("server_encoding", "UTF8"),
@@ -97,6 +99,13 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
         "datestyle" => plain.starts_with("iso") || plain.is_empty(),
         // The shortest text that reads back as the same number is given for all of these.
         "extra_float_digits" => plain.parse::<i32>().is_ok_and(|n| (1..=3).contains(&n)),
+        COLUMNS => match plain.as_str() {
+            "auto" | "on" | "off" => {
+                *old = plain;
+                return Ok(());
+            }
+            _ => return fail("22023", format!("invalid value for parameter \"{name}\": \"{value}\"")),
+        },
         "timezone" => {
             *old = zone_name(text)?;
             return Ok(());

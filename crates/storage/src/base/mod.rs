@@ -172,6 +172,29 @@ impl KeyRange<'_> {
     }
 }
 
+/// The name of a node. Within one process two nodes of the same name have the same entries, whatever state of the base they belong to;
+/// between processes only if their checksums do not agree by accident.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NodeName {
+    /// Its first page.
+    pub page: u32,
+    /// Its checksum, which covers those of the nodes below it.
+    pub checksum: u32,
+    /// Which `apply` of this process wrote it; 0 for those before it.
+    pub born: u32,
+}
+
+/// The part of the keys that a node has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodePart {
+    /// The node.
+    pub name: NodeName,
+    /// No key of it is less. Empty for the first node of the base.
+    pub from: Vec<u8>,
+    /// How many entries it has.
+    pub entries: u64,
+}
+
 /// The figures of one `apply`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ApplyStats {
@@ -270,6 +293,16 @@ pub trait BaseSnapshot: Send + Sync {
 
     /// Number of entries.
     fn entries(&self) -> u64;
+
+    /// The nodes right above the leaves that have keys of a range, in order of their keys; none of a base that has no such nodes.
+    fn nodes(&self, _range: KeyRange<'_>) -> Result<Vec<NodePart>> {
+        Ok(Vec::new())
+    }
+
+    /// The leaves below the one of [`BaseSnapshot::nodes`] that has the key `from`.
+    fn leaves(&self, _from: &[u8]) -> Result<Vec<NodePart>> {
+        Ok(Vec::new())
+    }
 
     /// Number of entries with a key less than `key`; so the difference of two ranks counts a range without reading it
     /// (cost of about one `get`).

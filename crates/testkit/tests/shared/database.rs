@@ -15,7 +15,16 @@ pub struct Database {
 impl Database {
     /// An empty one.
     pub fn new() -> Self {
-        let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
+        Self::over(Engine::ephemeral(EngineOptions::at_time(1_700_000_000)))
+    }
+
+    /// An empty one in a directory.
+    #[allow(dead_code)] // Most tests need no directory.
+    pub fn within(directory: &std::path::Path) -> Self {
+        Self::over(Engine::open(directory, EngineOptions::at_time(1_700_000_000)).expect("the store opens"))
+    }
+
+    fn over(engine: Engine) -> Self {
         let service = Service::new(DatabaseOptions::default(), engine);
         let connection = Connection::new(&service, "test");
         Self { service, connection }

@@ -137,7 +137,7 @@ use self::direct::DirectFile;
 use self::meta::{Meta, PAGE_BYTES, Slot, VERSION};
 use self::node::Kids;
 use self::space::Space;
-use self::store::Store;
+use self::store::{Births, Store};
 use self::version::Version;
 use super::{ApplyStats, Base, BaseError, BaseSnapshot, ChangeSource, CheckReport, KeyRange, Result};
 
@@ -232,6 +232,7 @@ impl Tree {
             path: name.into(),
             page_bytes: options.page_bytes,
             cache: Cache::new(options.cache_bytes_max),
+            births: Births::default(),
         };
         let len = store.file.len().map_err(store.io("open"))?;
         let (meta, meta_is_stale) = read_meta(&store, len)?;

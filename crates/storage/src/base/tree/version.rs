@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{BaseBytes, BaseCursor, BaseSnapshot, Result};
+use super::super::{BaseBytes, BaseCursor, BaseSnapshot, KeyRange, NodePart, Result};
 use super::cursor::TreeCursor;
 use super::frame::Page;
 use super::node::{Inner, Kids};
@@ -60,6 +60,50 @@ impl Version {
     }
 }
 
+impl Version {
+    /// Adds the nodes of level 1 at or below a node that have keys of a range. None of the node's keys is less than `low`.
+    fn nodes_below(
+        &self,
+        (node, inner, level): (NodeRef, &Inner, u8),
+        low: Vec<u8>,
+        range: KeyRange<'_>,
+        found: &mut Vec<(NodeRef, Vec<u8>)>,
+    ) -> Result<()> {
+        if level == 1 {
+            found.push((node, low));
+            return Ok(());
+        }
+        let (first, last) = (
+            inner.page.child_of(range.start),
+            range.end.map(|end| inner.page.child_of(end)),
+        );
+        let mut key = Vec::new();
+        for i in first..=last.unwrap_or(inner.page.children() - 1) {
+            match i.checked_sub(1) {
+                None => key.clone_from(&low),
+                Some(before) => inner.page.key_into(before, &mut key),
+            }
+            // The end itself is not in the range.
+            if range.end.is_some_and(|end| key.as_slice() >= end) {
+                break;
+            }
+            let child = self.store.inner(&inner.kids, i, level - 1, || inner.page.child(i))?;
+            self.nodes_below((inner.page.child(i), child, level - 1), key.clone(), range, found)?;
+        }
+        Ok(())
+    }
+
+    fn parts(&self, found: Vec<(NodeRef, Vec<u8>)>) -> Vec<NodePart> {
+        let names = self.store.births.names(found.iter().map(|(node, _)| *node));
+        let parts = names.into_iter().zip(found).map(|(name, (node, from))| NodePart {
+            name,
+            from,
+            entries: node.entries,
+        });
+        parts.collect()
+    }
+}
+
 impl BaseSnapshot for Version {
     fn get(&self, key: &[u8]) -> Result<Option<BaseBytes>> {
         let Some(leaf) = self.leaf_of(key, |_, _, _| ())? else {
@@ -81,6 +125,36 @@ impl BaseSnapshot for Version {
 
     fn entries(&self) -> u64 {
         self.root.map_or(0, |(root, _)| root.entries)
+    }
+
+    fn nodes(&self, range: KeyRange<'_>) -> Result<Vec<NodePart>> {
+        let mut found = Vec::new();
+        if let Some((root, top)) = self.root.filter(|(_, top)| *top > 0) {
+            let inner = self.store.inner(&self.kids, 0, top, || root)?;
+            self.nodes_below((root, inner, top), Vec::new(), range, &mut found)?;
+        }
+        Ok(self.parts(found))
+    }
+
+    fn leaves(&self, from: &[u8]) -> Result<Vec<NodePart>> {
+        let mut found = Vec::new();
+        let (mut low, mut key) = (Vec::new(), Vec::new());
+        self.leaf_of(from, |level, inner, taken| {
+            if level > 1 {
+                if let Some(before) = taken.checked_sub(1) {
+                    inner.page.key_into(before, &mut low);
+                }
+                return;
+            }
+            for child in 0..inner.page.children() {
+                match child.checked_sub(1) {
+                    None => key.clone_from(&low),
+                    Some(before) => inner.page.key_into(before, &mut key),
+                }
+                found.push((inner.page.child(child), key.clone()));
+            }
+        })?;
+        Ok(self.parts(found))
     }
 
     fn rank(&self, key: &[u8]) -> Result<u64> {

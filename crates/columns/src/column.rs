@@ -1,0 +1,319 @@
+//! The values of one path of many documents.
+
+use crate::packed::{Packed, Places};
+use nestor_model::vector::{Builder, Data, Texts, Vector};
+use nestor_model::{ObjectId, Value, ValueRef};
+use std::collections::HashMap;
+
+/// What a document has at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// A value that the column holds.
+    Value,
+    /// Null.
+    Null,
+    /// Nothing.
+    Missing,
+    /// A document, an array, or the field twice: it is not held.
+    Other,
+}
+
+/// Values of one path, as many as there are rows.
+#[derive(Debug)]
+pub struct Column {
+    values: Values,
+    /// Of each row what it has, unless all have values.
+    states: Option<Box<[State]>>,
+    /// Rows that have something that is not held.
+    others: usize,
+    /// The least and the largest value in the order of values, if all are of one type and none is NaN.
+    range: Option<(Value, Value)>,
+}
+
+/// Values in the form that their type allows; those of rows without one mean nothing.
+#[derive(Debug)]
+pub enum Values {
+    /// No row has one.
+    Nothing,
+    /// [`Value::Bool`], as 0 and 1.
+    Bool(Packed),
+    /// [`Value::Int32`].
+    Int32(Packed),
+    /// [`Value::Int64`].
+    Int64(Packed),
+    /// [`Value::DateTime`].
+    Date(Packed),
+    /// [`Value::Double`].
+    Double(Box<[f64]>),
+    /// [`Value::Double`] that are what a whole number divided by a power of ten gives.
+    Scaled(Packed, f64),
+    /// [`Value::Decimal128`]: digits, of which so many stand behind the point.
+    Decimal(Packed, u8),
+    /// [`Value::String`]: which of the texts each row has.
+    Text(Packed, Texts),
+    /// [`Value::ObjectId`].
+    Id(Box<[ObjectId]>),
+    /// Any.
+    Any(Box<[Value]>),
+}
+
+impl Column {
+    /// The form of its values.
+    pub fn values(&self) -> &Values {
+        &self.values
+    }
+
+    /// Whether each row has null, nothing, or a value that is held.
+    pub fn is_whole(&self) -> bool {
+        self.others == 0
+    }
+
+    /// What a row has.
+    pub fn state(&self, row: usize) -> State {
+        self.states.as_ref().map_or(State::Value, |states| states[row])
+    }
+
+    /// Which rows have no value, if some has none.
+    pub fn nulls(&self, places: &Places<'_>) -> Option<Vec<bool>> {
+        let states = self.states.as_ref()?;
+        Some(places.map(|row| states[row] != State::Value))
+    }
+
+    /// The least and the largest of its values, if they are all of one type.
+    pub fn range(&self) -> Option<&(Value, Value)> {
+        self.range.as_ref()
+    }
+
+    /// The values of some rows; null where there is none.
+    pub fn vector(&self, places: &Places<'_>) -> Vector {
+        let data = match &self.values {
+            Values::Nothing => return Vector::same(Value::Null, places.len()),
+            Values::Bool(values) => Data::Bool(values.pick(places, |value| value != 0)),
+            Values::Int32(values) => Data::Int32(values.pick(places, |value| value as i32)),
+            Values::Int64(values) => Data::Int64(values.pick(places, |value| value)),
+            Values::Double(values) => Data::Double(places.map(|row| values[row])),
+            Values::Scaled(digits, unit) => Data::Double(digits.pick(places, |digits| digits as f64 / unit)),
+            Values::Decimal(digits, scale) => Data::Decimal {
+                digits: digits.pick(places, |value| value),
+                scale: *scale,
+            },
+            Values::Text(numbers, texts) => Data::Text(texts.gather(&numbers.pick(places, |value| value as u32))),
+            Values::Date(_) | Values::Id(_) | Values::Any(_) => {
+                return Data::Values(places.map(|row| self.value(row).to_value())).into();
+            }
+        };
+        Vector {
+            data,
+            nulls: self.nulls(places),
+        }
+    }
+
+    /// What a row has; missing where that is not held.
+    pub fn value(&self, row: usize) -> ValueRef<'_> {
+        match self.state(row) {
+            State::Value => {}
+            State::Null => return ValueRef::Null,
+            State::Missing | State::Other => return ValueRef::Missing,
+        }
+        match &self.values {
+            Values::Nothing => ValueRef::Missing,
+            Values::Bool(values) => ValueRef::Bool(values.get(row) != 0),
+            Values::Int32(values) => ValueRef::Int32(values.get(row) as i32),
+            Values::Int64(values) => ValueRef::Int64(values.get(row)),
+            Values::Date(values) => ValueRef::DateTime(values.get(row)),
+            Values::Double(values) => ValueRef::Double(values[row]),
+            Values::Scaled(digits, unit) => ValueRef::Double(digits.get(row) as f64 / unit),
+            Values::Decimal(digits, scale) => {
+                ValueRef::Decimal128(nestor_model::vector::decimal(digits.get(row), *scale))
+            }
+            Values::Text(numbers, texts) => ValueRef::String(texts.get(numbers.get(row) as usize)),
+            Values::Id(ids) => ValueRef::ObjectId(ids[row]),
+            Values::Any(values) => values[row].as_ref(),
+        }
+    }
+
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        let values = match &self.values {
+            Values::Nothing => 0,
+            Values::Bool(values) | Values::Int32(values) | Values::Int64(values) | Values::Date(values) => {
+                values.bytes()
+            }
+            Values::Double(values) => values.len() * 8,
+            Values::Scaled(digits, _) | Values::Decimal(digits, _) => digits.bytes(),
+            Values::Text(numbers, texts) => numbers.bytes() + texts.weight(),
+            Values::Id(ids) => ids.len() * size_of::<ObjectId>(),
+            Values::Any(values) => values.iter().map(Value::weight).sum(),
+        };
+        size_of::<Self>() + values + self.states.as_ref().map_or(0, |states| states.len())
+    }
+}
+
+/// Makes a column, row by row.
+#[derive(Debug, Default)]
+pub(crate) struct ColumnBuilder {
+    values: Builder,
+    states: Vec<State>,
+}
+
+impl ColumnBuilder {
+    /// Adds a row, after rows before it that were not added and have nothing. A second value of a row is none that can be held.
+    pub(crate) fn push(&mut self, row: usize, value: ValueRef<'_>) {
+        if self.states.len() > row {
+            self.states[row] = State::Other;
+            return;
+        }
+        self.fill(row);
+        let state = match value {
+            ValueRef::Null => State::Null,
+            ValueRef::Missing => State::Missing,
+            ValueRef::Document(_) | ValueRef::Array(_) => State::Other,
+            _ => State::Value,
+        };
+        match (state, value) {
+            (State::Value, ValueRef::String(text)) => self.values.push_text(text),
+            (State::Value, ValueRef::Int32(value)) => self.values.push_int32(value),
+            (State::Value, ValueRef::Double(value)) => self.values.push_double(value),
+            (State::Value, value) => self.values.push(value.to_value()),
+            _ => self.values.push_null(),
+        }
+        self.states.push(state);
+    }
+
+    fn fill(&mut self, rows: usize) {
+        while self.states.len() < rows {
+            self.states.push(State::Missing);
+            self.values.push_null();
+        }
+    }
+
+    /// The column of so many rows.
+    pub(crate) fn finish(mut self, rows: usize) -> Column {
+        self.fill(rows);
+        let others = self.states.iter().filter(|state| **state == State::Other).count();
+        let is_full = self.states.iter().all(|state| *state == State::Value);
+        let vector = self.values.finish();
+        let is_value = |row: &usize| self.states[*row] == State::Value;
+        let range = range_of((0..rows).filter(is_value).map(|row| vector.value(row)));
+        let values = match vector.data {
+            Data::Same(..) => Values::Nothing,
+            Data::Bool(values) => Values::Bool(packed(values.into_iter().map(i64::from))),
+            Data::Int32(values) => Values::Int32(packed(values.into_iter().map(i64::from))),
+            Data::Int64(values) => Values::Int64(Packed::new(&values)),
+            Data::Double(values) => match scaled(&values) {
+                Some((digits, unit)) => Values::Scaled(digits, unit),
+                None => Values::Double(values.into()),
+            },
+            Data::Decimal { digits, scale } => Values::Decimal(Packed::new(&digits), scale),
+            Data::Text(texts) => numbered(&texts),
+            Data::Values(values) => of_values(values, &self.states),
+        };
+        Column {
+            values,
+            states: (!is_full).then(|| self.states.into()),
+            others,
+            range,
+        }
+    }
+}
+
+fn packed(values: impl Iterator<Item = i64>) -> Packed {
+    Packed::new(&values.collect::<Vec<_>>())
+}
+
+/// The least and the largest of values that are all of one type and have an order that says what lies between.
+fn range_of(mut values: impl Iterator<Item = Value>) -> Option<(Value, Value)> {
+    let first = values.next()?;
+    let kind = first.as_ref().bson_type();
+    let (mut least, mut most) = (first.clone(), first);
+    let is_nan = |value: &Value| match value {
+        Value::Double(value) => value.is_nan(),
+        Value::Decimal128(value) => !value.is_finite(),
+        _ => false,
+    };
+    if is_nan(&least) {
+        return None;
+    }
+    for value in values {
+        if value.as_ref().bson_type() != kind || is_nan(&value) {
+            return None;
+        }
+        if nestor_model::compare(&value, &least).is_lt() {
+            least = value;
+        } else if nestor_model::compare(&value, &most).is_gt() {
+            most = value;
+        }
+    }
+    Some((least, most))
+}
+
+/// Numbers that were written with few digits behind the point, as whole numbers and what they are divided by.
+fn scaled(values: &[f64]) -> Option<(Packed, f64)> {
+    /// Whole numbers up to this are exact.
+    const DIGITS_MAX: f64 = 9_007_199_254_740_992.0;
+    let try_unit = |unit: f64| {
+        let mut digits = Vec::with_capacity(values.len());
+        for value in values {
+            let whole = (value * unit).round();
+            let is_exact = whole.abs() < DIGITS_MAX && (whole / unit).to_bits() == value.to_bits();
+            if !is_exact {
+                return None;
+            }
+            digits.push(whole as i64);
+        }
+        Some((Packed::new(&digits), unit))
+    };
+    [1.0, 10.0, 100.0, 1000.0, 10_000.0].into_iter().find_map(try_unit)
+}
+
+/// Texts with each of them once.
+fn numbered(texts: &Texts) -> Values {
+    let mut known: HashMap<&str, i64> = HashMap::new();
+    let mut distinct = Texts::default();
+    let numbers: Vec<i64> = (0..texts.len())
+        .map(|row| {
+            let text = texts.get(row);
+            *known.entry(text).or_insert_with(|| {
+                distinct.push(text);
+                distinct.len() as i64 - 1
+            })
+        })
+        .collect();
+    Values::Text(Packed::new(&numbers), distinct)
+}
+
+/// Values that no form of vectors holds.
+fn of_values(values: Vec<Value>, states: &[State]) -> Values {
+    let has = |row: usize| states[row] == State::Value;
+    let dates: Option<Vec<i64>> = values
+        .iter()
+        .enumerate()
+        .map(|(row, value)| match value {
+            Value::DateTime(ms) => Some(*ms),
+            _ => (!has(row)).then_some(0),
+        })
+        .collect();
+    if let Some(mut dates) = dates {
+        // A row without one takes the place of its neighbour, so that it widens nothing.
+        let mut last = (0..dates.len()).find(|row| has(*row)).map_or(0, |row| dates[row]);
+        for (row, date) in dates.iter_mut().enumerate() {
+            match has(row) {
+                true => last = *date,
+                false => *date = last,
+            }
+        }
+        return Values::Date(Packed::new(&dates));
+    }
+    let ids: Option<Vec<ObjectId>> = values
+        .iter()
+        .enumerate()
+        .map(|(row, value)| match value {
+            Value::ObjectId(id) => Some(*id),
+            _ => (!has(row)).then_some(ObjectId([0; 12])),
+        })
+        .collect();
+    match ids {
+        Some(ids) => Values::Id(ids.into()),
+        None => Values::Any(values.into()),
+    }
+}

@@ -1,0 +1,22 @@
+//! Columns: the documents of collections kept path by path, beside the records, for who reads few paths of many documents.
+//!
+//! They are derived data. A [`Segment`] holds the documents of a group of leaves of the base, a few thousand, and is exact as long as a
+//! snapshot has just these leaves ([`nestor_storage::blocks`]): a checkpoint that writes some of them anew takes only their rows away, and keys that are
+//! changed above the base take away the leaf that they would be in. What is taken away is read record by record, until the
+//! segment is made anew. Nothing is ever written into a segment, so readers need no lock and no version.
+//!
+//! A collection has columns once somebody asked for them ([`Columns::read`]): a thread makes them, and a write pays nothing for them.
+//!
+//! Reading order: [`packed`], [`column`], [`segment`], [`pieces`], [`store`].
+
+pub mod column;
+pub mod packed;
+pub mod pieces;
+pub mod segment;
+pub mod store;
+
+pub use column::{Column, State, Values};
+pub use packed::Places;
+pub use pieces::{Keys, Piece};
+pub use segment::{Found, Segment};
+pub use store::{Columns, Reading};

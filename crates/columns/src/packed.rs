@@ -1,0 +1,143 @@
+//! Whole numbers in as few bytes as their range needs.
+
+use std::ops::Range;
+
+/// Whole numbers as their distances from the least of them, all of one width, so that any of them is read by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packed {
+    least: i64,
+    distances: Distances,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Distances {
+    /// So many numbers are the least.
+    Same(usize),
+    U8(Box<[u8]>),
+    U16(Box<[u16]>),
+    U32(Box<[u32]>),
+    U64(Box<[u64]>),
+}
+
+/// Which rows are wanted.
+#[derive(Debug, Clone)]
+pub enum Places<'p> {
+    /// Those from one on up to another.
+    Range(Range<usize>),
+    /// Those that stand so far behind a row.
+    At(usize, &'p [u32]),
+}
+
+impl Places<'_> {
+    /// How many.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Range(range) => range.len(),
+            Self::At(_, places) => places.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls back with each row.
+    #[inline]
+    pub fn each(&self, mut f: impl FnMut(usize)) {
+        match self {
+            Self::Range(range) => range.clone().for_each(f),
+            Self::At(from, places) => places.iter().for_each(|place| f(from + *place as usize)),
+        }
+    }
+
+    /// What `value` says of each row.
+    #[inline]
+    pub fn map<T>(&self, mut value: impl FnMut(usize) -> T) -> Vec<T> {
+        let mut out = Vec::with_capacity(self.len());
+        self.each(|row| out.push(value(row)));
+        out
+    }
+}
+
+impl Packed {
+    /// These numbers.
+    pub fn new(values: &[i64]) -> Self {
+        let least = values.iter().copied().min().unwrap_or(0);
+        let most = values.iter().copied().max().unwrap_or(0);
+        let distance = |value: &i64| value.wrapping_sub(least) as u64;
+        let distances = match distance(&most) {
+            0 => Distances::Same(values.len()),
+            1..=0xff => Distances::U8(values.iter().map(|value| distance(value) as u8).collect()),
+            0x100..=0xffff => Distances::U16(values.iter().map(|value| distance(value) as u16).collect()),
+            0x1_0000..=0xffff_ffff => Distances::U32(values.iter().map(|value| distance(value) as u32).collect()),
+            _ => Distances::U64(values.iter().map(distance).collect()),
+        };
+        Self { least, distances }
+    }
+
+    /// What `make` makes of the numbers of some rows.
+    #[inline]
+    pub fn pick<T>(&self, places: &Places<'_>, make: impl Fn(i64) -> T) -> Vec<T> {
+        let least = self.least;
+        let at = |distance: u64| make(least.wrapping_add(distance as i64));
+        match &self.distances {
+            Distances::Same(_) => places.map(|_| make(least)),
+            Distances::U8(values) => places.map(|row| at(u64::from(values[row]))),
+            Distances::U16(values) => places.map(|row| at(u64::from(values[row]))),
+            Distances::U32(values) => places.map(|row| at(u64::from(values[row]))),
+            Distances::U64(values) => places.map(|row| at(values[row])),
+        }
+    }
+
+    /// A number.
+    pub fn get(&self, row: usize) -> i64 {
+        let distance = match &self.distances {
+            Distances::Same(_) => 0,
+            Distances::U8(values) => u64::from(values[row]),
+            Distances::U16(values) => u64::from(values[row]),
+            Distances::U32(values) => u64::from(values[row]),
+            Distances::U64(values) => values[row],
+        };
+        self.least.wrapping_add(distance as i64)
+    }
+
+    /// Bytes that they take.
+    pub fn bytes(&self) -> usize {
+        match &self.distances {
+            Distances::Same(_) => 8,
+            Distances::U8(values) => values.len(),
+            Distances::U16(values) => values.len() * 2,
+            Distances::U32(values) => values.len() * 4,
+            Distances::U64(values) => values.len() * 8,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_from_every_width() {
+        for top in [0, 1, 200, 255, 256, 65_535, 65_536, u32::MAX as i64, 1 << 40, i64::MAX] {
+            for least in [0, -5, i64::MIN] {
+                let values = [least, least.wrapping_add(top), least.wrapping_add(top / 2)];
+                let (low, high) = (values.iter().min().copied(), values.iter().max().copied());
+                let packed = Packed::new(&values);
+                assert_eq!(
+                    packed.pick(&Places::Range(0..3), |value| value),
+                    values,
+                    "{low:?} {high:?}"
+                );
+                assert_eq!(
+                    packed.pick(&Places::At(1, &[1, 0]), |value| value),
+                    [values[2], values[1]]
+                );
+                assert_eq!([0, 1, 2].map(|row| packed.get(row)), values);
+            }
+        }
+        assert_eq!(Packed::new(&[7; 100]).bytes(), 8);
+        assert_eq!(Packed::new(&[7, 8, 9]).bytes(), 3);
+    }
+}

@@ -1,0 +1,324 @@
+//! Tables read column by column, as far as their documents are kept so, and document by document where they are newer.
+
+use super::reader::Documents;
+use crate::catalog::Table;
+use crate::expr::{Comparison, Expr, Node};
+use crate::types::{Type, cast, compare, stored};
+use nestor_columns::{Column, Found, Keys, Piece, Places, Segment, Values};
+use nestor_exec::relation::{ColumnSource, Reader};
+use nestor_model::vector::{Builder, Data, Vector};
+use nestor_model::{Result, Value};
+use nestor_planner::relation::chunk::ROWS;
+use nestor_planner::relation::explain::ColumnFigures;
+use nestor_planner::relation::{Chunk, Env, Scalar, Scan};
+use nestor_storage::{Cursor, record};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The setting that says whether tables are read by columns: `auto` where that costs less, `on` wherever columns have all that is read and
+/// no index gives an order, `off` never.
+pub const SETTING: &str = "nestor.columns";
+
+/// Bytes of documents that become a chunk, about.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Milliseconds of a day.
+const DAY_MS: i64 = 86_400_000;
+
+/// Reads the pieces of a table.
+pub struct ByColumns {
+    table: Arc<Table>,
+    needed: Vec<bool>,
+    bounds: Vec<Bound>,
+    pieces: std::vec::IntoIter<Piece>,
+    cursor: Cursor,
+    reader: Documents,
+    at: At,
+    figures: ColumnFigures,
+}
+
+/// Where the reading is.
+enum At {
+    /// Between pieces.
+    Between,
+    /// In a segment: the rows that are read now, and where those that are left end.
+    Segment(Arc<Segment>, Range<usize>, usize),
+    /// Documents that became a chunk, and where the next ones are.
+    Records(Chunk, Option<Keys>),
+}
+
+/// A condition that bounds the values of a column.
+struct Bound {
+    column: usize,
+    /// The type as which it is compared: its own, or that of moments.
+    ty: Type,
+    op: Comparison,
+    with: Value,
+}
+
+impl ByColumns {
+    /// Whether columns may have all that a scan looks at.
+    pub fn serves(scan: &Scan<Expr>, table: &Table) -> bool {
+        !scan.needed.iter().skip(table.columns.len()).any(|is_needed| *is_needed)
+    }
+
+    /// Reads a scan of pieces of a table, whose records the cursor goes over.
+    ///
+    /// Errors: those of the values that columns are compared with.
+    pub fn new(
+        scan: &Scan<Expr>,
+        table: &Arc<Table>,
+        pieces: Vec<Piece>,
+        cursor: Cursor,
+        env: &Env<'_>,
+    ) -> Result<Self> {
+        let mut bounds = Vec::new();
+        for condition in &scan.conditions {
+            bounds.extend(bound(condition, env)?);
+        }
+        Ok(Self {
+            table: table.clone(),
+            needed: scan.needed.clone(),
+            bounds,
+            pieces: pieces.into_iter(),
+            cursor,
+            reader: Documents::new(table, &scan.needed),
+            at: At::Between,
+            figures: ColumnFigures::default(),
+        })
+    }
+
+    /// Whether a segment has all columns that are needed.
+    fn has_all(&self, segment: &Segment) -> bool {
+        let columns = self.needed.iter().zip(&self.table.columns);
+        let mut needed = columns.filter(|(is_needed, _)| **is_needed);
+        needed.all(|(_, column)| !matches!(segment.find([column.path.as_str()]), Found::Unknown))
+    }
+
+    /// Whether no row of a segment meets all conditions.
+    fn has_none(&self, segment: &Segment) -> bool {
+        self.bounds.iter().any(|bound| {
+            let column = &self.table.columns[bound.column];
+            match segment.find([column.path.as_str()]) {
+                // Nothing compares with null.
+                Found::Nothing => true,
+                Found::Column(values) => bound.excludes(&column.ty, &column.path, values),
+                Found::Unknown => false,
+            }
+        })
+    }
+
+    /// Reads the next documents of some keys; the keys that are left, and the chunk.
+    fn records(&mut self, keys: Keys) -> Result<(Chunk, Option<Keys>)> {
+        let mut columns: Vec<Builder> = self.needed.iter().map(|_| Builder::default()).collect();
+        let (mut rows, mut bytes) = (0, 0);
+        let is_inside = |key: &[u8]| keys.to.as_deref().is_none_or(|to| key < to);
+        let mut more = self.cursor.seek(&keys.from)?;
+        while more && is_inside(self.cursor.key()) {
+            if rows == ROWS || bytes >= CHUNK_BYTES {
+                let rest = Keys {
+                    from: self.cursor.key().to_vec(),
+                    to: keys.to,
+                };
+                return Ok((Chunk::of(columns, rows), Some(rest)));
+            }
+            let value = self.cursor.value()?;
+            bytes += value.len();
+            self.figures.documents += 1;
+            self.figures.document_bytes += value.len() as u64;
+            self.reader
+                .read_into(record::document(value).as_doc(), false, &mut columns)?;
+            rows += 1;
+            more = self.cursor.next()?;
+        }
+        Ok((Chunk::of(columns, rows), None))
+    }
+}
+
+impl ColumnSource for ByColumns {
+    fn advance(&mut self) -> Result<Option<usize>> {
+        loop {
+            match std::mem::replace(&mut self.at, At::Between) {
+                At::Segment(segment, rows, end) if rows.end < end => {
+                    let next = rows.end..end.min(rows.end + ROWS);
+                    let count = next.len();
+                    self.figures.rows += count as u64;
+                    self.at = At::Segment(segment, next, end);
+                    return Ok(Some(count));
+                }
+                At::Records(_, Some(keys)) => {
+                    let (chunk, rest) = self.records(keys)?;
+                    let rows = chunk.rows;
+                    self.at = At::Records(chunk, rest);
+                    if rows > 0 {
+                        return Ok(Some(rows));
+                    }
+                }
+                _ => match self.pieces.next() {
+                    None => return Ok(None),
+                    Some(Piece::Columns(segment, rows, keys)) => {
+                        if self.has_none(&segment) {
+                            self.figures.skipped += 1;
+                        } else if self.has_all(&segment) {
+                            self.figures.segments += 1;
+                            self.at = At::Segment(segment, rows.start..rows.start, rows.end);
+                        } else {
+                            self.at = At::Records(Chunk::default(), Some(keys));
+                        }
+                    }
+                    Some(Piece::Records(keys)) => self.at = At::Records(Chunk::default(), Some(keys)),
+                },
+            }
+        }
+    }
+
+    fn column(&mut self, at: usize, places: Option<&[u32]>) -> Result<Arc<Vector>> {
+        let column = &self.table.columns[at];
+        match &self.at {
+            At::Between => Ok(Arc::default()),
+            At::Records(chunk, _) => Ok(match places {
+                None => chunk.columns[at].clone(),
+                Some(places) => Arc::new(chunk.columns[at].gather(places)),
+            }),
+            At::Segment(segment, rows, _) => {
+                let places = match places {
+                    None => Places::Range(rows.clone()),
+                    Some(places) => Places::At(rows.start, places),
+                };
+                match segment.find([column.path.as_str()]) {
+                    Found::Column(values) => typed(&column.ty, values, &places, &column.path).map(Arc::new),
+                    Found::Nothing | Found::Unknown => Ok(Arc::new(Vector::same(Value::Null, places.len()))),
+                }
+            }
+        }
+    }
+
+    fn figures(&self) -> ColumnFigures {
+        self.figures
+    }
+}
+
+/// The values of a column as those of its type.
+///
+/// Errors: those of [`stored::read`].
+fn typed(ty: &Type, column: &Column, places: &Places<'_>, path: &str) -> Result<Vector> {
+    let data = match (ty, column.values()) {
+        (_, Values::Nothing)
+        | (Type::Bool, Values::Bool(_))
+        | (Type::Int2 | Type::Int4, Values::Int32(_))
+        | (Type::Int8 | Type::Oid, Values::Int64(_))
+        | (Type::Float4 | Type::Float8, Values::Double(_) | Values::Scaled(..))
+        | (Type::Numeric, Values::Decimal(..)) => return Ok(column.vector(places)),
+        (ty, Values::Text(..)) if ty.is_text() => return Ok(column.vector(places)),
+        (Type::Int8 | Type::Oid, Values::Int32(values)) => Data::Int64(values.pick(places, |value| value)),
+        (Type::Float4 | Type::Float8, Values::Int32(values) | Values::Int64(values)) => {
+            Data::Double(values.pick(places, |value| value as f64))
+        }
+        (Type::Date, Values::Date(values))
+            if in_reach(column, DAY_MS * i64::from(i32::MIN), DAY_MS * i64::from(i32::MAX)) =>
+        {
+            Data::Int32(values.pick(places, |ms| ms.div_euclid(DAY_MS) as i32))
+        }
+        (Type::Timestamp | Type::Timestamptz, Values::Date(values))
+            if in_reach(column, i64::MIN / 1000, i64::MAX / 1000) =>
+        {
+            Data::Int64(values.pick(places, |ms| ms.wrapping_mul(1000)))
+        }
+        _ => {
+            let mut builder = Builder::default();
+            let mut result = Ok(());
+            places.each(|row| {
+                if result.is_ok() {
+                    result = stored::read_into(ty, column.value(row), path, &mut builder);
+                }
+            });
+            return result.map(|()| builder.finish());
+        }
+    };
+    Ok(Vector {
+        data,
+        nulls: column.nulls(places),
+    })
+}
+
+/// Whether all dates of a column lie between two moments.
+fn in_reach(column: &Column, from: i64, to: i64) -> bool {
+    match column.range() {
+        Some((Value::DateTime(least), Value::DateTime(most))) => from < *least && *most < to,
+        _ => false,
+    }
+}
+
+/// The bound that a condition is, if it compares a column with a value.
+fn bound(condition: &Expr, env: &Env<'_>) -> Result<Option<Bound>> {
+    let Node::Compare(op, a, b) = condition.node() else {
+        return Ok(None);
+    };
+    let place = |expr: &Expr| match expr.as_moment().node() {
+        Node::Column { index, ty, .. } => is_ordered(ty).then_some(*index),
+        _ => None,
+    };
+    let (column, value, with, op) = match (place(a), place(b)) {
+        (Some(column), _) if b.is_constant() => (column, a, b, *op),
+        (_, Some(column)) if a.is_constant() => (column, b, a, op.mirrored()),
+        _ => return Ok(None),
+    };
+    Ok(Some(Bound {
+        column,
+        ty: value.ty(),
+        op,
+        with: with.value(&[], env)?,
+    }))
+}
+
+/// Types whose values have the order that they have in documents.
+fn is_ordered(ty: &Type) -> bool {
+    matches!(
+        ty,
+        Type::Int2
+            | Type::Int4
+            | Type::Int8
+            | Type::Float8
+            | Type::Numeric
+            | Type::Date
+            | Type::Timestamp
+            | Type::Timestamptz
+            | Type::Text
+            | Type::Varchar
+    )
+}
+
+impl Bound {
+    /// Whether no value of a column is within it.
+    fn excludes(&self, ty: &Type, path: &str, column: &Column) -> bool {
+        if matches!(self.with, Value::Null) {
+            return true;
+        }
+        let Some((least, most)) = column.range() else {
+            return false;
+        };
+        let is_text = matches!(column.values(), Values::Text(..));
+        if is_text != ty.is_text() {
+            return false;
+        }
+        let compared = |value: &Value| {
+            let read = stored::read(ty, value.as_ref(), path).ok()?;
+            let value = match self.ty == *ty {
+                true => read,
+                false => cast::cast(read, ty, &self.ty, -1, false).ok()?,
+            };
+            Some(compare::compare(&self.ty, &value, &self.with))
+        };
+        let (Some(least), Some(most)) = (compared(least), compared(most)) else {
+            return false;
+        };
+        match self.op {
+            Comparison::Equal => least.is_gt() || most.is_lt(),
+            Comparison::NotEqual => least.is_eq() && most.is_eq(),
+            Comparison::Less => least.is_ge(),
+            Comparison::LessEqual => least.is_gt(),
+            Comparison::Greater => most.is_le(),
+            Comparison::GreaterEqual => most.is_lt(),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Queries have the same answers by columns as by documents, while rows are written, deleted and changed, and checkpoints come.
+
+#[allow(dead_code)] // It is asked by SQL only.
+#[path = "shared/database.rs"]
+mod database;
+#[allow(dead_code)] // Tags are not looked at.
+#[path = "shared/session.rs"]
+mod session;
+
+use database::Database;
+use nestor_sql::session::Session;
+use nestor_testkit::random::Random;
+use session::{Answer, ask};
+
+fn must(database: &Database, session: &mut Session, sql: &str) -> Vec<String> {
+    match ask(database, session, sql) {
+        Answer::Rows(rows, _) => rows,
+        Answer::Error(state, message) => panic!("{sql}: {state} {message}"),
+    }
+}
+
+/// Rows with numbers `from` up to `to`: values of all types that columns know, nulls, and few or many different ones.
+fn rows(table: &str, from: usize, to: usize) -> String {
+    format!(
+        "INSERT INTO {table} SELECT n, n % 7 - 3, CASE WHEN n % 5 > 0 THEN n::bigint * 3000000001 END, n / 4.0, CASE n % 8 WHEN 0 THEN 'NaN' WHEN 1 THEN NULL ELSE n / 7.0 END,
+         n / 100.0, chr(97 + n % 26) || n % 40, repeat('é', n % 3), n % 3 = 0, CASE WHEN n % 11 > 0 THEN date '2020-02-20' + n % 400 END, timestamp '2024-01-01' + n * interval '1 minute'
+         FROM generate_series({from}, {to}) n"
+    )
+}
+
+const COLUMNS: &str = "id int PRIMARY KEY, a int, b bigint, c double precision, d double precision, e numeric(9,2), f text, g text, h boolean, i date, j timestamp";
+
+/// A condition that holds for some rows.
+fn condition(random: &mut Random) -> String {
+    match random.below(11) {
+        0 => format!(
+            "a {} {}",
+            random.pick(&["=", "<", ">=", "<>"]),
+            random.below(8) as i64 - 3
+        ),
+        1 => format!("b > {}", random.below(9000) * 3_000_000_000),
+        2 => format!("c <= {}", random.below(2500)),
+        3 => "d = 'NaN'".to_owned(),
+        4 => format!("e BETWEEN {} AND {}", random.below(40), random.below(90)),
+        5 => format!("f LIKE '{}%'", random.pick(&["a", "b1", "c", "%3"])),
+        6 => format!("f IN ('a{}', 'z{}', 'none')", random.below(40), random.below(40)),
+        7 => "g = 'éé'".to_owned(),
+        8 => random.pick(&["h", "NOT h", "b IS NULL", "i IS NOT NULL"]).to_string(),
+        9 => format!("i < date '2020-02-20' + {}", random.below(420)),
+        _ => format!("j >= timestamp '2024-01-01' + interval '{} hours'", random.below(160)),
+    }
+}
+
+fn query(random: &mut Random) -> String {
+    let mut filter = condition(random);
+    while random.one_in(2) {
+        filter = format!("{filter} {} {}", random.pick(&["AND", "AND", "OR"]), condition(random));
+    }
+    match random.below(5) {
+        0 => format!("SELECT count(*), sum(a), sum(b), sum(c), max(e), min(f), max(j), count(i) FROM t WHERE {filter}"),
+        1 => format!(
+            "SELECT a, h, count(*), sum(e), avg(c), min(i), max(g) FROM t WHERE {filter} GROUP BY a, h ORDER BY a, h"
+        ),
+        2 => format!("SELECT f, count(*), count(DISTINCT g), sum(id) FROM t WHERE {filter} GROUP BY f ORDER BY f"),
+        3 => format!("SELECT * FROM t WHERE {filter} ORDER BY id % 1000, id LIMIT 30"),
+        _ => format!(
+            "SELECT x.a, count(*), sum(y.c) FROM t x JOIN t y ON x.id = y.id + 1 WHERE x.a > 0 AND ({}) GROUP BY x.a ORDER BY 1",
+            {
+                let mut own = filter;
+                for name in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"] {
+                    own = prefixed(&own, name);
+                }
+                own
+            }
+        ),
+    }
+}
+
+/// The condition with a column named as one of `y`.
+fn prefixed(text: &str, name: &str) -> String {
+    let words: Vec<String> = text
+        .split(' ')
+        .map(|word| {
+            if word == name {
+                format!("y.{word}")
+            } else {
+                word.to_owned()
+            }
+        })
+        .collect();
+    words.join(" ")
+}
+
+#[test]
+fn answers_are_the_same_by_columns_as_by_documents() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = Database::within(directory.path());
+    let slot = database.service.connections.add("test");
+    let mut session = Session::new(slot, "tester", "test");
+    let mut random = Random::new(5);
+    must(&database, &mut session, &format!("CREATE TABLE t ({COLUMNS})"));
+    must(&database, &mut session, &rows("t", 1, 9000));
+    database.service.engine.checkpoint().expect("a checkpoint");
+    must(&database, &mut session, "SET nestor.columns = 'on'");
+    must(&database, &mut session, "SELECT count(f) FROM t");
+    let mut next = 9001;
+    let (mut by_columns, mut of) = (0, 0);
+    for round in 0..40 {
+        database.service.columns.settle();
+        for _ in 0..3 {
+            let sql = query(&mut random);
+            must(&database, &mut session, "SET nestor.columns = 'on'");
+            let plan = must(&database, &mut session, &format!("EXPLAIN {sql}"));
+            by_columns += usize::from(plan.iter().any(|line| line.contains("Access: COLUMN_SCAN")));
+            of += 1;
+            let columns = must(&database, &mut session, &sql);
+            must(&database, &mut session, "SET nestor.columns = 'off'");
+            let documents = must(&database, &mut session, &sql);
+            assert_eq!(columns, documents, "{round}: {sql}");
+        }
+        must(&database, &mut session, "SET nestor.columns = 'on'");
+        let change = match random.below(4) {
+            0 => {
+                next += 50;
+                rows("t", next - 50, next - 1)
+            }
+            1 => format!("DELETE FROM t WHERE id % 900 = {}", random.below(900)),
+            2 => format!(
+                "UPDATE t SET a = a + 1, f = 'changed', d = NULL WHERE id % 700 = {}",
+                random.below(700)
+            ),
+            _ => format!(
+                "UPDATE t SET e = e + 1, j = j + interval '1 day' WHERE id BETWEEN {0} AND {0} + 30",
+                random.below(9000)
+            ),
+        };
+        must(&database, &mut session, &change);
+        if random.one_in(3) {
+            database.service.engine.checkpoint().expect("a checkpoint");
+            // Whoever reads next wants what is stale made anew.
+            must(&database, &mut session, "SELECT count(f) FROM t");
+        }
+    }
+    assert!(by_columns * 10 > of * 9, "{by_columns} of {of} by columns");
+}
+
+#[test]
+fn a_transaction_sees_its_own_rows_by_columns() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = Database::within(directory.path());
+    let sessions = ["one", "two"].map(|name| Session::new(database.service.connections.add(name), "tester", "test"));
+    let [mut one, mut two] = sessions;
+    must(&database, &mut one, &format!("CREATE TABLE t ({COLUMNS})"));
+    must(&database, &mut one, &rows("t", 1, 6000));
+    database.service.engine.checkpoint().expect("a checkpoint");
+    must(&database, &mut one, "SELECT sum(a) FROM t");
+    database.service.columns.settle();
+    let before = must(&database, &mut two, "SELECT count(f), sum(id) FROM t");
+    must(&database, &mut one, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    must(&database, &mut one, "DELETE FROM t WHERE id <= 100");
+    must(&database, &mut one, "UPDATE t SET f = NULL WHERE id = 200");
+    assert_eq!(
+        must(&database, &mut one, "SELECT count(f), sum(id) FROM t"),
+        ["5899 | 17997950"]
+    );
+    assert_eq!(must(&database, &mut two, "SELECT count(f), sum(id) FROM t"), before);
+    must(&database, &mut one, "ROLLBACK");
+    assert_eq!(must(&database, &mut one, "SELECT count(f), sum(id) FROM t"), before);
+    must(&database, &mut one, "BEGIN ISOLATION LEVEL SERIALIZABLE");
+    must(&database, &mut two, "BEGIN ISOLATION LEVEL SERIALIZABLE");
+    for session in [&mut one, &mut two] {
+        must(&database, session, "SELECT sum(a) FROM t");
+    }
+    must(&database, &mut one, "UPDATE t SET a = 100 WHERE id = 1");
+    must(&database, &mut two, "UPDATE t SET a = 100 WHERE id = 5000");
+    must(&database, &mut one, "COMMIT");
+    match ask(&database, &mut two, "COMMIT") {
+        Answer::Error(state, _) => assert_eq!(state, "40001"),
+        Answer::Rows(..) => panic!("both transactions read what the other wrote"),
+    }
+}
