@@ -6,7 +6,7 @@ use crate::error::fail;
 use crate::expr::Expr;
 use crate::functions::coerce;
 use crate::types::cast::Context;
-use crate::types::{Type, json, output, stored};
+use crate::types::{Type, arrays, json, output, stored};
 use nestor_model::{Array, Document, Error, Result, Value};
 use nestor_planner::relation::Accumulator;
 
@@ -15,6 +15,8 @@ struct Items {
     json: Option<Type>,
     /// Printed.
     prints: bool,
+    /// Arrays, which become one of a dimension more.
+    nests: bool,
     items: Vec<Value>,
     weight: usize,
 }
@@ -36,6 +38,9 @@ impl Accumulator for Items {
     fn result(&self) -> Result<Value> {
         if self.items.is_empty() {
             return Ok(Value::Null);
+        }
+        if self.nests {
+            return arrays::of_arrays(self.items.clone());
         }
         let array = Value::Array(Array::new(self.items.clone()));
         Ok(if self.prints { print(&array) } else { array })
@@ -188,10 +193,12 @@ pub(super) fn bind(name: &str, args: Vec<Expr>, wrong: &dyn Fn() -> Error) -> Re
             };
             let ty = arg.ty();
             let json = (name != "array_agg").then(|| ty.clone());
+            let nests = json.is_none() && ty.element().is_some_and(arrays::nests);
             let start = move || -> Box<dyn Accumulator> {
                 Box::new(Items {
                     json: json.clone(),
                     prints,
+                    nests,
                     items: Vec::new(),
                     weight: 0,
                 })

@@ -609,7 +609,7 @@ impl Binder<'_> {
                 let mut chars = escape.chars();
                 match (chars.next(), chars.next()) {
                     (c, None) => c,
-                    _ => return fail("22019", "invalid escape string"),
+                    _ => return fail("22025", "invalid escape string"),
                 }
             }
         };

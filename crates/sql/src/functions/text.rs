@@ -220,6 +220,38 @@ fn spelled(value: &Value, arg: &crate::expr::Expr) -> String {
     }
 }
 
+/// Text whose escapes of code points are resolved: `\\XXXX`, `\\+XXXXXX`, `\\uXXXX` and `\\UXXXXXXXX`. Errors: 42601.
+fn unistr(escaped: &str) -> Result<Value> {
+    let wrong = || error("42601", "invalid Unicode escape");
+    let (mut out, mut rest) = (String::with_capacity(escaped.len()), escaped);
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('\\') {
+            out.push('\\');
+            rest = after;
+            continue;
+        }
+        let (digits, length) = match rest.chars().next() {
+            Some('+') => (&rest[1..], 6),
+            Some('u') => (&rest[1..], 4),
+            Some('U') => (&rest[1..], 8),
+            _ => (rest, 4),
+        };
+        let code = digits
+            .get(..length)
+            .and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        out.push(
+            code.filter(|code| *code != 0)
+                .and_then(char::from_u32)
+                .ok_or_else(wrong)?,
+        );
+        rest = &digits[length..];
+    }
+    out.push_str(rest);
+    text(out)
+}
+
 /// Words that are no names unless they are quoted: all that are reserved in some place.
 const RESERVED: &[&str] = &[
     "all",
@@ -547,6 +579,7 @@ pub(super) const ROWS: &[Row] = &[
             .and_then(char::from_u32)
         {
             Some(c) => text(c.to_string()),
+            None if int(&a[0]) < 0 => fail("22023", "character number must be positive"),
             None => fail("54000", "requested character is not valid"),
         }
     }),
@@ -580,6 +613,8 @@ pub(super) const ROWS: &[Row] = &[
             text(quote_literal(str(&a[0])))
         }
     }),
+    ("pg_client_encoding", "->name", |_, _, _| text("UTF8")),
+    ("unistr", "text->text", |a, _, _| unistr(str(&a[0]))),
     ("md5", "text->text", |a, _, _| text(md5(str(&a[0]).as_bytes()))),
     ("to_hex", "int8->text", |a, _, _| text(format!("{:x}", int(&a[0])))),
     ("to_hex", "int4->text", |a, _, _| {
