@@ -8,6 +8,7 @@ use super::declared::{self, Declared};
 use super::types;
 use crate::catalog::{Materialized, Table};
 use crate::error::{fail, unsupported};
+use crate::parse::own::CheckOption;
 use crate::types::Type;
 use crate::types::enums::Enum;
 use nestor_database::write::sequence::Counting;
@@ -172,13 +173,26 @@ pub fn holds_nothing(collection: &Collection) -> bool {
     )
 }
 
+/// The text of the query that a view is, and what is checked behind it, if it is one of SQL.
+fn view_of(collection: &Collection) -> Option<(&str, Option<CheckOption>)> {
+    let pipeline = &collection.options.view.as_ref()?.pipeline;
+    let text = match pipeline.iter().next() {
+        Some(ValueRef::Document(stage)) if pipeline.len() == 1 => stage.get("$sql").and_then(ValueRef::as_str)?,
+        _ => return None,
+    };
+    let mut all = [CheckOption::Local, CheckOption::Cascaded].into_iter();
+    let found = all.find_map(|option| Some((text.strip_suffix(option.text())?, Some(option))));
+    Some(found.unwrap_or((text, None)))
+}
+
 /// The text of the query that a view is, if it is one of SQL.
 pub fn query_of(collection: &Collection) -> Option<&str> {
-    let pipeline = &collection.options.view.as_ref()?.pipeline;
-    match pipeline.iter().next() {
-        Some(ValueRef::Document(stage)) if pipeline.len() == 1 => stage.get("$sql").and_then(ValueRef::as_str),
-        _ => None,
-    }
+    view_of(collection).map(|(text, _)| text)
+}
+
+/// What holds for rows that are written through a view.
+pub fn check_option_of(collection: &Collection) -> Option<CheckOption> {
+    view_of(collection)?.1
 }
 
 /// The query that a text is.

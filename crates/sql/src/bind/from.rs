@@ -398,16 +398,22 @@ impl Binder<'_> {
         }
     }
 
-    /// The rows of a view, whose query sees nothing of the one around it.
-    fn view(&mut self, query: &sqlparser::ast::Query, table: &Table) -> Result<Bound> {
+    /// Binds what is a view's own, which sees nothing of the query around it.
+    pub(super) fn in_view<T>(&mut self, view: &Table, work: impl FnOnce(&mut Self) -> T) -> T {
         let outer = std::mem::take(&mut self.outer);
         let ctes = std::mem::take(&mut self.ctes);
         let pending = std::mem::take(&mut self.pending);
         let levels = std::mem::take(&mut self.levels);
-        let within = self.view_schema.replace(table.schema.clone());
-        let bound = self.deeper(|binder| binder.query(query));
+        let within = self.view_schema.replace(view.schema.clone());
+        let out = work(self);
         self.view_schema = within;
         (self.outer, self.ctes, self.pending, self.levels) = (outer, ctes, pending, levels);
+        out
+    }
+
+    /// The rows of a view.
+    fn view(&mut self, query: &sqlparser::ast::Query, table: &Table) -> Result<Bound> {
+        let bound = self.in_view(table, |binder| binder.deeper(|binder| binder.query(query)));
         let bound = bound?;
         let (mut exprs, mut columns) = (Vec::new(), Vec::new());
         for (at, mut column) in bound.columns.iter().cloned().enumerate() {

@@ -3,9 +3,9 @@
 //! The plan gives rows of three parts: the record that is met, the number of the clause, and a value for each target of any clause. Values
 //! of other clauses than the row's own are null and never computed, but for subqueries, which are asked for every row.
 
+use super::through::{Verb, Written};
 use super::write::{Action, Target, Write, check_distinct, check_identity, check_width};
 use super::{Binder, PENDING, Scope, ident};
-use crate::catalog::{Kind, Table};
 use crate::error::{Field, error, fail, unsupported, with};
 use crate::expr::{Expr, Node};
 use crate::plan::Plan;
@@ -16,7 +16,6 @@ use sqlparser::ast::{
     Merge, MergeAction, MergeClause as Clause, MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr,
     MergeUpdateKind, TableFactor,
 };
-use std::sync::Arc;
 
 /// What a clause of MERGE does with its rows. Its values are columns of the plan from `first` on, one for each target.
 #[derive(Clone, Debug)]
@@ -60,28 +59,18 @@ impl Binder<'_> {
         let TableFactor::Table { name, alias, .. } = &merge.table else {
             return unsupported("writing to what is no table");
         };
-        let found = self.existing(name)?;
-        if matches!(found.kind, Kind::View(_) | Kind::Query(_)) {
-            let told = error("0A000", format!("cannot execute MERGE on relation \"{}\"", found.name));
-            return Err(with(
-                told,
-                &[(Field::Detail, "This operation is not supported for views.")],
-            ));
-        }
-        let table = self.written(name, "merge into")?;
+        let written = self.written(name, Verb::Merge)?;
+        let table = written.table.clone();
         let own = alias
             .as_ref()
-            .map_or_else(|| table.name.clone(), |alias| ident(&alias.name));
+            .map_or_else(|| written.name().to_owned(), |alias| ident(&alias.name));
         let source = self.source(&merge.source)?;
         if source.columns.iter().any(|column| column.table.as_ref() == Some(&own)) {
             let told = error("42712", format!("name \"{own}\" specified more than once"));
             let detail = "The name is used both as MERGE target table and data source.";
             return Err(with(told, &[(Field::Detail, detail)]));
         }
-        let mut met = self.scan(&table);
-        for column in &mut met.columns {
-            column.table = Some(own.clone());
-        }
+        let met = self.rows_of_written(&written, &own);
         let theirs = Scope {
             columns: source.columns.clone(),
         };
@@ -93,7 +82,7 @@ impl Binder<'_> {
         if asks {
             return unsupported("a subquery in the condition of MERGE");
         }
-        let parts = self.clauses(&table, &merge.clauses, &theirs, &both)?;
+        let parts = self.clauses(&written, &merge.clauses, &theirs, &both)?;
         let plan = Relation::Join(Box::new(Join {
             // Rows that meet none are wanted by clauses that insert.
             kind: match parts.iter().all(|part| part.is_matched) {
@@ -110,6 +99,8 @@ impl Binder<'_> {
         Ok(Write {
             generated: self.generated(&table)?,
             checks: self.checks(&table)?,
+            options: written.options()?,
+            views: written.views(),
             table,
             plan,
             action: Action::Merge { clauses },
@@ -117,7 +108,7 @@ impl Binder<'_> {
         })
     }
 
-    fn clauses(&mut self, table: &Arc<Table>, clauses: &[Clause], theirs: &Scope, both: &Scope) -> Result<Vec<Parts>> {
+    fn clauses(&mut self, written: &Written, clauses: &[Clause], theirs: &Scope, both: &Scope) -> Result<Vec<Parts>> {
         if clauses.is_empty() {
             return fail("42601", "syntax error: MERGE has no WHEN clause");
         }
@@ -144,12 +135,12 @@ impl Binder<'_> {
             }
             let merging = match &clause.action {
                 MergeAction::Insert(insert) => {
-                    let (targets, values) = self.merged_insert(table, insert, scope)?;
+                    let (targets, values) = self.merged_insert(written, insert, scope)?;
                     exprs.extend(values);
                     Merging::Insert { targets, first: 0 }
                 }
                 MergeAction::Update(update) => {
-                    let (targets, values) = self.merged_update(table, update, scope)?;
+                    let (targets, values) = self.merged_update(written, update, scope)?;
                     exprs.extend(values);
                     Merging::Update { targets, first: 0 }
                 }
@@ -168,7 +159,7 @@ impl Binder<'_> {
 
     fn merged_insert(
         &mut self,
-        table: &Arc<Table>,
+        written: &Written,
         insert: &MergeInsertExpr,
         scope: &Scope,
     ) -> Result<(Vec<Target>, Vec<Expr>)> {
@@ -182,7 +173,8 @@ impl Binder<'_> {
             return fail("42601", "syntax error: WHERE stands in no clause of MERGE");
         }
         let is_listed = !insert.columns.is_empty();
-        let mut targets = self.targets(table, &insert.columns)?;
+        let table = &*written.table;
+        let mut targets = self.targets(written, &insert.columns, Some(row.content.len()))?;
         check_distinct(&targets)?;
         check_width(&mut targets, row.content.len(), is_listed)?;
         let mut values = Vec::with_capacity(targets.len());
@@ -205,13 +197,13 @@ impl Binder<'_> {
 
     fn merged_update(
         &mut self,
-        table: &Arc<Table>,
+        written: &Written,
         update: &MergeUpdateExpr,
         scope: &Scope,
     ) -> Result<(Vec<Target>, Vec<Expr>)> {
         match &update.kind {
             MergeUpdateKind::Set(set) if update.update_predicate.is_none() && update.delete_predicate.is_none() => {
-                self.assignments(table, set, scope)
+                self.assignments(written, set, scope)
             }
             _ => fail("42601", "syntax error: an UPDATE of MERGE is SET and its assignments"),
         }

@@ -1,6 +1,6 @@
 //! From statements as they were parsed to plans whose names and types are settled.
 //!
-//! Reading order: this file (scopes), [`names`], [`types`], [`from`], [`query`], [`select`], [`expr`] with [`call`] and [`window`], [`write`](mod@write), [`alter`].
+//! Reading order: this file (scopes), [`names`], [`types`], [`from`], [`query`], [`select`], [`expr`] with [`call`] and [`window`], [`write`](mod@write) with [`through`], [`alter`].
 //!
 //! Subqueries, aggregates and window functions within expressions are bound where they stand, and stand in the expression as columns
 //! with numbers from [`PENDING`] on; whoever builds the plan puts a node below that gives the column ([`Binder::flush`]).
@@ -17,6 +17,7 @@ mod named;
 mod names;
 mod query;
 mod select;
+mod through;
 pub mod types;
 mod window;
 pub mod write;

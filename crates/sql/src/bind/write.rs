@@ -6,8 +6,9 @@
 
 use super::merge::Merging;
 use super::query::is_default;
+use super::through::{Verb, Written};
 use super::{Binder, Bound, Level, Scope, ScopeColumn, ident, object_name};
-use crate::catalog::{Column, IdentityKind, Kind, Table};
+use crate::catalog::{Column, IdentityKind, Table};
 use crate::error::{error, fail, unsupported};
 use crate::expr::{Expr, Node};
 use crate::functions::coerce;
@@ -126,6 +127,10 @@ pub struct Write {
     /// What holds of each row that is written, with the names of the constraints. Conditions see the columns of the table as
     /// [`Binder::scan`] gives them.
     pub checks: Vec<(String, Expr)>,
+    /// What has to be true of each row that is written through a view, with the names of the views; over the same columns.
+    pub options: Vec<(String, Expr)>,
+    /// The views that are written through: the names of their collections.
+    pub views: Vec<String>,
     /// What the statement gives.
     pub returning: Option<Returning>,
 }
@@ -245,20 +250,6 @@ impl Binder<'_> {
         Ok(out)
     }
 
-    /// The table that a statement writes to.
-    pub(super) fn written(&mut self, name: &ObjectName, verb: &str) -> Result<Arc<Table>> {
-        let table = self.existing(name)?;
-        let name = &table.name;
-        match table.kind {
-            Kind::Collection(_) if table.materialized.is_some() => {
-                fail("42809", format!("cannot change materialized view \"{name}\""))
-            }
-            Kind::Collection(_) => Ok(table),
-            Kind::View(_) | Kind::Query(_) => fail("55000", format!("cannot {verb} view \"{name}\"")),
-            Kind::Rows(_) => fail("42501", format!("permission denied for table {name}")),
-        }
-    }
-
     /// The table of a name.
     pub(super) fn existing(&mut self, name: &ObjectName) -> Result<Arc<Table>> {
         let (schema, name) = object_name(name)?;
@@ -268,7 +259,7 @@ impl Binder<'_> {
         }
     }
 
-    fn target(&self, table: &Table, name: &ObjectName) -> Result<Target> {
+    pub(super) fn target(&self, table: &Table, name: &ObjectName) -> Result<Target> {
         let parts = name.0.iter().map(|part| match part {
             ObjectNamePart::Identifier(part) => Ok(ident(part)),
             ObjectNamePart::Function(_) => unsupported("a column of this form"),
@@ -428,9 +419,10 @@ impl Binder<'_> {
         let TableObject::TableName(name) = &insert.table else {
             return unsupported("INSERT into what is no table");
         };
-        let table = self.written(name, "insert into")?;
+        let written = self.written(name, Verb::Insert)?;
+        let table = written.table.clone();
         let is_listed = !insert.columns.is_empty();
-        let mut targets = self.targets(&table, &insert.columns)?;
+        let mut targets = self.targets(&written, &insert.columns, insert_width(insert))?;
         check_distinct(&targets)?;
         let plan = match &insert.source {
             None => {
@@ -445,16 +437,21 @@ impl Binder<'_> {
         check_identity(&table, &targets, &plan)?;
         let plan = self.with_defaults(&table, &mut targets, plan)?;
         let alias = insert.table_alias.as_ref().map(|alias| ident(&alias.alias));
-        let scope = self.table_scope(&table, alias.as_deref());
+        let columns = self
+            .rows_of_written(&written, alias.as_deref().unwrap_or(written.name()))
+            .columns;
+        let scope = Scope { columns };
         let conflict = match &insert.on {
             None => None,
-            Some(OnInsert::OnConflict(conflict)) => Some(self.conflict(&table, conflict, &scope)?),
+            Some(OnInsert::OnConflict(conflict)) => Some(self.conflict(&written, conflict, &scope)?),
             Some(_) => return unsupported("ON DUPLICATE KEY"),
         };
-        let returning = self.returning(insert.returning.as_deref(), scope)?;
+        let returning = self.returning(&written, insert.returning.as_deref(), scope)?;
         Ok(Write {
             generated: self.generated(&table)?,
             checks: self.checks(&table)?,
+            options: written.options()?,
+            views: written.views(),
             table,
             plan,
             action: Action::Insert { targets, conflict },
@@ -462,16 +459,26 @@ impl Binder<'_> {
         })
     }
 
-    /// The columns that an insert names; all of them where it names none.
-    pub(super) fn targets(&self, table: &Table, names: &[ObjectName]) -> Result<Vec<Target>> {
+    /// The columns that an insert names; where it names none the first ones, as many as there are values.
+    pub(super) fn targets(
+        &mut self,
+        written: &Written,
+        names: &[ObjectName],
+        width: Option<usize>,
+    ) -> Result<Vec<Target>> {
         if !names.is_empty() {
-            return names.iter().map(|name| self.target(table, name)).collect();
+            return names
+                .iter()
+                .map(|name| self.target_of(written, name, Verb::Insert))
+                .collect();
         }
-        let names = table.columns.iter().map(|column| {
-            let quoted = sqlparser::ast::Ident::with_quote('"', column.name.clone());
+        let own = written.names();
+        let count = width.unwrap_or(own.len()).min(own.len());
+        let names = own.into_iter().take(count).map(|name| {
+            let quoted = sqlparser::ast::Ident::with_quote('"', name);
             ObjectName::from(vec![quoted])
         });
-        names.map(|name| self.target(table, &name)).collect()
+        names.map(|name| self.target_of(written, &name, Verb::Insert)).collect()
     }
 
     fn inserted_values(
@@ -588,14 +595,14 @@ impl Binder<'_> {
         Scope { columns }
     }
 
-    fn conflict(&mut self, table: &Arc<Table>, conflict: &OnConflict, scope: &Scope) -> Result<Conflict> {
+    fn conflict(&mut self, written: &Written, conflict: &OnConflict, scope: &Scope) -> Result<Conflict> {
         let (mut paths, mut constraint) = (None, None);
         match &conflict.conflict_target {
             None => {}
             Some(ConflictTarget::Columns(names)) => {
                 let targets = names
                     .iter()
-                    .map(|name| self.target(table, &ObjectName::from(vec![name.clone()])));
+                    .map(|name| self.target_of(written, &ObjectName::from(vec![name.clone()]), Verb::Update));
                 let targets: Vec<Target> = targets.collect::<Result<_>>()?;
                 paths = Some(targets.iter().map(|target| target.path.join(".")).collect());
             }
@@ -615,12 +622,12 @@ impl Binder<'_> {
             );
         }
         let mut both = scope.clone();
-        both.columns.extend(self.table_scope(table, Some("excluded")).columns);
+        both.columns.extend(self.rows_of_written(written, "excluded").columns);
         // A name alone is the table's.
         for column in &mut both.columns[scope.columns.len()..] {
             column.hidden = true;
         }
-        let (targets, values) = self.assignments(table, &update.assignments, &both)?;
+        let (targets, values) = self.assignments(written, &update.assignments, &both)?;
         let condition = update
             .selection
             .as_ref()
@@ -634,6 +641,9 @@ impl Binder<'_> {
         if beyond {
             return unsupported("a subquery in ON CONFLICT DO UPDATE");
         }
+        let over_table = |expr: &Expr| written.over_table(expr, 2);
+        let values = values.iter().map(over_table).collect::<Result<_>>()?;
+        let condition = condition.as_ref().map(over_table).transpose()?;
         Ok(Conflict {
             paths,
             constraint,
@@ -647,10 +657,11 @@ impl Binder<'_> {
 
     pub(super) fn assignments(
         &mut self,
-        table: &Table,
+        written: &Written,
         assignments: &[Assignment],
         scope: &Scope,
     ) -> Result<(Vec<Target>, Vec<Expr>)> {
+        let table = &*written.table;
         let (mut targets, mut values) = (Vec::new(), Vec::new());
         for assignment in assignments {
             let names = match &assignment.target {
@@ -658,7 +669,7 @@ impl Binder<'_> {
                 AssignmentTarget::Tuple(names) => names.as_slice(),
             };
             let is_one = matches!(assignment.target, AssignmentTarget::ColumnName(_));
-            let own = names.iter().map(|name| self.target(table, name));
+            let own = names.iter().map(|name| self.target_of(written, name, Verb::Update));
             let mut own: Vec<Target> = own.collect::<Result<_>>()?;
             let given: Vec<Option<Expr>> = match &assignment.value {
                 value if is_one => vec![self.given(value, scope)?],
@@ -727,18 +738,21 @@ impl Binder<'_> {
             Some(UpdateTableFromKind::AfterSet(from)) => from.as_slice(),
             Some(UpdateTableFromKind::BeforeSet(_)) => return unsupported("FROM before SET"),
         };
-        let (table, mut plan, scope) = self.rows(&update.table, others, "update")?;
-        let (targets, mut values) = self.assignments(&table, &update.assignments, &scope)?;
+        let (written, mut plan, scope) = self.rows(&update.table, others, Verb::Update)?;
+        let table = written.table.clone();
+        let (targets, mut values) = self.assignments(&written, &update.assignments, &scope)?;
         plan = self.selected(plan, update.selection.as_ref(), &scope)?;
         plan = self.flush(plan, &mut values);
-        let own = table.columns.len() + 2;
+        let own = written.width();
         let mut columns = vec![self.column(&scope.columns, own - 1)];
         columns.extend(values);
         columns.extend((own..scope.columns.len()).map(|i| self.column(&scope.columns, i)));
-        let returning = self.returning(update.returning.as_deref(), scope)?;
+        let returning = self.returning(&written, update.returning.as_deref(), scope)?;
         Ok(Write {
             generated: self.generated(&table)?,
             checks: self.checks(&table)?,
+            options: written.options()?,
+            views: written.views(),
             table,
             plan: Relation::Project {
                 input: Box::new(plan),
@@ -759,18 +773,21 @@ impl Binder<'_> {
             return fail("42601", "DELETE takes one table");
         };
         let others = delete.using.as_deref().unwrap_or_default();
-        let (table, mut plan, scope) = self.rows(target, others, "delete from")?;
+        let (written, mut plan, scope) = self.rows(target, others, Verb::Delete)?;
+        let table = written.table.clone();
         plan = self.selected(plan, delete.selection.as_ref(), &scope)?;
-        let own = table.columns.len() + 2;
+        let own = written.width();
         let columns = (own - 1..scope.columns.len()).map(|i| self.column(&scope.columns, i));
         let plan = Relation::Project {
             columns: columns.collect(),
             input: Box::new(plan),
         };
-        let returning = self.returning(delete.returning.as_deref(), scope)?;
+        let returning = self.returning(&written, delete.returning.as_deref(), scope)?;
         Ok(Write {
             generated: Vec::new(),
             checks: Vec::new(),
+            options: Vec::new(),
+            views: written.views(),
             table,
             plan,
             action: Action::Delete,
@@ -783,27 +800,24 @@ impl Binder<'_> {
         &mut self,
         target: &TableWithJoins,
         others: &[TableWithJoins],
-        verb: &str,
-    ) -> Result<(Arc<Table>, Plan, Scope)> {
+        verb: Verb,
+    ) -> Result<(Written, Plan, Scope)> {
         let TableFactor::Table { name, alias, .. } = &target.relation else {
             return unsupported("writing to what is no table");
         };
         if !target.joins.is_empty() {
             return fail("42601", "the table that is written to cannot be joined there");
         }
-        let table = self.written(name, verb)?;
+        let written = self.written(name, verb)?;
         let own = alias
             .as_ref()
-            .map_or_else(|| table.name.clone(), |alias| ident(&alias.name));
+            .map_or_else(|| written.name().to_owned(), |alias| ident(&alias.name));
         if others.iter().any(|other| is_called(other, &own)) {
             return fail("42712", format!("table name \"{own}\" specified more than once"));
         }
-        let mut first = self.scan(&table);
-        for column in &mut first.columns {
-            column.table = Some(own.clone());
-        }
+        let first = self.rows_of_written(&written, &own);
         let bound = self.beside(first, others)?;
-        Ok((table, bound.plan, Scope { columns: bound.columns }))
+        Ok((written, bound.plan, Scope { columns: bound.columns }))
     }
 
     fn selected(&mut self, plan: Plan, selection: Option<&Ast>, scope: &Scope) -> Result<Plan> {
@@ -816,17 +830,25 @@ impl Binder<'_> {
         }
     }
 
-    fn returning(&mut self, items: Option<&[SelectItem]>, scope: Scope) -> Result<Option<Returning>> {
+    fn returning(
+        &mut self,
+        written: &Written,
+        items: Option<&[SelectItem]>,
+        scope: Scope,
+    ) -> Result<Option<Returning>> {
         let Some(items) = items else { return Ok(None) };
         let id = self.id();
         let width = scope.columns.len();
+        let of_table = width - written.width() + written.table.columns.len() + 2;
         let tables = self.tables.len();
         let (mut exprs, columns) = self.select_list(items, &scope, true)?;
         if self.tables.len() > tables {
             // It would have to see the state before the statement.
             return unsupported("a subquery over tables in RETURNING");
         }
-        let plan = self.flush(Relation::Working { id, width }, &mut exprs);
+        let rows = Relation::Working { id, width: of_table };
+        let rows = written.shown(rows, &exprs, width)?;
+        let plan = self.flush(rows, &mut exprs);
         Ok(Some(Returning {
             id,
             plan: Relation::Project {
@@ -836,6 +858,12 @@ impl Binder<'_> {
             columns,
         }))
     }
+}
+
+/// How many values each row of an insert has, if they are written down.
+fn insert_width(insert: &Insert) -> Option<usize> {
+    let rows = insert.source.as_ref().and_then(|query| values_of(query))?;
+    rows.first().map(|row| row.content.len())
 }
 
 /// Whether an item of FROM has this name.

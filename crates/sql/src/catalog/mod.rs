@@ -9,6 +9,7 @@ pub mod schemas;
 pub mod system;
 
 use crate::error;
+use crate::parse::own::CheckOption;
 use crate::types::Type;
 use crate::types::enums::Enum;
 use nestor_database::connections::Slot;
@@ -163,6 +164,8 @@ pub struct Table {
     pub foreign: Vec<Foreign>,
     /// What gives its rows, of materialized views.
     pub materialized: Option<Materialized>,
+    /// What holds for rows that are written, of views.
+    pub check_option: Option<CheckOption>,
 }
 
 impl Table {
@@ -179,6 +182,7 @@ impl Table {
             key_name: format!("{name}_pkey"),
             foreign: Vec::new(),
             materialized: None,
+            check_option: None,
         }
     }
 

@@ -59,7 +59,7 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
             wait(statement, &progress)?;
             return Ok(rows.map_or_else(|| "CREATE TABLE AS".to_owned(), |rows| format!("SELECT {rows}")));
         }
-        Ast::CreateView(create) => view::create(statement, session, create, &mut progress)?,
+        Ast::CreateView(create) => view::create(statement, session, (create, None), &mut progress)?,
         Ast::CreateTable(create) => table::create(statement, session, create, &mut progress)?,
         Ast::AlterTable(alter) => alter::alter(statement, session, alter, &mut progress)?,
         Ast::CreateIndex(create) => index::create(statement, session, create, &mut progress)?,
@@ -120,6 +120,23 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
     Ok(tag.to_owned())
 }
 
+/// Refuses what is no table.
+///
+/// Errors: 42809.
+pub(crate) fn check_table(statement: &Statement<'_>, session: &SessionFacts, name: &ObjectName) -> Result<()> {
+    let read = statement.current_view();
+    let ns = namespace_in(read.view(), session, name)?;
+    match read
+        .view()
+        .catalog()
+        .get(&ns)
+        .map(|collection| table::Kind::of(collection))
+    {
+        None | Some(Some(table::Kind::Table)) => Ok(()),
+        Some(_) => fail("42809", format!("\"{}\" is not a table", ns.coll)),
+    }
+}
+
 fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progress: &mut Progress) -> Result<String> {
     let tag = match own {
         Own::CommentOnConstraint {
@@ -131,6 +148,7 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             comment::comment(statement, session, &object, text.as_deref(), progress)?
         }
         Own::AlterSequence(alter) => sequence::alter(statement, session, alter, progress)?,
+        Own::View { create, check } => view::create(statement, session, (create, Some(*check)), progress)?,
         Own::Materialize { create, has_data } => {
             return materialized::create(statement, session, (create, *has_data), progress);
         }

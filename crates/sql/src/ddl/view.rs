@@ -2,8 +2,9 @@
 
 use super::{hold_schema, new_namespace};
 use crate::bind::{Binder, entry, ident};
-use crate::catalog::schemas;
-use crate::error::{fail, unsupported};
+use crate::catalog::{Kind, Table, schemas};
+use crate::error::{Field as ErrorField, error, fail, unsupported, with};
+use crate::parse::own::CheckOption;
 use crate::run::query::Field;
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::Type;
@@ -13,12 +14,13 @@ use nestor_database::write::{Progress, catalog};
 use nestor_model::{CollectionOptions, Result, Value, doc};
 use nestor_storage::View as _;
 use sqlparser::ast::{CreateTableOptions, CreateView, Ident};
+use std::sync::Arc;
 
 /// CREATE VIEW.
 pub(super) fn create(
     statement: &Statement<'_>,
     session: &SessionFacts,
-    create: &CreateView,
+    (create, check_option): (&CreateView, Option<CheckOption>),
     progress: &mut Progress,
 ) -> Result<&'static str> {
     check(create)?;
@@ -36,7 +38,7 @@ pub(super) fn create(
     let text = query_text(create)?;
     let options = CollectionOptions::parse(doc! {
         "viewOn": ns.coll.clone(),
-        "pipeline": vec![Value::from(doc! { "$sql": text.as_str() })],
+        "pipeline": vec![Value::from(doc! { "$sql": format!("{text}{}", check_option.map_or("", CheckOption::text)) })],
     })?;
     let uuid = statement.database.new_uuid();
     statement.atomically(progress, |ws| {
@@ -51,7 +53,11 @@ pub(super) fn create(
         }
         let (op, _) = statement.operation(None)?;
         let reading = Reading::new(statement, &*ws, &op, session);
-        let new = columns_of(&reading, schemas::split(reading.view, &ns).0, &text)?;
+        let schema = schemas::split(reading.view, &ns).0;
+        let new = columns_of(&reading, schema, &text)?;
+        if check_option.is_some() {
+            check_writable(&reading, (schema, &ns.coll), &text)?;
+        }
         if let Some(found) = found {
             let before = reading.table_at(&ns)?;
             let before = before.iter().flat_map(|table| &table.columns);
@@ -83,6 +89,31 @@ pub(super) fn create(
         catalog::create(statement, ws, &ns, uuid, &options)
     })?;
     Ok("CREATE VIEW")
+}
+
+/// One can write through the query that a text is.
+///
+/// Errors: 0A000.
+fn check_writable(reading: &Reading<'_, '_>, (schema, name): (&str, &str), text: &str) -> Result<()> {
+    let Some(query) = entry::parsed(text) else {
+        return Ok(());
+    };
+    let table = Arc::new(Table {
+        schema: schema.to_owned(),
+        check_option: Some(CheckOption::Cascaded),
+        ..Table::new(name, Vec::new(), Kind::Query(query))
+    });
+    let mut binder = Binder::new(reading, Vec::new());
+    match binder.why_not_updatable(&table)? {
+        None => Ok(()),
+        Some(reason) => {
+            let told = error(
+                "0A000",
+                "WITH CHECK OPTION is supported only on automatically updatable views",
+            );
+            Err(with(told, &[(ErrorField::Hint, &reason)]))
+        }
+    }
 }
 
 /// Refuses what is not supported.

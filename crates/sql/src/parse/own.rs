@@ -31,6 +31,13 @@ pub enum Own {
     },
     /// `ALTER SEQUENCE name` with options.
     AlterSequence(AlterSequence),
+    /// `CREATE VIEW … WITH CHECK OPTION`
+    View {
+        /// The view.
+        create: Box<CreateView>,
+        /// What is checked.
+        check: CheckOption,
+    },
     /// `CREATE MATERIALIZED VIEW`
     Materialize {
         /// The view.
@@ -58,6 +65,25 @@ pub enum Own {
         /// Nothing happens when there is nothing.
         if_exists: bool,
     },
+}
+
+/// Which conditions hold for rows that are written through a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckOption {
+    /// Its own.
+    Local,
+    /// Its own and those of the views that it reads.
+    Cascaded,
+}
+
+impl CheckOption {
+    /// As it stands behind the query of a view.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Local => " WITH LOCAL CHECK OPTION",
+            Self::Cascaded => " WITH CASCADED CHECK OPTION",
+        }
+    }
 }
 
 /// What gets another name.
@@ -98,6 +124,8 @@ const BEGINNINGS: &[(&[&str], &str)] = &[
     (&["ALTER", "MATERIALIZED"], "RENAME"),
     (&CREATE_MATERIALIZED, ""),
     (&["REFRESH"], ""),
+    (&["CREATE", "VIEW"], "OPTION"),
+    (&["CREATE", "OR", "REPLACE", "VIEW"], "OPTION"),
     (&["ALTER", "SEQUENCE"], ""),
 ];
 
@@ -184,6 +212,15 @@ pub fn of(ast: &Statement) -> Result<Option<Own>> {
         let (create, has_data) = super::views::materialized(tokens)?;
         let create = Box::new(create);
         return Ok(Some(Own::Materialize { create, has_data }));
+    }
+    if words(tokens.iter()).next().is_some_and(|word| word == "CREATE") {
+        let (create, cascades) = super::views::checked(tokens)?;
+        let check = match cascades {
+            true => CheckOption::Cascaded,
+            false => CheckOption::Local,
+        };
+        let create = Box::new(create);
+        return Ok(Some(Own::View { create, check }));
     }
     let mut parser = Parser::new(&Sql).with_tokens(tokens);
     let read = read(&mut parser).and_then(|own| match parser.peek_token().token {

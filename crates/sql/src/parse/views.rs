@@ -1,4 +1,4 @@
-//! What the grammar does not know of views: `WITH NO DATA` and REFRESH of materialized ones.
+//! What the grammar does not know of views: what stands behind their queries.
 
 use super::columns::written;
 use crate::error::error;
@@ -46,4 +46,16 @@ pub(super) fn materialized(mut tokens: Vec<Token>) -> Result<(CreateView, bool)>
         cut(&mut tokens, &["WITH", "DATA"]);
     }
     Ok((create(&tokens)?, has_data))
+}
+
+/// The CREATE VIEW with CHECK OPTION that tokens are, and whether that cascades.
+///
+/// Errors: 42601.
+pub(super) fn checked(mut tokens: Vec<Token>) -> Result<(CreateView, bool)> {
+    let cascades = match () {
+        () if cut(&mut tokens, &["WITH", "LOCAL", "CHECK", "OPTION"]) => false,
+        () if cut(&mut tokens, &["WITH", "CASCADED", "CHECK", "OPTION"]) => true,
+        () => cut(&mut tokens, &["WITH", "CHECK", "OPTION"]),
+    };
+    Ok((create(&tokens)?, cascades))
 }

@@ -9,6 +9,7 @@ use crate::catalog::documents::{Inference, SAMPLE};
 use crate::catalog::system::{self, Facts, IndexFacts, RELATIONS, Relation, SequenceFacts};
 use crate::catalog::{Catalog, Column, Kind, Table, known, schemas};
 use crate::error::{fail, unsupported};
+use crate::parse::own::CheckOption;
 use crate::types::Type;
 use crate::types::enums::Enum;
 use nestor_database::connections::Slot;
@@ -436,7 +437,7 @@ impl<'s, 'r> Reading<'s, 'r> {
     }
 
     /// The table that a view of SQL is.
-    fn view_at(&self, ns: &Namespace, text: &str) -> Result<Arc<Table>> {
+    fn view_at(&self, ns: &Namespace, text: &str, check_option: Option<CheckOption>) -> Result<Arc<Table>> {
         if *ns.db != *self.session.database {
             return unsupported("a view of another database");
         }
@@ -456,7 +457,7 @@ impl<'s, 'r> Reading<'s, 'r> {
         let table = table_of(self, schemas::split(self.view, ns), query);
         match table {
             Ok(table) => {
-                let table = Arc::new(table);
+                let table = Arc::new(Table { check_option, ..table });
                 self.views.borrow_mut().insert(ns.clone(), Some(table.clone()));
                 Ok(table)
             }
@@ -484,7 +485,7 @@ impl<'s, 'r> Reading<'s, 'r> {
             None => {}
         }
         if let Some(text) = entry::query_of(&collection) {
-            return self.view_at(ns, text).map(Some);
+            return self.view_at(ns, text, entry::check_option_of(&collection)).map(Some);
         }
         // The commit whose state is looked at; none where changes of the statement's own show, or each user sees other fields.
         let lsn = match collection.is_view() || collection.options.masking.is_some() {
@@ -597,7 +598,13 @@ impl Facts for Reading<'_, '_> {
             };
             if let Some(table) = table {
                 let comments = comments.remove(&collection.uuid);
-                out.push(self.relation(collection, table, comments));
+                let updatable = match table.kind {
+                    Kind::Query(_) => Binder::new(self, Vec::new()).updatable(&table)?,
+                    Kind::Collection(_) if table.materialized.is_none() => Some(vec![true; table.columns.len()]),
+                    _ => None,
+                };
+                let relation = self.relation(collection, table, comments);
+                out.push(Relation { updatable, ..relation });
             }
         }
         let out = Arc::new(out);
@@ -804,6 +811,7 @@ fn relation(collection: &Collection, table: Arc<Table>, comments: Option<Documen
             }),
         },
         comments,
+        updatable: None,
         table,
     }
 }

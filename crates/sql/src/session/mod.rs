@@ -635,6 +635,7 @@ impl Session {
             let deletes = parse::parse(&format!("DELETE FROM {}", table.name))?;
             let Some(delete) = deletes.first() else { return Ok(()) };
             self.statement(database, text, OpKind::Delete, |statement, facts| {
+                ddl::check_table(statement, facts, &table.name)?;
                 let nothing = (Vec::new(), [].as_slice());
                 write::run(statement, facts, delete, nothing, &mut |_| Ok(()), &mut |_| Ok(()))?;
                 match restarts {

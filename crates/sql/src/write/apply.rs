@@ -439,7 +439,7 @@ impl Applying<'_, '_, '_> {
 
 /// A document that is to be written has no null where none may be, and no check is false of it.
 ///
-/// Errors: 23502, 23514, those of the conditions.
+/// Errors: 23502, 23514, 44000, those of the conditions.
 fn check(write: &Write, env: &Env<'_>, doc: DocRef<'_>) -> Result<()> {
     let table = &write.table;
     for column in table.columns.iter().filter(|column| column.not_null) {
@@ -447,13 +447,18 @@ fn check(write: &Write, env: &Env<'_>, doc: DocRef<'_>) -> Result<()> {
             return Err(super::refused::null(&column.name, &table.name));
         }
     }
-    if write.checks.is_empty() {
+    if write.checks.is_empty() && write.options.is_empty() {
         return Ok(());
     }
     let row = row_of(table, &vec![true; table.columns.len() + 2], doc, None)?;
     for (name, condition) in &write.checks {
         if matches!(condition.value(&row, env)?, Value::Bool(false)) {
             return Err(super::refused::check(name, &table.name));
+        }
+    }
+    for (view, condition) in &write.options {
+        if !condition.holds(&row, env)? {
+            return fail("44000", format!("new row violates check option for view \"{view}\""));
         }
     }
     Ok(())

@@ -35,7 +35,7 @@ use nestor_database::write::Progress;
 use nestor_database::write::rows::RowWriter;
 use nestor_exec::interrupt::while_waiting;
 use nestor_exec::relation::{Run, Shared, build};
-use nestor_model::{Result, Value};
+use nestor_model::{Namespace, Result, Value};
 use nestor_planner::relation::{Env, Tuple};
 use nestor_query::env::OpContext;
 use nestor_storage::{Guarantee, WriteSet};
@@ -238,17 +238,20 @@ fn check_rights(reading: &Reading<'_, '_>, write: &Write) -> Result<()> {
     let Kind::Collection(ns) = &write.table.kind else {
         return Ok(());
     };
+    let views = write.views.iter().map(|view| Namespace::new(&*ns.db, view.as_str()));
+    let all: Vec<Namespace> = views.chain([ns.clone()]).collect();
+    let check = |right: Right| all.iter().try_for_each(|ns| reading.check_right(ns, right));
     let changes = match &write.action {
         Action::Insert { conflict, .. } => {
-            reading.check_right(ns, Right::Insert)?;
+            check(Right::Insert)?;
             let changes = conflict.as_ref().is_some_and(|conflict| conflict.update.is_some());
             if changes {
-                reading.check_right(ns, Right::Update)?;
+                check(Right::Update)?;
             }
             changes
         }
-        Action::Update { .. } => reading.check_right(ns, Right::Update).map(|()| true)?,
-        Action::Delete => reading.check_right(ns, Right::Remove).map(|()| true)?,
+        Action::Update { .. } => check(Right::Update).map(|()| true)?,
+        Action::Delete => check(Right::Remove).map(|()| true)?,
         Action::Merge { clauses } => {
             let mut changes = false;
             for clause in clauses {
@@ -258,7 +261,7 @@ fn check_rights(reading: &Reading<'_, '_>, write: &Write) -> Result<()> {
                     Merging::Delete => Right::Remove,
                     Merging::Nothing => continue,
                 };
-                reading.check_right(ns, right)?;
+                check(right)?;
                 changes |= right != Right::Insert;
             }
             changes

@@ -4,6 +4,7 @@ use super::relations::{default_of, is_primary, keeps_constraint};
 use super::shapes;
 use super::{Facts, IndexFacts, Relation, Row, int, is_view, text};
 use crate::catalog::{Column, IdentityKind, Referential, Table};
+use crate::parse::own::CheckOption;
 use crate::types::{Type, numeric_parts};
 use nestor_model::{Result, Value};
 
@@ -37,13 +38,13 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             ("form_of_use", text("UTF8")),
         ]],
         "tables" => {
-            let table = |schema: &str, name: &str, is_view: bool| {
+            let table = |schema: &str, name: &str, (is_view, can_insert): (bool, bool)| {
                 vec![
                     ("table_catalog", text(&db)),
                     ("table_schema", text(schema)),
                     ("table_name", text(name)),
                     ("table_type", text(if is_view { "VIEW" } else { "BASE TABLE" })),
-                    ("is_insertable_into", truth(!is_view)),
+                    ("is_insertable_into", truth(can_insert)),
                     ("is_typed", truth(false)),
                 ]
             };
@@ -51,9 +52,11 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             let shown = relations
                 .iter()
                 .filter(|relation| relation.table.materialized.is_none());
-            let own =
-                shown.map(|relation| table(&relation.table.schema, &relation.table.name, is_view(&relation.table)));
-            let catalogs = shapes::all().map(|shape| table(shape.schema, shape.name, shape.is_view));
+            let own = shown.map(|relation| {
+                let facts = (is_view(&relation.table), relation.updatable.is_some());
+                table(&relation.table.schema, &relation.table.name, facts)
+            });
+            let catalogs = shapes::all().map(|shape| table(shape.schema, shape.name, (shape.is_view, !shape.is_view)));
             own.chain(catalogs).collect()
         }
         "columns" => {
@@ -66,7 +69,10 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                         (&relation.table.schema, &relation.table.name),
                         at,
                         own,
-                        !is_view(&relation.table),
+                        relation
+                            .updatable
+                            .as_ref()
+                            .is_some_and(|own| own.get(at - 1) == Some(&true)),
                     ));
                 }
             }
@@ -91,9 +97,16 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                             "view_definition",
                             relation.definition.as_ref().map_or(Value::Null, text),
                         ),
-                        ("check_option", text("NONE")),
-                        ("is_updatable", truth(false)),
-                        ("is_insertable_into", truth(false)),
+                        (
+                            "check_option",
+                            text(match relation.table.check_option {
+                                None => "NONE",
+                                Some(CheckOption::Local) => "LOCAL",
+                                Some(CheckOption::Cascaded) => "CASCADED",
+                            }),
+                        ),
+                        ("is_updatable", truth(relation.updatable.is_some())),
+                        ("is_insertable_into", truth(relation.updatable.is_some())),
                     ]
                 })
                 .collect()

@@ -77,6 +77,8 @@ pub struct Relation {
     pub definition: Option<String>,
     /// What is said of it, its columns and constraints.
     pub comments: Option<Document>,
+    /// Which columns can be written to, of tables and the views that one can write through.
+    pub updatable: Option<Vec<bool>>,
 }
 
 impl Relation {

@@ -9,6 +9,7 @@ use super::{
 use crate::catalog::schemas::PUBLIC as PUBLIC_NAME;
 use crate::catalog::{Column, Foreign, IdentityKind, Referential, Table, sequence_of};
 use crate::functions::part_key;
+use crate::parse::own::CheckOption;
 use crate::types::Type;
 use nestor_model::{Array, Result, Value};
 
@@ -252,6 +253,13 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
         let refers = |other: &Relation| other.table.foreign.iter().any(|key| key.table == table.name);
         let has_triggers = !table.foreign.is_empty() || relations.iter().any(refers);
         row.push(("relhastriggers", Value::Bool(has_triggers)));
+        if let Some(option) = table.check_option {
+            let shown = match option {
+                CheckOption::Local => "check_option=local",
+                CheckOption::Cascaded => "check_option=cascaded",
+            };
+            row.push(("reloptions", Value::Array(Array::new(vec![text(shown)]))));
+        }
         row.push(("relhasrules", Value::Bool(kind != "r")));
         out.push(row);
         for index in &relation.indexes {

@@ -1,0 +1,531 @@
+//! Views that one writes through: of the rows of one table, one by one.
+//!
+//! Such a view is a SELECT over one table, or over another such view, without what makes one row of several. What is read of it is
+//! planned like any query, with the record that each row is of behind its columns; what is written goes to the columns of the table that
+//! its columns are. Each column is known as an expression of the table's as well ([`Through::values`]), for RETURNING and conditions,
+//! which see the documents that were written.
+
+use super::write::Target;
+use super::{Binder, Bound, Level, PENDING, Scope, ScopeColumn, ident, object_name};
+use crate::catalog::{Kind, Table, schemas};
+use crate::error::{Field, error, fail, unsupported, with};
+use crate::expr::{Expr, Node};
+use crate::parse::own::CheckOption;
+use crate::plan::Plan;
+use nestor_model::{Error, Result};
+use nestor_planner::relation::{ApplyKind, Relation};
+use sqlparser::ast::{
+    Distinct, GroupByExpr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableFactor,
+};
+use std::sync::Arc;
+
+/// What a statement writes to.
+pub(super) struct Written {
+    /// The table.
+    pub(super) table: Arc<Table>,
+    /// The view that it is written through, if there is one.
+    pub(super) view: Option<Through>,
+}
+
+/// A condition of a view.
+#[derive(Clone)]
+struct Condition {
+    /// The view, and the collection that it is.
+    view: String,
+    collection: String,
+    /// Over the table; `None` where it asks for more than the row.
+    holds: Option<Expr>,
+    /// What is written has to fulfil it.
+    checked: bool,
+}
+
+/// A view over one table. Vectors have an item for each of its columns, and two more for the document and its record.
+pub(super) struct Through {
+    name: String,
+    /// Its columns, as a query sees them.
+    columns: Vec<ScopeColumn>,
+    /// Its rows.
+    plan: Plan,
+    /// What each column is over the table; `None` where that needs more than the row.
+    values: Vec<Option<Expr>>,
+    /// Which column of the table each is.
+    targets: Vec<Option<usize>>,
+    conditions: Vec<Condition>,
+    /// The collections that this view and those below it are.
+    views: Vec<String>,
+}
+
+/// Why nobody writes through a view: its name, and what PostgreSQL says of it.
+pub(super) type Reason = (String, &'static str);
+
+const NO_TABLE: &str = "Views that do not select from a single table or view";
+const SETS: &str = "Views containing UNION, INTERSECT, or EXCEPT";
+
+/// What somebody wants to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    Insert,
+    Update,
+    Delete,
+    Merge,
+}
+
+impl Verb {
+    fn shown(self) -> &'static str {
+        match self {
+            Self::Insert => "insert into",
+            Self::Update => "update",
+            Self::Delete => "delete from",
+            Self::Merge => "merge into",
+        }
+    }
+}
+
+/// 55000.
+fn refused(verb: Verb, (name, reason): Reason) -> Error {
+    let told = error("55000", format!("cannot {} view \"{name}\"", verb.shown()));
+    with(
+        told,
+        &[(Field::Detail, &format!("{reason} are not automatically updatable."))],
+    )
+}
+
+impl Written {
+    /// What one calls it.
+    pub(super) fn name(&self) -> &str {
+        self.view.as_ref().map_or(&self.table.name, |view| &view.name)
+    }
+
+    /// How many columns a row of it has in plans: its own, the document and the record.
+    pub(super) fn width(&self) -> usize {
+        let own = |view: &Through| view.columns.len();
+        self.view.as_ref().map_or(self.table.columns.len() + 2, own)
+    }
+
+    /// The names of its columns.
+    pub(super) fn names(&self) -> Vec<String> {
+        match &self.view {
+            None => self.table.columns.iter().map(|column| column.name.clone()).collect(),
+            Some(view) => {
+                let shown = view.columns.iter().filter(|column| !column.hidden);
+                shown.map(|column| column.name.clone()).collect()
+            }
+        }
+    }
+
+    /// An expression over its columns, `copies` of them beside each other, as one over those of the table.
+    ///
+    /// Errors: 0A000 for a column of a view that is a subquery.
+    pub(super) fn over_table(&self, expr: &Expr, copies: usize) -> Result<Expr> {
+        let Some(view) = &self.view else {
+            return Ok(expr.clone());
+        };
+        let (own, base) = (view.columns.len(), self.table.columns.len() + 2);
+        view.check_known(&[expr], copies)?;
+        Ok(expr.with_columns(&|index| {
+            let copy = index / own;
+            let value = view.values.get(index % own).cloned().flatten();
+            match copy < copies {
+                true => value.map(|value| value.shifted((copy * base).cast_signed())),
+                false => Some(Expr::column(
+                    index - own * copies + base * copies,
+                    "column",
+                    crate::types::Type::Unknown,
+                )),
+            }
+        }))
+    }
+
+    /// The rows of the table as its own, with those of other tables behind them.
+    ///
+    /// Errors: those of [`Written::over_table`], if `exprs`, which are computed of them, need such a column.
+    pub(super) fn shown(&self, plan: Plan, exprs: &[Expr], width: usize) -> Result<Plan> {
+        let Some(view) = &self.view else { return Ok(plan) };
+        view.check_known(&exprs.iter().collect::<Vec<_>>(), 1)?;
+        let base = self.table.columns.len() + 2;
+        let null = Expr::constant(nestor_model::Value::Null, crate::types::Type::Unknown);
+        let mut columns: Vec<Expr> = view
+            .values
+            .iter()
+            .map(|value| value.clone().unwrap_or_else(|| null.clone()))
+            .collect();
+        columns.extend(
+            (view.columns.len()..width)
+                .map(|at| Expr::column(at - view.columns.len() + base, "column", crate::types::Type::Unknown)),
+        );
+        Ok(Relation::Project {
+            input: Box::new(plan),
+            columns,
+        })
+    }
+
+    /// What rows have to fulfil that are written through views, in their order, with the names of the views.
+    ///
+    /// Errors: 0A000 for conditions with subqueries.
+    pub(super) fn options(&self) -> Result<Vec<(String, Expr)>> {
+        let all = self.view.iter().flat_map(|view| &view.conditions);
+        let checked = all
+            .filter(|condition| condition.checked)
+            .map(|condition| match &condition.holds {
+                Some(holds) => Ok((condition.view.clone(), holds.clone())),
+                None => unsupported(format!("a subquery in view \"{}\" WITH CHECK OPTION", condition.view)),
+            });
+        checked.collect()
+    }
+
+    /// The collections that the views are through which is written.
+    pub(super) fn views(&self) -> Vec<String> {
+        self.view.iter().flat_map(|view| view.views.iter().cloned()).collect()
+    }
+}
+
+impl Through {
+    /// The rows of a table.
+    fn of_table(table: &Table, bound: Bound) -> Self {
+        let columns = bound.columns.iter().enumerate();
+        let own = columns.map(|(at, column)| Some(Expr::column(at, column.name.clone(), column.ty.clone())));
+        let width = bound.columns.len();
+        Self {
+            name: table.name.clone(),
+            values: own.collect(),
+            targets: (0..width).map(|at| (at < table.columns.len()).then_some(at)).collect(),
+            columns: bound.columns,
+            plan: bound.plan,
+            conditions: Vec::new(),
+            views: Vec::new(),
+        }
+    }
+
+    fn check_known(&self, exprs: &[&Expr], copies: usize) -> Result<()> {
+        let own = self.columns.len();
+        let mut unknown = None;
+        for expr in exprs {
+            expr.for_each_column(&mut |index| {
+                if index < own * copies && self.values.get(index % own).is_some_and(Option::is_none) {
+                    unknown = Some(index % own);
+                }
+            });
+        }
+        match unknown.and_then(|at| self.columns.get(at)) {
+            Some(column) => unsupported(format!(
+                "column \"{}\", which is a subquery, of rows that are written",
+                column.name
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Its columns are called otherwise.
+    fn rename(&mut self, names: &[Ident]) {
+        let shown = self.columns.iter_mut().filter(|column| !column.hidden);
+        for (column, name) in shown.zip(names) {
+            column.name = ident(name);
+        }
+    }
+}
+
+/// The SELECT that a query is, if that is all that it is.
+fn plain(query: &Query) -> std::result::Result<&Select, &'static str> {
+    if query.with.is_some() {
+        return Err("Views containing WITH");
+    }
+    if query.limit_clause.is_some() || query.fetch.is_some() {
+        return Err("Views containing LIMIT or OFFSET");
+    }
+    let select = match &*query.body {
+        SetExpr::Select(select) => select,
+        SetExpr::Query(inner) => return plain(inner),
+        SetExpr::SetOperation { .. } => return Err(SETS),
+        _ => return Err(NO_TABLE),
+    };
+    let groups = match &select.group_by {
+        GroupByExpr::Expressions(exprs, modifiers) => !exprs.is_empty() || !modifiers.is_empty(),
+        GroupByExpr::All(_) => true,
+    };
+    match &select.distinct {
+        None | Some(Distinct::All) => {}
+        Some(_) => return Err("Views containing DISTINCT"),
+    }
+    match (groups, select.having.is_some(), select.from.as_slice()) {
+        (true, ..) => Err("Views containing GROUP BY"),
+        (_, true, _) => Err("Views containing HAVING"),
+        (.., [only]) if only.joins.is_empty() => Ok(select),
+        _ => Err(NO_TABLE),
+    }
+}
+
+impl Binder<'_> {
+    /// What a statement writes to.
+    ///
+    /// Errors: 42P01; 55000 for views that one cannot write through, 42809 for materialized ones, 42501 for catalogs.
+    pub(super) fn written(&mut self, name: &ObjectName, verb: Verb) -> Result<Written> {
+        let table = self.existing(name)?;
+        let name = &table.name;
+        match table.kind {
+            Kind::Collection(_) if table.materialized.is_some() => {
+                fail("42809", format!("cannot change materialized view \"{name}\""))
+            }
+            Kind::Collection(_) => Ok(Written { table, view: None }),
+            Kind::View(_) => Err(refused(verb, (name.clone(), NO_TABLE))),
+            Kind::Query(_) => match self.through(&table)? {
+                Ok((table, view)) => {
+                    if view.targets.iter().all(Option::is_none) && verb != Verb::Delete {
+                        return Err(refused(verb, (name.clone(), "Views that have no updatable columns")));
+                    }
+                    Ok(Written {
+                        table,
+                        view: Some(view),
+                    })
+                }
+                Err(reason) => Err(refused(verb, reason)),
+            },
+            Kind::Rows(_) => fail("42501", format!("permission denied for table {name}")),
+        }
+    }
+
+    /// Which columns of a view can be written to; `None` where nobody writes through it.
+    ///
+    /// Errors: those of binding its query.
+    pub fn updatable(&mut self, table: &Arc<Table>) -> Result<Option<Vec<bool>>> {
+        let Ok((_, view)) = self.through(table)? else {
+            return Ok(None);
+        };
+        let mut own = view.targets;
+        own.truncate(table.columns.len());
+        let can = own.iter().any(Option::is_some);
+        Ok(can.then(|| own.iter().map(Option::is_some).collect()))
+    }
+
+    /// Why nobody writes through a view.
+    ///
+    /// Errors: those of binding its query.
+    pub fn why_not_updatable(&mut self, table: &Arc<Table>) -> Result<Option<String>> {
+        let reason = match self.through(table)? {
+            Ok((table, view)) => {
+                let written = Written {
+                    table,
+                    view: Some(view),
+                };
+                written.options()?;
+                None
+            }
+            Err(reason) => Some(reason),
+        };
+        Ok(reason.map(|(_, reason)| format!("{reason} are not automatically updatable.")))
+    }
+
+    /// The table and the way to it through the view that `table` is.
+    fn through(&mut self, table: &Arc<Table>) -> Result<std::result::Result<(Arc<Table>, Through), Reason>> {
+        let Kind::Query(query) = &table.kind else {
+            return Ok(Err((table.name.clone(), NO_TABLE)));
+        };
+        let found = self.in_view(table, |binder| {
+            binder.deeper(|binder| binder.through_query(query, table))
+        })?;
+        let (base, mut view) = match found {
+            Ok(found) => found,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        view.name.clone_from(&table.name);
+        for column in &mut view.columns {
+            column.table = Some(table.name.clone());
+        }
+        let collection = schemas::collection(&table.schema, &table.name);
+        for condition in &mut view.conditions {
+            condition.checked |= match table.check_option {
+                None => false,
+                Some(CheckOption::Local) => condition.collection == collection,
+                Some(CheckOption::Cascaded) => true,
+            };
+        }
+        view.views.push(collection);
+        Ok(Ok((base, view)))
+    }
+
+    fn through_query(
+        &mut self,
+        query: &Query,
+        view: &Table,
+    ) -> Result<std::result::Result<(Arc<Table>, Through), Reason>> {
+        let not = |reason| Ok(Err((view.name.clone(), reason)));
+        let select = match plain(query) {
+            Ok(select) => select,
+            Err(reason) => return not(reason),
+        };
+        let (name, alias) = match &select.from[0].relation {
+            TableFactor::Table { sample: Some(_), .. } => return not("Views containing TABLESAMPLE"),
+            TableFactor::Table {
+                name,
+                alias,
+                args: None,
+                ..
+            } => (name, alias.as_ref()),
+            // A view whose columns have names of their own is kept so.
+            TableFactor::Derived {
+                lateral: false,
+                subquery,
+                alias: Some(alias),
+                ..
+            } if matches!(select.projection.as_slice(), [SelectItem::Wildcard(_)]) && select.selection.is_none() => {
+                let mut found = self.through_query(subquery, view)?;
+                if let Ok((_, inner)) = &mut found {
+                    let names: Vec<Ident> = alias.columns.iter().map(|column| column.name.clone()).collect();
+                    inner.rename(&names);
+                }
+                return Ok(found);
+            }
+            _ => return not(NO_TABLE),
+        };
+        let (_, plain_name) = object_name(name)?;
+        let base = self.existing(name)?;
+        let (base, mut inner) = match base.kind {
+            Kind::Collection(_) if base.materialized.is_none() => {
+                let bound = self.scan(&base);
+                let inner = Through::of_table(&base, bound);
+                (base, inner)
+            }
+            Kind::Query(_) => match self.through(&base)? {
+                Ok(found) => found,
+                Err(reason) => return Ok(Err(reason)),
+            },
+            _ => return not(NO_TABLE),
+        };
+        let own = alias.map_or(plain_name, |alias| ident(&alias.name));
+        for column in &mut inner.columns {
+            column.table = Some(own.clone());
+        }
+        if let Some(alias) = alias {
+            let names: Vec<Ident> = alias.columns.iter().map(|column| column.name.clone()).collect();
+            inner.rename(&names);
+        }
+        let scope = Scope {
+            columns: inner.columns.clone(),
+        };
+        self.levels.push(Level {
+            allows_aggregates: true,
+            allows_windows: true,
+            ..Level::default()
+        });
+        let bound = self.select_list(&select.projection, &scope, true);
+        let level = self.levels.pop().unwrap_or_default();
+        let (mut items, mut columns) = bound?;
+        if !level.aggregates.is_empty() {
+            return not("Views that return aggregate functions");
+        }
+        if !level.windows.is_empty() {
+            return not("Views that return window functions");
+        }
+        if self
+            .pending
+            .iter()
+            .any(|pending| matches!(pending.kind, ApplyKind::Lateral { .. }))
+        {
+            return not("Views that return set-returning functions");
+        }
+        let over_table = |expr: &Expr| -> Option<Expr> {
+            let mut known = true;
+            expr.for_each_column(&mut |index| known &= inner.values.get(index).is_some_and(Option::is_some));
+            known.then(|| expr.with_columns(&|index| inner.values.get(index).cloned().flatten()))
+        };
+        let target = |expr: &Expr| match expr.node() {
+            Node::Column { index, .. } if *index < PENDING => inner.targets.get(*index).copied().flatten(),
+            _ => None,
+        };
+        let mut targets: Vec<Option<usize>> = items.iter().map(target).collect();
+        let mut values: Vec<Option<Expr>> = items.iter().map(over_table).collect();
+        // The document and the record stay behind the columns.
+        for at in inner.columns.len() - 2..inner.columns.len() {
+            items.push(self.column(&inner.columns, at));
+            values.push(inner.values[at].clone());
+            targets.push(None);
+            columns.push(inner.columns[at].clone());
+        }
+        let mut plan = inner.plan.clone();
+        let mut conditions = std::mem::take(&mut inner.conditions);
+        if let Some(selection) = &select.selection {
+            let pending = std::mem::take(&mut self.pending);
+            self.levels.push(Level::default());
+            let condition = self.condition(selection, &scope, "WHERE");
+            self.levels.pop();
+            let condition = condition?;
+            conditions.push(Condition {
+                view: view.name.clone(),
+                collection: schemas::collection(&view.schema, &view.name),
+                holds: over_table(&condition),
+                checked: false,
+            });
+            let asked = plan.width();
+            plan = self.filter(plan, condition);
+            debug_assert!(plan.width() >= asked, "columns for subqueries come behind the others");
+            self.pending = pending;
+        }
+        plan = self.flush(plan, &mut items);
+        let through = Through {
+            name: view.name.clone(),
+            plan: Relation::Project {
+                input: Box::new(plan),
+                columns: items,
+            },
+            columns,
+            values,
+            targets,
+            conditions,
+            views: inner.views,
+        };
+        Ok(Ok((base, through)))
+    }
+
+    /// The rows of what is written to, its columns called by `name`.
+    pub(super) fn rows_of_written(&mut self, written: &Written, name: &str) -> Bound {
+        let mut bound = match &written.view {
+            None => self.scan(&written.table),
+            Some(view) => Bound {
+                plan: view.plan.clone(),
+                columns: view.columns.clone(),
+            },
+        };
+        for column in &mut bound.columns {
+            column.table = Some(name.to_owned());
+        }
+        bound
+    }
+
+    /// What is written by a name.
+    ///
+    /// Errors: 42703; 0A000 for a column of a view that is none of the table.
+    pub(super) fn target_of(&self, written: &Written, name: &ObjectName, verb: Verb) -> Result<Target> {
+        let Some(view) = &written.view else {
+            return self.target(&written.table, name);
+        };
+        let Some(ObjectNamePart::Identifier(first)) = name.0.first() else {
+            return unsupported("a column of this form");
+        };
+        let first = ident(first);
+        let place = view
+            .columns
+            .iter()
+            .position(|column| !column.hidden && column.name == first);
+        let Some(place) = place else {
+            return fail(
+                "42703",
+                format!("column \"{first}\" of relation \"{}\" does not exist", view.name),
+            );
+        };
+        let column = view.targets[place].and_then(|at| written.table.columns.get(at));
+        let Some(column) = column else {
+            let verb = match verb {
+                Verb::Insert => "insert into",
+                _ => "update",
+            };
+            let told = error(
+                "0A000",
+                format!("cannot {verb} column \"{first}\" of view \"{}\"", view.name),
+            );
+            let detail = "View columns that are not columns of their base relation are not updatable.";
+            return Err(with(told, &[(Field::Detail, detail)]));
+        };
+        let mut of_table = name.clone();
+        of_table.0[0] = ObjectNamePart::Identifier(Ident::with_quote('"', column.name.as_str()));
+        self.target(&written.table, &of_table)
+    }
+}
