@@ -85,6 +85,28 @@ impl Binder<'_> {
         Ok(Bound { plan, columns })
     }
 
+    /// The rows of a function of the columns before it, beside these, with their numbers in a last column that no name means.
+    pub(super) fn numbered(&mut self, before: Bound, factor: &TableFactor) -> Result<Bound> {
+        let scope = Scope {
+            columns: before.columns.clone(),
+        };
+        let item = self.within(&scope, |binder| binder.factor(factor))?;
+        let mut columns = before.columns;
+        columns.extend(item.columns);
+        columns.push(ScopeColumn {
+            hidden: true,
+            ..ScopeColumn::new("\u{1}place", Type::Int8)
+        });
+        let inner = super::window::numbered(item.plan);
+        let plan = Relation::Apply(Box::new(Apply {
+            correlated: plan::is_correlated(&inner),
+            input: before.plan,
+            inner,
+            kind: ApplyKind::Lateral { keeps: false },
+        }));
+        Ok(Bound { plan, columns })
+    }
+
     /// The rows that a statement takes its own from.
     pub(super) fn source(&mut self, factor: &TableFactor) -> Result<Bound> {
         self.item(None, factor, None)

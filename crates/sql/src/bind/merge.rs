@@ -100,6 +100,7 @@ impl Binder<'_> {
             generated: self.generated(&table)?,
             checks: self.checks(&table)?,
             options: written.options()?,
+            element: written.element(),
             views: written.views(),
             table,
             plan,
@@ -191,7 +192,9 @@ impl Binder<'_> {
             rows: vec![values.clone()],
         };
         check_identity(table, &targets, &rows)?;
-        values.extend(self.missing(table, &mut targets)?);
+        if written.element().is_none() {
+            values.extend(self.missing(table, &mut targets)?);
+        }
         Ok((targets, values))
     }
 

@@ -5,17 +5,20 @@
 //! its columns are. Each column is known as an expression of the table's as well ([`Through::values`]), for RETURNING and conditions,
 //! which see the documents that were written.
 
-use super::write::Target;
+use super::write::{Element, Target};
 use super::{Binder, Bound, Level, PENDING, Scope, ScopeColumn, ident, object_name};
-use crate::catalog::{Kind, Table, schemas};
+use crate::catalog::{Column, Kind, Table, schemas};
 use crate::error::{Field, error, fail, unsupported, with};
 use crate::expr::{Expr, Node};
+use crate::functions::element;
 use crate::parse::own::CheckOption;
 use crate::plan::Plan;
+use crate::types::Type;
 use nestor_model::{Error, Result};
 use nestor_planner::relation::{ApplyKind, Relation};
 use sqlparser::ast::{
-    Distinct, GroupByExpr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableFactor,
+    Distinct, Expr as Ast, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, Join, JoinConstraint, JoinOperator,
+    ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, Value as Literal,
 };
 use std::sync::Arc;
 
@@ -51,6 +54,8 @@ pub(super) struct Through {
     /// Which column of the table each is.
     targets: Vec<Option<usize>>,
     conditions: Vec<Condition>,
+    /// The array whose elements are its rows, if these are not the documents.
+    element: Option<Element>,
     /// The collections that this view and those below it are.
     views: Vec<String>,
 }
@@ -102,6 +107,17 @@ impl Written {
         self.view.as_ref().map_or(self.table.columns.len() + 2, own)
     }
 
+    /// How many columns rows have that were written: those of the table, the document and the record, and those of an element and its place.
+    pub(super) fn table_width(&self) -> usize {
+        let of_element = self.view.as_ref().and_then(|view| view.element.as_ref());
+        self.table.columns.len() + 2 + of_element.map_or(0, |element| element.fields.len() + 1)
+    }
+
+    /// The array whose elements are written.
+    pub(super) fn element(&self) -> Option<Element> {
+        self.view.as_ref()?.element.clone()
+    }
+
     /// The names of its columns.
     pub(super) fn names(&self) -> Vec<String> {
         match &self.view {
@@ -120,7 +136,7 @@ impl Written {
         let Some(view) = &self.view else {
             return Ok(expr.clone());
         };
-        let (own, base) = (view.columns.len(), self.table.columns.len() + 2);
+        let (own, base) = (view.columns.len(), self.table_width());
         view.check_known(&[expr], copies)?;
         Ok(expr.with_columns(&|index| {
             let copy = index / own;
@@ -130,7 +146,7 @@ impl Written {
                 false => Some(Expr::column(
                     index - own * copies + base * copies,
                     "column",
-                    crate::types::Type::Unknown,
+                    Type::Unknown,
                 )),
             }
         }))
@@ -142,16 +158,15 @@ impl Written {
     pub(super) fn shown(&self, plan: Plan, exprs: &[Expr], width: usize) -> Result<Plan> {
         let Some(view) = &self.view else { return Ok(plan) };
         view.check_known(&exprs.iter().collect::<Vec<_>>(), 1)?;
-        let base = self.table.columns.len() + 2;
-        let null = Expr::constant(nestor_model::Value::Null, crate::types::Type::Unknown);
+        let base = self.table_width();
+        let null = Expr::constant(nestor_model::Value::Null, Type::Unknown);
         let mut columns: Vec<Expr> = view
             .values
             .iter()
             .map(|value| value.clone().unwrap_or_else(|| null.clone()))
             .collect();
         columns.extend(
-            (view.columns.len()..width)
-                .map(|at| Expr::column(at - view.columns.len() + base, "column", crate::types::Type::Unknown)),
+            (view.columns.len()..width).map(|at| Expr::column(at - view.columns.len() + base, "column", Type::Unknown)),
         );
         Ok(Relation::Project {
             input: Box::new(plan),
@@ -179,6 +194,14 @@ impl Written {
     }
 }
 
+/// Where the elements of a view's array are.
+struct Address {
+    /// The place of the document among the columns; its record is behind it.
+    document: usize,
+    /// The record and the place in the array.
+    address: Expr,
+}
+
 impl Through {
     /// The rows of a table.
     fn of_table(table: &Table, bound: Bound) -> Self {
@@ -192,6 +215,7 @@ impl Through {
             columns: bound.columns,
             plan: bound.plan,
             conditions: Vec::new(),
+            element: None,
             views: Vec::new(),
         }
     }
@@ -249,10 +273,55 @@ fn plain(query: &Query) -> std::result::Result<&Select, &'static str> {
     match (groups, select.having.is_some(), select.from.as_slice()) {
         (true, ..) => Err("Views containing GROUP BY"),
         (_, true, _) => Err("Views containing HAVING"),
-        (.., [only]) if only.joins.is_empty() => Ok(select),
+        _ if parts(&select.from).is_some() => Ok(select),
         _ => Err(NO_TABLE),
     }
 }
+
+/// The table of a FROM clause, and the function of its rows that may stand behind it.
+fn parts(from: &[TableWithJoins]) -> Option<(&TableFactor, Option<&TableFactor>)> {
+    let is_open = |join: &Join| match &join.join_operator {
+        JoinOperator::CrossJoin(_) => true,
+        JoinOperator::Join(on) | JoinOperator::Inner(on) => {
+            matches!(on, JoinConstraint::On(Ast::Value(value)) if value.value == Literal::Boolean(true))
+        }
+        _ => false,
+    };
+    match from {
+        [only] => match only.joins.as_slice() {
+            [] => Some((&only.relation, None)),
+            [join] if is_open(join) => Some((&only.relation, Some(&join.relation))),
+            _ => None,
+        },
+        [first, second] if first.joins.is_empty() && second.joins.is_empty() => {
+            Some((&first.relation, Some(&second.relation)))
+        }
+        _ => None,
+    }
+}
+
+/// The array that a function in FROM has the elements of, and whether their fields are its columns.
+fn unnested(factor: &TableFactor) -> Option<(&Ast, bool)> {
+    let (name, args) = match factor {
+        TableFactor::UNNEST { array_exprs, .. } => return array_exprs.first().map(|array| (array, false)),
+        TableFactor::Table {
+            name, args: Some(args), ..
+        } => (name, &args.args),
+        TableFactor::Function { name, args, .. } => (name, args),
+        _ => return None,
+    };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))] = args.as_slice() else {
+        return None;
+    };
+    match object_name(name).ok()?.1.as_str() {
+        "unnest" | "jsonb_array_elements" => Some((array, false)),
+        "jsonb_to_recordset" => Some((array, true)),
+        _ => None,
+    }
+}
+
+const NO_ARRAY: &str = "Views that read something else beside a table than the elements of a column of it";
+const NO_KEY: &str = "Views of the elements of an array that do not have the key of the table";
 
 impl Binder<'_> {
     /// What a statement writes to.
@@ -287,10 +356,15 @@ impl Binder<'_> {
     ///
     /// Errors: those of binding its query.
     pub fn updatable(&mut self, table: &Arc<Table>) -> Result<Option<Vec<bool>>> {
-        let Ok((_, view)) = self.through(table)? else {
+        let Ok((base, view)) = self.through(table)? else {
             return Ok(None);
         };
         let mut own = view.targets;
+        if view.element.is_some() {
+            let columns = base.columns.len();
+            own.iter_mut()
+                .for_each(|target| *target = target.filter(|at| *at >= columns));
+        }
         own.truncate(table.columns.len());
         let can = own.iter().any(Option::is_some);
         Ok(can.then(|| own.iter().map(Option::is_some).collect()))
@@ -352,7 +426,10 @@ impl Binder<'_> {
             Ok(select) => select,
             Err(reason) => return not(reason),
         };
-        let (name, alias) = match &select.from[0].relation {
+        let Some((first, second)) = parts(&select.from) else {
+            return not(NO_TABLE);
+        };
+        let (name, alias) = match first {
             TableFactor::Table { sample: Some(_), .. } => return not("Views containing TABLESAMPLE"),
             TableFactor::Table {
                 name,
@@ -398,6 +475,13 @@ impl Binder<'_> {
             let names: Vec<Ident> = alias.columns.iter().map(|column| column.name.clone()).collect();
             inner.rename(&names);
         }
+        let mut address = None;
+        if let Some(second) = second {
+            address = match self.unnest(&base, &mut inner, second)? {
+                Ok(address) => Some(address),
+                Err(reason) => return not(reason),
+            };
+        }
         let scope = Scope {
             columns: inner.columns.clone(),
         };
@@ -434,11 +518,26 @@ impl Binder<'_> {
         let mut targets: Vec<Option<usize>> = items.iter().map(target).collect();
         let mut values: Vec<Option<Expr>> = items.iter().map(over_table).collect();
         // The document and the record stay behind the columns.
-        for at in inner.columns.len() - 2..inner.columns.len() {
+        let document = match address {
+            Some(Address { document, .. }) => document,
+            None => inner.columns.len() - 2,
+        };
+        for at in document..document + 2 {
             items.push(self.column(&inner.columns, at));
             values.push(inner.values[at].clone());
             targets.push(None);
             columns.push(inner.columns[at].clone());
+        }
+        if let (Some(Address { address, .. }), Some(last)) = (address, items.last_mut()) {
+            *last = address;
+            let key = inner.element.iter().flat_map(|element| &element.key);
+            let has = |key: &Column| {
+                let of_table = |target: &usize| base.columns.get(*target).is_some_and(|own| own.name == key.name);
+                targets.iter().flatten().any(of_table)
+            };
+            if !{ key }.all(has) {
+                return not(NO_KEY);
+            }
         }
         let mut plan = inner.plan.clone();
         let mut conditions = std::mem::take(&mut inner.conditions);
@@ -470,9 +569,83 @@ impl Binder<'_> {
             values,
             targets,
             conditions,
+            element: inner.element,
             views: inner.views,
         };
         Ok(Ok((base, through)))
+    }
+
+    /// Puts the elements that a function in FROM gives beside the rows of a view; where each of them is.
+    fn unnest(
+        &mut self,
+        base: &Table,
+        inner: &mut Through,
+        factor: &TableFactor,
+    ) -> Result<std::result::Result<Address, &'static str>> {
+        let (Some((array, by_fields)), None) = (unnested(factor), &inner.element) else {
+            return Ok(Err(NO_ARRAY));
+        };
+        let scope = Scope {
+            columns: inner.columns.clone(),
+        };
+        self.levels.push(Level::default());
+        let array = self.expr(array, &scope);
+        self.levels.pop();
+        let column = match array?.node() {
+            Node::Column { index, .. } => inner.targets.get(*index).copied().flatten(),
+            _ => None,
+        };
+        let Some(column) = column.and_then(|at| base.columns.get(at)) else {
+            return Ok(Err(NO_ARRAY));
+        };
+        let key: Vec<Column> = match base.declared {
+            true => base.key.iter().filter_map(|name| base.column(name).cloned()).collect(),
+            false => base
+                .columns
+                .iter()
+                .filter(|column| column.path == "_id")
+                .cloned()
+                .collect(),
+        };
+        if key.is_empty() {
+            return Ok(Err(NO_KEY));
+        }
+        let path = column.path.clone();
+        let document = inner.columns.len() - 2;
+        let before = Bound {
+            plan: inner.plan.clone(),
+            columns: inner.columns.clone(),
+        };
+        let bound = self.numbered(before, factor)?;
+        let of_element = &bound.columns[document + 2..bound.columns.len() - 1];
+        let first = base.columns.len() + 2;
+        for (at, column) in bound.columns[document + 2..].iter().enumerate() {
+            inner
+                .values
+                .push(Some(Expr::column(first + at, column.name.clone(), column.ty.clone())));
+            inner.targets.push((at < of_element.len()).then_some(first + at));
+        }
+        let field = |column: &ScopeColumn| by_fields.then(|| column.name.clone());
+        inner.element = Some(Element {
+            path,
+            fields: of_element.iter().map(field).collect(),
+            types: of_element.iter().map(|column| column.ty.clone()).collect(),
+            key,
+        });
+        let address = Node::Call {
+            function: &element::FUNCTION,
+            args: vec![
+                self.column(&bound.columns, document + 1),
+                self.column(&bound.columns, bound.columns.len() - 1),
+            ],
+            ty: Type::Bytea,
+        };
+        inner.plan = bound.plan;
+        inner.columns = bound.columns;
+        Ok(Ok(Address {
+            document,
+            address: address.into(),
+        }))
     }
 
     /// The rows of what is written to, its columns called by `name`.
@@ -511,7 +684,34 @@ impl Binder<'_> {
                 format!("column \"{first}\" of relation \"{}\" does not exist", view.name),
             );
         };
-        let column = view.targets[place].and_then(|at| written.table.columns.get(at));
+        let target = view.targets[place];
+        if let (Some(element), Some(at)) = (&view.element, target) {
+            let own = at
+                .checked_sub(written.table.columns.len() + 2)
+                .and_then(|at| element.fields.get(at));
+            if let Some(field) = own {
+                let names = name.0[1..].iter().map(|part| match part {
+                    ObjectNamePart::Identifier(part) => Ok(ident(part)),
+                    ObjectNamePart::Function(_) => unsupported("a column of this form"),
+                });
+                let mut path: Vec<String> = field.iter().cloned().collect();
+                path.extend(names.collect::<Result<Vec<_>>>()?);
+                return Ok(Target::of_element(path, &view.columns[place], name.0.len() > 1));
+            }
+            let of_table = written.table.columns.get(at);
+            let is_key = of_table.is_some_and(|own| element.key.iter().any(|key| key.name == own.name));
+            if verb != Verb::Insert || !is_key {
+                let verb = if verb == Verb::Insert { "insert into" } else { "update" };
+                let told = error(
+                    "0A000",
+                    format!("cannot {verb} column \"{first}\" of view \"{}\"", view.name),
+                );
+                let detail =
+                    "The rows of the view are the elements of an array; the column is one of the table that has it.";
+                return Err(with(told, &[(Field::Detail, detail)]));
+            }
+        }
+        let column = target.and_then(|at| written.table.columns.get(at));
         let Some(column) = column else {
             let verb = match verb {
                 Verb::Insert => "insert into",

@@ -39,6 +39,21 @@ pub struct Target {
     modifier: i32,
     /// What is written may have any type.
     open: bool,
+    /// It is a place in an element of an array, and not in the document.
+    pub is_of_element: bool,
+}
+
+/// The elements of an array, which are the rows of a child table.
+#[derive(Clone, Debug)]
+pub struct Element {
+    /// The field of documents that is the array.
+    pub path: String,
+    /// The fields of elements that are columns; `None` for the whole element.
+    pub fields: Vec<Option<String>>,
+    /// Their types.
+    pub types: Vec<Type>,
+    /// The columns of the key of documents.
+    pub key: Vec<Column>,
 }
 
 impl Target {
@@ -50,6 +65,31 @@ impl Target {
             ty: column.ty.clone(),
             modifier: column.modifier,
             open: false,
+            is_of_element: false,
+        }
+    }
+
+    /// A field of documents, as it is.
+    pub fn of_field(path: &str) -> Self {
+        Self {
+            path: vec![path.to_owned()],
+            column: path.to_owned(),
+            ty: Type::Jsonb,
+            modifier: -1,
+            open: false,
+            is_of_element: false,
+        }
+    }
+
+    /// A place in an element: a column, or a field within it.
+    pub(super) fn of_element(path: Vec<String>, column: &ScopeColumn, is_within: bool) -> Self {
+        Self {
+            ty: if is_within { Type::Jsonb } else { column.ty.clone() },
+            path,
+            column: column.name.clone(),
+            modifier: if is_within { -1 } else { column.modifier },
+            open: is_within,
+            is_of_element: true,
         }
     }
 }
@@ -129,6 +169,8 @@ pub struct Write {
     pub checks: Vec<(String, Expr)>,
     /// What has to be true of each row that is written through a view, with the names of the views; over the same columns.
     pub options: Vec<(String, Expr)>,
+    /// The array whose elements are written, and not the documents.
+    pub element: Option<Element>,
     /// The views that are written through: the names of their collections.
     pub views: Vec<String>,
     /// What the statement gives.
@@ -283,6 +325,7 @@ impl Binder<'_> {
                 ty: if whole { Type::Jsonb } else { Type::Unknown },
                 modifier: -1,
                 open: !whole,
+                is_of_element: false,
             });
         };
         let (mut ty, mut modifier, mut fields) = (column.ty.clone(), column.modifier, &column.fields);
@@ -304,6 +347,7 @@ impl Binder<'_> {
         path.extend(rest.iter().cloned());
         Ok(Target {
             open: ty == Type::Jsonb && !table.declared,
+            is_of_element: false,
             path,
             column: first.clone(),
             ty,
@@ -435,7 +479,10 @@ impl Binder<'_> {
             },
         };
         check_identity(&table, &targets, &plan)?;
-        let plan = self.with_defaults(&table, &mut targets, plan)?;
+        let plan = match written.element() {
+            Some(_) => plan,
+            None => self.with_defaults(&table, &mut targets, plan)?,
+        };
         let alias = insert.table_alias.as_ref().map(|alias| ident(&alias.alias));
         let columns = self
             .rows_of_written(&written, alias.as_deref().unwrap_or(written.name()))
@@ -443,6 +490,9 @@ impl Binder<'_> {
         let scope = Scope { columns };
         let conflict = match &insert.on {
             None => None,
+            Some(OnInsert::OnConflict(_)) if written.element().is_some() => {
+                return unsupported("ON CONFLICT of the elements of an array");
+            }
             Some(OnInsert::OnConflict(conflict)) => Some(self.conflict(&written, conflict, &scope)?),
             Some(_) => return unsupported("ON DUPLICATE KEY"),
         };
@@ -451,6 +501,7 @@ impl Binder<'_> {
             generated: self.generated(&table)?,
             checks: self.checks(&table)?,
             options: written.options()?,
+            element: written.element(),
             views: written.views(),
             table,
             plan,
@@ -752,6 +803,7 @@ impl Binder<'_> {
             generated: self.generated(&table)?,
             checks: self.checks(&table)?,
             options: written.options()?,
+            element: written.element(),
             views: written.views(),
             table,
             plan: Relation::Project {
@@ -787,6 +839,7 @@ impl Binder<'_> {
             generated: Vec::new(),
             checks: Vec::new(),
             options: Vec::new(),
+            element: written.element(),
             views: written.views(),
             table,
             plan,
@@ -839,7 +892,7 @@ impl Binder<'_> {
         let Some(items) = items else { return Ok(None) };
         let id = self.id();
         let width = scope.columns.len();
-        let of_table = width - written.width() + written.table.columns.len() + 2;
+        let of_table = width - written.width() + written.table_width();
         let tables = self.tables.len();
         let (mut exprs, columns) = self.select_list(items, &scope, true)?;
         if self.tables.len() > tables {
@@ -933,7 +986,8 @@ pub(super) fn check_distinct(targets: &[Target]) -> Result<()> {
     for (i, target) in targets.iter().enumerate() {
         for other in &targets[..i] {
             let shorter = target.path.len().min(other.path.len());
-            if target.path[..shorter] == other.path[..shorter] {
+            let beside = target.is_of_element == other.is_of_element;
+            if beside && target.path[..shorter] == other.path[..shorter] {
                 let column = &target.column;
                 return Err(error("42701", format!("column \"{column}\" specified more than once")));
             }

@@ -11,6 +11,7 @@ mod bits;
 mod bytes;
 mod dates;
 mod documents;
+pub mod element;
 mod formats;
 pub mod hold;
 mod jsonpath;

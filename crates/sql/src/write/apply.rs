@@ -47,7 +47,7 @@ pub(super) struct Applying<'a, 'w, 's> {
 pub(super) type Moved = (Document, Vec<Value>, Bytes);
 
 /// Puts a value at a place in a document; what is on the way and no document is replaced by one.
-fn place(doc: &mut Document, path: &[String], value: Value) {
+pub(super) fn place(doc: &mut Document, path: &[String], value: Value) {
     match path {
         [] => {}
         [name] => doc.set(name, value),
@@ -312,7 +312,7 @@ impl Applying<'_, '_, '_> {
     }
 
     /// Writes values into the document of a record. One whose `_id` changes is deleted and handed back, to be inserted.
-    fn change(
+    pub(super) fn change(
         &mut self,
         targets: &[Target],
         values: Vec<Value>,
@@ -447,7 +447,13 @@ fn check(write: &Write, env: &Env<'_>, doc: DocRef<'_>) -> Result<()> {
             return Err(super::refused::null(&column.name, &table.name));
         }
     }
-    if write.checks.is_empty() && write.options.is_empty() {
+    // Those of elements are looked at beside each of them.
+    let options = if write.element.is_some() {
+        &[][..]
+    } else {
+        &write.options
+    };
+    if write.checks.is_empty() && options.is_empty() {
         return Ok(());
     }
     let row = row_of(table, &vec![true; table.columns.len() + 2], doc, None)?;
@@ -456,7 +462,7 @@ fn check(write: &Write, env: &Env<'_>, doc: DocRef<'_>) -> Result<()> {
             return Err(super::refused::check(name, &table.name));
         }
     }
-    for (view, condition) in &write.options {
+    for (view, condition) in options {
         if !condition.holds(&row, env)? {
             return fail("44000", format!("new row violates check option for view \"{view}\""));
         }
@@ -469,7 +475,7 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('$') && !name.contains('.')
 }
 
-fn remove(doc: &mut Document, path: &[String]) {
+pub(super) fn remove(doc: &mut Document, path: &[String]) {
     match path {
         [] => {}
         [name] => drop(doc.remove(name)),

@@ -6,7 +6,7 @@ use crate::catalog::Table;
 use crate::error::fail;
 use nestor_database::write::rows::RowWriter;
 use nestor_exec::{Batch, Step, find, point};
-use nestor_model::{DocRef, Document, Result, ValueRef};
+use nestor_model::{DocRef, Document, Result, Value, ValueRef};
 use nestor_planner::FindQuery;
 use nestor_planner::find::Wanted;
 use nestor_query::env::{OpContext, Scope};
@@ -78,43 +78,58 @@ impl Arbiter {
         op: &OpContext,
     ) -> Result<Option<(Bytes, Bytes)>> {
         let Some(paths) = &self.paths else { return Ok(None) };
-        let mut filter = Document::new();
+        let mut key = Vec::with_capacity(paths.len());
         for path in paths {
             let value = value_at(doc, path);
             if value.is_nullish() {
                 return Ok(None);
             }
-            let mut equal = Document::new();
-            equal.push("$eq", value.to_value());
-            filter.push(path.as_str(), equal);
+            key.push((path.clone(), value.to_value()));
         }
-        let collection: &Arc<Collection> = writer.collection();
-        if let [path] = paths.as_slice()
-            && path == "_id"
-        {
-            return point::by_id(writer.view(), collection, value_at(doc, path));
-        }
-        let collator = nestor_exec::catalog::id_collation(collection)?;
-        let mut scope = Scope::new().with_collator(collator.clone());
-        let parsed = Arc::new(MatchExpr::parse(filter.as_ref(), &mut scope)?.normalize());
-        let mut query = FindQuery::all(parsed);
-        query.collation = collator;
-        query.limit = Some(1);
-        let mut root = find(&query, Wanted::Documents, Default::default(), collection, None)?;
-        let interrupt = nestor_exec::Interrupt::default();
-        let mut batch = Batch::new(writer.view(), op, &interrupt);
-        loop {
-            match root.next(&mut batch)? {
-                Step::Row(row) => {
-                    let bytes = match row.doc {
-                        nestor_exec::RowDoc::Stored(bytes) => bytes,
-                        other => Bytes::from(other.to_raw()),
-                    };
-                    return Ok(row.record.map(|record| (record, bytes)));
-                }
-                Step::Pause => {}
-                Step::Eof => return Ok(None),
+        find_by(writer, &key, op)
+    }
+}
+
+/// The first record and document that have these values at their paths.
+///
+/// Errors: those of reading.
+pub(super) fn find_by(
+    writer: &RowWriter<'_, '_>,
+    key: &[(String, Value)],
+    op: &OpContext,
+) -> Result<Option<(Bytes, Bytes)>> {
+    let collection: &Arc<Collection> = writer.collection();
+    if let [(path, value)] = key
+        && path == "_id"
+    {
+        return point::by_id(writer.view(), collection, value.as_ref());
+    }
+    let mut filter = Document::new();
+    for (path, value) in key {
+        let mut equal = Document::new();
+        equal.push("$eq", value.clone());
+        filter.push(path.as_str(), equal);
+    }
+    let collator = nestor_exec::catalog::id_collation(collection)?;
+    let mut scope = Scope::new().with_collator(collator.clone());
+    let parsed = Arc::new(MatchExpr::parse(filter.as_ref(), &mut scope)?.normalize());
+    let mut query = FindQuery::all(parsed);
+    query.collation = collator;
+    query.limit = Some(1);
+    let mut root = find(&query, Wanted::Documents, Default::default(), collection, None)?;
+    let interrupt = nestor_exec::Interrupt::default();
+    let mut batch = Batch::new(writer.view(), op, &interrupt);
+    loop {
+        match root.next(&mut batch)? {
+            Step::Row(row) => {
+                let bytes = match row.doc {
+                    nestor_exec::RowDoc::Stored(bytes) => bytes,
+                    other => Bytes::from(other.to_raw()),
+                };
+                return Ok(row.record.map(|record| (record, bytes)));
             }
+            Step::Pause => {}
+            Step::Eof => return Ok(None),
         }
     }
 }

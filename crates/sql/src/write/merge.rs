@@ -1,8 +1,9 @@
 //! MERGE: what its clauses do with the rows that they want.
 
 use super::apply::{Applying, record_of};
+use super::child::Edits;
 use crate::bind::merge::{BEFORE_VALUES, Merging};
-use crate::bind::write::Target;
+use crate::bind::write::{Element, Target};
 use crate::error::{Field, error, fail, with};
 use nestor_model::statement::work;
 use nestor_model::{Result, Value};
@@ -25,20 +26,15 @@ impl Applying<'_, '_, '_> {
         let (mut moved, mut new) = (Vec::new(), Vec::new());
         for row in rows {
             work(1)?;
-            let number = match row.get(1) {
-                Some(Value::Int32(number)) => usize::try_from(*number).unwrap_or(usize::MAX),
-                _ => usize::MAX,
-            };
-            match clauses.get(number) {
-                None => return fail("XX000", "a row of MERGE has no clause"),
-                Some(Merging::Nothing) => {}
-                Some(Merging::Insert { targets, first }) => new.push((targets, values_of(row, targets, *first))),
-                Some(Merging::Update { targets, first }) => {
+            match clause_of(clauses, &row)? {
+                Merging::Nothing => {}
+                Merging::Insert { targets, first } => new.push((targets, values_of(row, targets, *first))),
+                Merging::Update { targets, first } => {
                     let record = once(&mut met, &row)?;
                     let values = values_of(row, targets, *first);
                     self.update_one(targets, (&record, values), Vec::new(), &mut moved)?;
                 }
-                Some(Merging::Delete) => {
+                Merging::Delete => {
                     let record = once(&mut met, &row)?;
                     self.delete_one(&record, &[])?;
                 }
@@ -51,6 +47,49 @@ impl Applying<'_, '_, '_> {
             self.insert_one(targets, row)?;
         }
         Ok(())
+    }
+}
+
+impl Applying<'_, '_, '_> {
+    /// The same of elements.
+    ///
+    /// Errors: 21000 for a row that is met twice.
+    pub(super) fn merge_elements(
+        &mut self,
+        element: &Element,
+        clauses: &[Merging],
+        rows: Vec<Tuple>,
+        edits: &mut Edits,
+    ) -> Result<()> {
+        let mut met: HashSet<Bytes> = HashSet::new();
+        for row in rows {
+            work(1)?;
+            match clause_of(clauses, &row)? {
+                Merging::Nothing => {}
+                Merging::Insert { targets, first } => {
+                    let values = values_of(row, targets, *first);
+                    self.add_elements(element, targets, vec![values], edits)?;
+                }
+                Merging::Update { targets, first } => {
+                    let address = once(&mut met, &row)?;
+                    edits.update(&address, targets, values_of(row, targets, *first), Vec::new())?;
+                }
+                Merging::Delete => edits.delete(&once(&mut met, &row)?, Vec::new())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The clause that wants a row.
+fn clause_of<'c>(clauses: &'c [Merging], row: &[Value]) -> Result<&'c Merging> {
+    let number = match row.get(1) {
+        Some(Value::Int32(number)) => usize::try_from(*number).unwrap_or(usize::MAX),
+        _ => usize::MAX,
+    };
+    match clauses.get(number) {
+        Some(clause) => Ok(clause),
+        None => fail("XX000", "a row of MERGE has no clause"),
     }
 }
 

@@ -5,6 +5,7 @@
 //! the whole statement again in a newer state.
 
 mod apply;
+mod child;
 mod conflict;
 pub mod foreign;
 mod merge;
@@ -208,11 +209,12 @@ fn attempt(
         changes,
         got: &session.got,
     };
-    let result = match &write.action {
-        Action::Insert { targets, conflict } => applied.insert(targets, conflict.as_ref(), rows),
-        Action::Update { targets } => applied.update(targets, rows),
-        Action::Delete => applied.delete(rows),
-        Action::Merge { clauses } => applied.merge(clauses, rows),
+    let result = match (&write.element, &write.action) {
+        (Some(element), _) => applied.write_elements(element, rows),
+        (None, Action::Insert { targets, conflict }) => applied.insert(targets, conflict.as_ref(), rows),
+        (None, Action::Update { targets }) => applied.update(targets, rows),
+        (None, Action::Delete) => applied.delete(rows),
+        (None, Action::Merge { clauses }) => applied.merge(clauses, rows),
     };
     let (written, returned) = (applied.written, std::mem::take(&mut applied.returned));
     let changes = applied.changes.take();
@@ -240,7 +242,13 @@ fn check_rights(reading: &Reading<'_, '_>, write: &Write) -> Result<()> {
     };
     let views = write.views.iter().map(|view| Namespace::new(&*ns.db, view.as_str()));
     let all: Vec<Namespace> = views.chain([ns.clone()]).collect();
-    let check = |right: Right| all.iter().try_for_each(|ns| reading.check_right(ns, right));
+    // Whoever writes an element changes its document.
+    let of_table = |right: Right| write.element.as_ref().map_or(right, |_| Right::Update);
+    let check = |right: Right| {
+        let (views, table) = all.split_at(all.len() - 1);
+        views.iter().try_for_each(|ns| reading.check_right(ns, right))?;
+        table.iter().try_for_each(|ns| reading.check_right(ns, of_table(right)))
+    };
     let changes = match &write.action {
         Action::Insert { conflict, .. } => {
             check(Right::Insert)?;
@@ -270,7 +278,7 @@ fn check_rights(reading: &Reading<'_, '_>, write: &Write) -> Result<()> {
     let Some(collection) = reading.view.catalog().get(ns) else {
         return Ok(());
     };
-    if changes {
+    if changes || write.element.is_some() {
         return reading
             .statement
             .check_plain(collection, "SQL does not change its rows");
