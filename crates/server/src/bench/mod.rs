@@ -4,9 +4,12 @@
 //! connections, each of which has one message under way. The server's CPU time comes from `/proc`. Every case also
 //! runs against a `responder`, a thread that answers the same messages with the same bytes and does nothing
 //! else: the ratio to it says what the database costs, whatever the machine.
+//!
+//! `nestor bench run` and `report` are the laboratory's (`nestor_lab`); `lab` brings it connections that are logged in.
 
 mod changes;
 mod cpu;
+mod lab;
 mod load;
 mod messages;
 mod probe;
@@ -33,7 +36,11 @@ const LOADERS: usize = 2;
 
 /// Arguments of `nestor bench`.
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct BenchArgs {
+    /// What the laboratory is to do
+    #[command(subcommand)]
+    pub lab: Option<nestor_lab::command::LabCommand>,
     /// Measure a running server instead of one of our own; its database nestor_bench is dropped
     #[arg(long)]
     pub uri: Option<String>,
@@ -116,6 +123,9 @@ impl Settings {
 
 /// Measures as `args` say and prints a table; an error is a message for the user.
 pub fn run(args: &BenchArgs) -> Result<(), String> {
+    if let Some(command) = &args.lab {
+        return lab::run(command);
+    }
     let settings = Settings::new(args)?;
     let what = |uri: &Uri, pid| match args.changes {
         true => changes::measure(&changes::Scale::new(args.quick), uri, pid),

@@ -6,6 +6,7 @@ use nestor_model::namespace::ADMIN;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// A directory that is gone when this is dropped.
 pub struct Folder(PathBuf);
@@ -13,7 +14,9 @@ pub struct Folder(PathBuf);
 impl Folder {
     /// Makes one below `parent`.
     pub fn make(parent: &Path) -> Result<Self, String> {
-        let path = parent.join(format!("nestor-bench-{}", std::process::id()));
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Relaxed);
+        let path = parent.join(format!("nestor-bench-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         Ok(Self(path))
     }
@@ -41,15 +44,21 @@ impl Server {
     /// Starts this same program as a server on a free port.
     pub fn start(dbpath: &Path) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|e| e.to_string())?;
+        Self::start_program(&program, &[], dbpath)
+    }
+
+    /// Starts `program`, another Nestor, as a server on a free port, with these flags too.
+    pub fn start_program(program: &Path, flags: &[String], dbpath: &Path) -> Result<Self, String> {
         let mut child = Command::new(program)
             .args(["serve", "--port", "0", "--nounixsocket", "--print-uri", "--dbpath"])
             .arg(dbpath)
+            .args(flags)
             .arg("--logpath")
             .arg(dbpath.with_extension("log"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|e| format!("the server did not start: {e}"))?;
+            .map_err(|e| format!("{} did not start: {e}", program.display()))?;
         let printed = child.stdout.take().map(BufReader::new);
         for line in printed.into_iter().flat_map(BufRead::lines).map_while(Result::ok) {
             if line.starts_with("mongodb://") {

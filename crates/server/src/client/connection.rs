@@ -151,6 +151,11 @@ impl Connection {
             .map_err(|e| self.network(e))
     }
 
+    /// The bytes of the connection, for who speaks the protocol without our help.
+    pub(crate) fn stream(&mut self) -> &mut Stream {
+        &mut self.stream
+    }
+
     fn network(&self, error: io::Error) -> ClientError {
         let error = match error.kind() {
             // The standard library's words for it are about its own buffer.

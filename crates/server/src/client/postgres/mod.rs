@@ -167,6 +167,11 @@ impl Postgres {
         Ok(client)
     }
 
+    /// The bytes of the connection, for who speaks the protocol without our help.
+    pub(crate) fn stream(&mut self) -> &mut BufReader<Stream> {
+        &mut self.stream
+    }
+
     /// What ends a statement of this connection.
     pub fn canceller(&self) -> Canceller {
         self.canceller.clone()

@@ -1,0 +1,21 @@
+//! The laboratory: measures databases and reports what came out. `nestor bench` is its command.
+//!
+//! Reading order: [`random`] (seeds), [`rows`] and [`statement`] (what is asked and answered, in the words of every protocol),
+//! [`wire`] (connections of the three protocols), [`measure`] (`/proc` and response times), [`target`] (a server), [`statistics`]
+//! (ratios with their intervals, levels of series), [`drive`] (workers in closed loops or at fixed rates), [`workload`] (what
+//! they do), [`results`] (JSON lines), [`report`] (tables and pages), [`command`] (the arguments).
+//!
+//! It does not know the database it measures: servers are reached by their protocols, and who logs in to them hands a connection in.
+
+pub mod command;
+pub mod drive;
+pub mod measure;
+pub mod random;
+pub mod report;
+pub mod results;
+pub mod rows;
+pub mod statement;
+pub mod statistics;
+pub mod target;
+pub mod wire;
+pub mod workload;

@@ -1,0 +1,7 @@
+//! Reports of results: [`table`] has the figures of all of them side by side, [`text`] prints them, [`page`] makes one
+//! HTML page that needs nothing else.
+
+pub mod chart;
+pub mod page;
+pub mod table;
+pub mod text;
