@@ -108,6 +108,15 @@ pub fn state(error: &Error) -> String {
     own.unwrap_or_else(|| of_code(error.code()).to_owned())
 }
 
+/// The message of an error as clients are told it: PostgreSQL's for what ends statements.
+pub fn shown(error: &Error) -> &str {
+    match error.code().number() {
+        11601 => "canceling statement due to user request",
+        50 => "canceling statement due to statement timeout",
+        _ => error.message(),
+    }
+}
+
 /// The place that an error names, in characters from 1.
 pub fn position(error: &Error) -> Option<i64> {
     match error.extra()?.get("position")?.to_value() {

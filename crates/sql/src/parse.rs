@@ -1,6 +1,7 @@
 //! From text to statements: the grammar is `sqlparser`'s, in PostgreSQL's dialect.
 
 mod columns;
+pub(crate) mod cursors;
 pub(crate) mod dialect;
 mod into;
 mod locks;
@@ -68,6 +69,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     windows::wrap_offsets(&mut tokens);
     windows::name_exclusions(&mut tokens);
     windows::name_rows_from(&mut tokens);
+    cursors::spell_out(&mut tokens);
     if wraps {
         own::wrap(&mut tokens);
     }

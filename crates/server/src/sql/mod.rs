@@ -207,14 +207,17 @@ fn session(conn: &Connection, parameters: &[(String, String)]) -> Outcome<Sessio
     let database = value("database").unwrap_or(user);
     nestor_database::names::check_database(database).map_err(|e| error("3D000", e.message().to_owned()))?;
     let is_replication = value("replication").is_some_and(|value| value != "false");
-    if is_replication || value("options").is_some_and(|options| !options.is_empty()) {
-        return Err(error("0A000", "replication connections and options are not supported"));
+    if is_replication {
+        return Err(error("0A000", "replication connections are not supported"));
     }
     let mut session = Session::new(conn.slot.clone(), user, database);
     session.set_ends(&conn.host, &conn.peer);
     let given = parameters
         .iter()
         .filter(|(name, _)| !matches!(name.as_str(), "user" | "database" | "options" | "replication"));
+    for (name, value) in settings::of_options(value("options").unwrap_or_default())? {
+        settings::set(&mut session.facts.settings, &name, &value)?;
+    }
     for (name, value) in given {
         settings::set(&mut session.facts.settings, name, value)?;
     }

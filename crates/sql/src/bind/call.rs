@@ -3,6 +3,7 @@
 use super::query::sort_key;
 use super::{AGGREGATE, Binder, Scope, object_name};
 use crate::aggregates;
+use crate::catalog::Column;
 use crate::error::{fail, unsupported};
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions::{self, coerce};
@@ -125,16 +126,26 @@ impl Binder<'_> {
         }
         // A function that gives rows stands beside the row, once for each.
         if let Some(table) = functions::table(&name, &args)? {
-            let [(_, ty)] = table.columns.as_slice() else {
-                return unsupported(format!("function {name} in a select list"));
+            let fields: Vec<Column> = match table.columns.as_slice() {
+                [_] => Vec::new(),
+                columns => columns.iter().map(|(name, ty)| Column::new(name, ty.clone())).collect(),
             };
-            let ty = ty.clone();
+            let table = match (fields.is_empty(), name.as_str()) {
+                (true, _) => table,
+                (false, "_pg_expandarray") => functions::as_documents(table),
+                _ => return unsupported(format!("function {name} in a select list")),
+            };
+            let ty = table.columns[0].1.clone();
             let inner = Relation::Function {
                 call: table.call,
                 args: table.args.iter().map(outward).collect(),
                 width: 1,
             };
-            return Ok(self.subquery(inner, ApplyKind::Lateral { keeps: false }, ty));
+            let found = self.subquery(inner, ApplyKind::Lateral { keeps: false }, ty);
+            if let Some(pending) = self.pending.last_mut() {
+                pending.fields = fields;
+            }
+            return Ok(found);
         }
         self.function_call(&name, args)
     }
@@ -222,6 +233,8 @@ impl Binder<'_> {
             let value = value.map_or(Value::Null, |value| Value::String(value.into()));
             Expr::constant(value, Type::Name)
         };
+        // What drivers register for results of procedures comes as a parameter of no type.
+        args.retain(|arg| !matches!(arg.node(), Node::Param(_, Type::Void)));
         match (name, args.len()) {
             ("coalesce", 1..) => {
                 let (args, ty) = self.unified(args, "COALESCE")?;
@@ -383,6 +396,7 @@ impl Binder<'_> {
             return coerce(arg, ty, Context::Explicit);
         }
         let wanted = name.strip_prefix("pg_catalog.").unwrap_or(name);
+        let wanted = wanted.strip_prefix("\"pg_catalog\".").unwrap_or(wanted);
         let wanted = match ty {
             Type::Regprocedure => spelled_out(wanted),
             _ => wanted.trim_matches('"').to_owned(),

@@ -750,6 +750,12 @@ impl Binder<'_> {
             let shown = self.function_call("coalesce", vec![name, plain])?;
             return coerce(shown, to, Context::Explicit);
         }
+        if *to == Type::Regtype
+            && !matches!(arg.node(), Node::Const(..))
+            && (arg.ty() == Type::Unknown || arg.ty().is_text())
+        {
+            return functions::call("catalog_type", vec![coerce(arg, &Type::Text, Context::Implicit)?]);
+        }
         if let (Type::Regtype, Node::Const(Value::String(name), _)) = (to, arg.node()) {
             if let (None, Some(oid)) = (Type::of_name(name), self.enum_named(name)) {
                 return Ok(Expr::constant(oid, Type::Regtype));
@@ -826,7 +832,31 @@ impl Binder<'_> {
     }
 
     fn access(&mut self, root: &Ast, chain: &[AccessExpr], scope: &Scope) -> Result<Expr> {
-        let mut at = self.expr(root, scope)?;
+        // Names before the first subscript belong to each other.
+        let plain = |root: &Ast| match root {
+            Ast::Identifier(name) => Some(vec![ident(name)]),
+            Ast::CompoundIdentifier(names) => Some(names.iter().map(ident).collect()),
+            _ => None,
+        };
+        let bare = match root {
+            Ast::Nested(inner) => inner,
+            root => root,
+        };
+        let dots = chain
+            .iter()
+            .map_while(|step| match step {
+                AccessExpr::Dot(Ast::Identifier(name)) => Some(ident(name)),
+                _ => None,
+            })
+            .collect::<Vec<_>>();
+        let (mut at, chain) = match plain(bare) {
+            Some(mut names) if !dots.is_empty() => {
+                let rest = &chain[dots.len()..];
+                names.extend(dots);
+                (self.name(&names, scope)?, rest)
+            }
+            _ => (self.expr(root, scope)?, chain),
+        };
         let subscripts = chain
             .iter()
             .take_while(|step| matches!(step, AccessExpr::Subscript(_)))
@@ -875,6 +905,14 @@ impl Binder<'_> {
                 }
                 AccessExpr::Dot(Ast::Identifier(name)) if at.ty() == Type::Jsonb => {
                     let name = ident(name);
+                    if let Node::Column { index, .. } = at.node()
+                        && let Some(pending) = index.checked_sub(super::PENDING).and_then(|i| self.pending.get(i))
+                        && let Some(field) = pending.fields.iter().find(|field| field.name == name)
+                    {
+                        let ty = field.ty.clone();
+                        at = Node::Field(at, vec![name], ty).into();
+                        continue;
+                    }
                     match at.node() {
                         Node::Field(of, path, Type::Jsonb) => {
                             let path = path.iter().cloned().chain([name]).collect();

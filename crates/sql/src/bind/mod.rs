@@ -96,6 +96,8 @@ struct Pending {
     inner: Plan,
     kind: ApplyKind<Expr>,
     ty: Type,
+    /// The fields of what it gives, if that is a struct.
+    fields: Vec<crate::catalog::Column>,
     /// It is this column of what another one gives.
     beside: Option<(usize, usize)>,
 }
@@ -238,6 +240,7 @@ impl<'c> Binder<'c> {
             inner,
             kind,
             ty: ty.clone(),
+            fields: Vec::new(),
             beside: None,
         });
         Expr::column(PENDING + self.pending.len() - 1, "subquery", ty)

@@ -440,6 +440,10 @@ impl Binder<'_> {
         let mut column = ScopeColumn::new(name, expr.ty());
         match expr.node() {
             Node::Column { index, .. } => {
+                let pending = index.checked_sub(PENDING).and_then(|at| self.pending.get(at));
+                if let Some(pending) = pending {
+                    column.fields.clone_from(&pending.fields);
+                }
                 if let Some(from) = scope.columns.get(*index) {
                     column.modifier = from.modifier;
                     column.fields.clone_from(&from.fields);

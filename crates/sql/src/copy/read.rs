@@ -284,6 +284,10 @@ impl Reader {
                     return Ok(None);
                 }
             }
+            // A file may end behind a row without saying so.
+            if is_whole && self.begun && rest.bytes.is_empty() {
+                return Ok(Some(None));
+            }
             let Some(count) = rest.take(2) else { return Ok(None) };
             let count = i16::from_be_bytes([count[0], count[1]]);
             if count == -1 {

@@ -15,6 +15,7 @@ pub mod element;
 mod formats;
 pub mod hold;
 mod jsonpath;
+mod keywords;
 mod math;
 mod numerals;
 mod patterns;
@@ -27,7 +28,7 @@ mod text;
 pub use crate::expr::function::{Function, Param, Run};
 pub use records::{is_of_records, records};
 pub use system::{STANDARD, part_key, uuid_v7};
-pub use tables::{Table, once, side_by_side, table};
+pub use tables::{Table, as_documents, once, side_by_side, table};
 
 use crate::error::{error, fail};
 use crate::expr::{Expr, Node};

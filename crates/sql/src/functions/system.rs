@@ -138,6 +138,15 @@ pub(super) const ROWS: &[Row] = &[
             found => Ok(Value::Bool(found.is_some())),
         }
     }),
+    ("catalog_type", "text->regtype", |a, _, _| {
+        let name = a[0].as_str().unwrap_or_default().trim();
+        let plain = name.strip_prefix("pg_catalog.").unwrap_or(name);
+        match (plain.parse::<u32>(), Type::of_name(plain)) {
+            (Ok(oid), _) => Ok(Value::Int64(i64::from(oid))),
+            (_, Some(ty)) => Ok(Value::Int64(i64::from(ty.oid()))),
+            _ => crate::error::fail("42704", format!("type \"{name}\" does not exist")),
+        }
+    }),
     ("to_regtype", "text->regtype", |a, _, _| {
         let ty = Type::of_name(a[0].as_str().unwrap_or_default().trim());
         Ok(ty.map_or(Value::Null, |ty| Value::Int64(i64::from(ty.oid()))))

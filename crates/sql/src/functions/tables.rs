@@ -3,14 +3,14 @@
 use super::patterns::{regexp_matches, regexp_split};
 use crate::error::{error, fail};
 use crate::expr::Expr;
-use crate::functions::{arithmetic, coerce};
+use crate::functions::{arithmetic, coerce, keywords};
 use crate::types::arrays;
 use crate::types::cast::{Context, exists};
 use crate::types::interval::Interval;
 use crate::types::json::raw;
 use crate::types::{Type, datetime, integer, json, numeric};
 use nestor_model::statement::work;
-use nestor_model::{Result, Value, ValueRef};
+use nestor_model::{Document, Result, Value, ValueRef};
 use nestor_planner::relation::{Env, TableFunction, Tuple};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -212,6 +212,49 @@ pub fn side_by_side(tables: Vec<Table>) -> Table {
     }
 }
 
+/// Rows as documents of their columns.
+struct AsDocuments {
+    call: Arc<dyn TableFunction>,
+    names: Vec<String>,
+}
+
+impl std::fmt::Debug for AsDocuments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.call.fmt(f)
+    }
+}
+
+impl TableFunction for AsDocuments {
+    fn name(&self) -> &str {
+        self.call.name()
+    }
+
+    fn rows(&self, args: &[Value], env: &Env<'_>) -> Result<Rows> {
+        let names = self.names.clone();
+        let rows = self.call.rows(args, env)?;
+        Ok(Box::new(rows.map(move |row| {
+            let mut out = Document::new();
+            for (name, value) in names.iter().zip(row?) {
+                out.push(name.as_str(), value);
+            }
+            Ok(vec![Value::Document(out)])
+        })))
+    }
+}
+
+/// The function whose rows are documents of the columns of another.
+pub fn as_documents(table: Table) -> Table {
+    let names = table.columns.into_iter().map(|(name, _)| name).collect();
+    Table {
+        call: Arc::new(AsDocuments {
+            call: table.call,
+            names,
+        }),
+        args: table.args,
+        columns: vec![("row".to_owned(), Type::Jsonb)],
+    }
+}
+
 /// A value as the one row of a function.
 pub fn once(name: &str, value: Expr) -> Table {
     Table {
@@ -408,6 +451,41 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
                 cast_json(args)?,
                 columns,
             )
+        }
+        "_pg_expandarray" => {
+            let Some(element) = types.first().and_then(Type::element).filter(|_| types.len() == 1) else {
+                return Err(wrong());
+            };
+            plain(
+                "_pg_expandarray",
+                |args| match &args[0] {
+                    Value::Array(items) => {
+                        let numbered = (1..).zip(items.iter());
+                        listed(
+                            numbered
+                                .map(|(n, item)| vec![item.to_value(), Value::Int32(n)])
+                                .collect(),
+                        )
+                    }
+                    _ => listed(Vec::new()),
+                },
+                args.to_vec(),
+                vec![("x".to_owned(), element.clone()), ("n".to_owned(), Type::Int4)],
+            )
+        }
+        "pg_get_keywords" => {
+            if !args.is_empty() {
+                return Err(wrong());
+            }
+            let text = |name: &str| (name.to_owned(), Type::Text);
+            let columns = vec![
+                text("word"),
+                ("catcode".to_owned(), Type::Char),
+                ("barelabel".to_owned(), Type::Bool),
+                text("catdesc"),
+                text("baredesc"),
+            ];
+            plain("pg_get_keywords", |_| listed(keywords::rows()), Vec::new(), columns)
         }
         "jsonb_object_keys" | "json_object_keys" => plain(
             "jsonb_object_keys",

@@ -169,12 +169,16 @@ pub fn error(out: &mut Vec<u8>, severity: &str, error: &Error) {
             (b'S', severity),
             (b'V', severity),
             (b'C', &error::state(error)),
-            (b'M', error.message()),
+            (b'M', error::shown(error)),
         ] {
             out.push(field);
             text(out, value);
         }
         for (field, value) in error::fields(error) {
+            if field == error::Field::Table {
+                out.push(b's');
+                text(out, "public");
+            }
             out.push(field.letter());
             text(out, value);
         }

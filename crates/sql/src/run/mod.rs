@@ -3,8 +3,9 @@
 //! [`find`] turns what a scan knows of its rows into a filter of the find layer (with [`days`] for dates) and [`ordered`] into an order of it, [`tables`] reads the catalog,
 //! [`opened`] opens tables (by [`probe`] where values of an index are known, by [`columns`] where these have all that is read) and [`reader`] makes rows of their documents, [`query`] runs queries, [`held`] keeps their rows from others, [`gathered`] counts what waits, [`explain`] shows plans.
 
+mod activity;
 pub mod columns;
-mod days;
+pub mod days;
 pub mod explain;
 pub mod find;
 pub mod gathered;

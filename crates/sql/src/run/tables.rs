@@ -651,6 +651,10 @@ impl Facts for Reading<'_, '_> {
         each.collect()
     }
 
+    fn activities(&self) -> Vec<system::Activity> {
+        self.all_activities()
+    }
+
     fn databases(&self) -> Vec<String> {
         let mut out: Vec<String> = self
             .view

@@ -121,7 +121,7 @@ impl Session {
                     ("default_transaction_read_only", "off")
                 }
             };
-            self.facts.settings.insert(name.to_owned(), value.to_owned());
+            settings::set(&mut self.facts.settings, name, &format!("'{value}'"))?;
         }
         Ok(())
     }

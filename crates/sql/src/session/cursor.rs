@@ -134,8 +134,13 @@ impl Session {
         self.portals.get(&ident(name))?.statement.fields.clone()
     }
 
-    /// FETCH; how many rows it gave.
-    pub(super) fn fetch(&mut self, name: &Ident, direction: &FetchDirection, sink: &mut Sink<'_, '_>) -> Result<u64> {
+    /// FETCH, and MOVE without somewhere for the rows to go; how many there were.
+    pub(super) fn fetch(
+        &mut self,
+        name: &Ident,
+        direction: &FetchDirection,
+        mut sink: Option<&mut Sink<'_, '_>>,
+    ) -> Result<u64> {
         let name = ident(name);
         let missing = || error("34000", format!("cursor \"{name}\" does not exist"));
         let portal = self.portals.get_mut(&name).ok_or_else(missing)?;
@@ -170,8 +175,13 @@ impl Session {
             return fail("55000", "cursor can only scan forward");
         }
         let formats = portal.formats.clone();
-        sink.begin_as(&fields, &formats)?;
-        let mut give = |row: &[Value]| sink.row_as(row, &formats);
+        if let Some(sink) = &mut sink {
+            sink.begin_as(&fields, &formats)?;
+        }
+        let mut give = |row: &[Value]| match &mut sink {
+            Some(sink) => sink.row_as(row, &formats),
+            None => Ok(()),
+        };
         match place {
             None => cursor.take(count, &mut give),
             Some(place) => match cursor.go(place) {

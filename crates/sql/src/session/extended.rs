@@ -86,7 +86,7 @@ impl Session {
                 prepared.fields = Some(vec![plan_field(ty)]);
             }
             Some(Ast::ShowVariable { variable }) => prepared.fields = Some(show_fields(variable)),
-            Some(Ast::Fetch { name, .. }) => prepared.fields = self.cursor_fields(name),
+            Some(Ast::Fetch { name, into: None, .. }) => prepared.fields = self.cursor_fields(name),
             Some(Ast::Execute { name: Some(name), .. }) => {
                 let (_, name) = crate::bind::object_name(name)?;
                 prepared.fields = self.prepared.get(&name).and_then(|executed| executed.fields.clone());

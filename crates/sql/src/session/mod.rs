@@ -526,7 +526,15 @@ impl Session {
                 direction,
                 into: None,
                 ..
-            } => Ok(format!("FETCH {}", self.fetch(name, direction, sink)?)),
+            } => Ok(format!("FETCH {}", self.fetch(name, direction, Some(sink))?)),
+            Ast::Fetch {
+                name,
+                direction,
+                into: Some(into),
+                ..
+            } if into.to_string() == format!("\"{}\"", parse::cursors::NOWHERE) => {
+                Ok(format!("MOVE {}", self.fetch(name, direction, None)?))
+            }
             Ast::Close { cursor } => {
                 self.close(cursor)?;
                 Ok("CLOSE CURSOR".to_owned())

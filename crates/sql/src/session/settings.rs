@@ -68,6 +68,37 @@ pub const REPORTED: &[(&str, &str)] = &[
     ("TimeZone", "timezone"),
 ];
 
+/// The settings that the startup packet's `options` name: `-c name=value` and `--name=value`, with backslashes before spaces that do not end
+/// one.
+///
+/// Errors: 0A000 for other options.
+pub fn of_options(text: &str) -> Result<Vec<(String, String)>> {
+    let (mut words, mut word, mut chars) = (Vec::new(), String::new(), text.chars());
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => word.extend(chars.next()),
+            c if c.is_whitespace() => words.push(std::mem::take(&mut word)),
+            c => word.push(c),
+        }
+    }
+    words.push(word);
+    let mut words = words.into_iter().filter(|word| !word.is_empty());
+    let mut out = Vec::new();
+    while let Some(word) = words.next() {
+        let setting = match (word.strip_prefix("--"), word.strip_prefix("-c")) {
+            (Some(long), _) => Some(long.replace('-', "_")),
+            (_, Some("")) => words.next(),
+            (_, Some(short)) => Some(short.to_owned()),
+            _ => None,
+        };
+        match setting.as_deref().and_then(|setting| setting.split_once('=')) {
+            Some((name, value)) => out.push((name.to_owned(), value.to_owned())),
+            None => return unsupported(format!("option \"{word}\" of a connection")),
+        }
+    }
+    Ok(out)
+}
+
 /// Sets one.
 ///
 /// Errors: 42704 for a name that there is not, 0A000 for a value that would change what Nestor cannot, 22023 for one that is none.
@@ -118,6 +149,8 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
         "default_transaction_isolation" => match Isolation::of_name(&plain) {
             Some(level) => {
                 level.name().clone_into(old);
+                // Outside of transactions it is that of the next one.
+                settings.insert("transaction_isolation".to_owned(), level.name().to_owned());
                 return Ok(());
             }
             None => {
@@ -127,10 +160,12 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
         "default_transaction_read_only" => match plain.as_str() {
             "on" | "true" | "1" | "yes" => {
                 "on".clone_into(old);
+                settings.insert("transaction_read_only".to_owned(), "on".to_owned());
                 return Ok(());
             }
             "off" | "false" | "0" | "no" | "default" => {
                 "off".clone_into(old);
+                settings.insert("transaction_read_only".to_owned(), "off".to_owned());
                 return Ok(());
             }
             _ => {

@@ -333,33 +333,53 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     Some(*head)
 }
 
+/// Dimensions of an array.
+const DIMENSIONS_MAX: usize = 6;
+
 fn binary_array(element: &Type, mut bytes: &[u8]) -> Option<Result<Value>> {
     let rest = &mut bytes;
-    let dimensions = i32::from_be_bytes(take(rest)?);
+    let dimensions = usize::try_from(i32::from_be_bytes(take(rest)?)).ok()?;
     let _has_null: [u8; 4] = take(rest)?;
     let sent = Type::of_oid(u32::from_be_bytes(take(rest)?));
     let element = sent.as_ref().unwrap_or(element);
-    let mut items = Vec::new();
-    match dimensions {
-        0 => {}
-        1 => {
-            let count = i32::from_be_bytes(take(rest)?);
-            let _lower: [u8; 4] = take(rest)?;
-            for _ in 0..count {
-                match i32::from_be_bytes(take(rest)?) {
-                    -1 => items.push(Value::Null),
-                    length => {
-                        let (item, after) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-                        *rest = after;
-                        match binary(element, item) {
-                            Ok(value) => items.push(value),
-                            Err(error) => return Some(Err(error)),
-                        }
-                    }
+    if dimensions > DIMENSIONS_MAX {
+        return None;
+    }
+    let mut lengths = Vec::with_capacity(dimensions);
+    for _ in 0..dimensions {
+        lengths.push(usize::try_from(i32::from_be_bytes(take(rest)?)).ok()?);
+        let _lower: [u8; 4] = take(rest)?;
+    }
+    // Each element has at least its length.
+    let count = lengths
+        .iter()
+        .try_fold(1usize, |all, length| all.checked_mul(*length))?;
+    if lengths.is_empty() || count == 0 {
+        return Some(Ok(Value::Array(Array::new(Vec::new()))));
+    }
+    if count > rest.len() / 4 {
+        return None;
+    }
+    let mut items = Vec::with_capacity(count);
+    for _ in 0..count {
+        items.push(match i32::from_be_bytes(take(rest)?) {
+            -1 => Value::Null,
+            length => {
+                let (item, after) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+                *rest = after;
+                match binary(element, item) {
+                    Ok(value) => value,
+                    Err(error) => return Some(Err(error)),
                 }
             }
-        }
-        _ => return Some(fail("0A000", "binary arrays of several dimensions are not supported")),
+        });
+    }
+    // The innermost dimension is the last.
+    for length in lengths[1..].iter().rev() {
+        let inner = items
+            .chunks(*length)
+            .map(|part| Value::Array(Array::new(part.to_vec())));
+        items = inner.collect();
     }
     Some(Ok(Value::Array(Array::new(items))))
 }

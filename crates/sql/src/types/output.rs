@@ -289,18 +289,24 @@ pub fn sized(ty: &Type, value: &Value, out: &mut Vec<u8>) {
 }
 
 fn binary_array((element, first): (&Type, i32), items: &nestor_model::Array, out: &mut Vec<u8>) {
-    let has_null = items.iter().any(|item| matches!(item.to_value(), Value::Null));
-    // A vector has one dimension, empty or not.
-    let dimensions = i32::from(first == 0 || !items.is_empty());
-    out.extend_from_slice(&dimensions.to_be_bytes());
+    let mut lengths = super::arrays::dimensions(&Value::Array(items.clone()), element);
+    if lengths.is_empty() && first == 0 {
+        // A vector has one dimension, empty or not.
+        lengths.push(0);
+    }
+    let leaves = match lengths.len() {
+        0 | 1 => items.clone(),
+        _ => super::arrays::leaves(items.clone()),
+    };
+    let has_null = leaves.iter().any(|item| item.is_nullish());
+    out.extend_from_slice(&(lengths.len() as i32).to_be_bytes());
     out.extend_from_slice(&i32::from(has_null).to_be_bytes());
     out.extend_from_slice(&element.oid().to_be_bytes());
-    if dimensions == 0 {
-        return;
+    for length in &lengths {
+        out.extend_from_slice(&(*length as i32).to_be_bytes());
+        out.extend_from_slice(&first.to_be_bytes());
     }
-    out.extend_from_slice(&(items.len() as i32).to_be_bytes());
-    out.extend_from_slice(&first.to_be_bytes());
-    for item in items.iter() {
+    for item in leaves.iter() {
         sized(element, &item.to_value(), out);
     }
 }

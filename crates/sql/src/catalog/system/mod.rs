@@ -6,9 +6,11 @@
 
 mod comments;
 mod information;
+mod io;
 mod relations;
 mod server;
 mod shapes;
+mod statistics;
 
 pub use relations::index_oid;
 pub use shapes::{name_of, oid_of};
@@ -111,6 +113,27 @@ pub struct SequenceFacts {
     pub comment: Option<String>,
 }
 
+/// What a connection is at.
+#[derive(Clone, Debug)]
+pub struct Activity {
+    /// Its number.
+    pub pid: i32,
+    /// Who is logged in, if that is known.
+    pub user: Option<String>,
+    /// Its database.
+    pub database: Option<String>,
+    /// The client's application.
+    pub application: Option<String>,
+    /// The client's address.
+    pub peer: String,
+    /// The statement that it runs or ran last.
+    pub query: Option<String>,
+    /// When that began, in microseconds since 1970.
+    pub since_us: Option<i64>,
+    /// The statement runs.
+    pub runs: bool,
+}
+
 /// What tables of the catalog are made of.
 pub trait Facts {
     /// The collections and views of the database that the user may read.
@@ -129,6 +152,8 @@ pub trait Facts {
     ///
     /// Errors: those of reading.
     fn said_of_schemas(&self) -> Result<Vec<(i64, String)>>;
+    /// What connections are at, of those that the user may see.
+    fn activities(&self) -> Vec<Activity>;
     /// The databases.
     fn databases(&self) -> Vec<String>;
     /// The database of the connection.
@@ -209,11 +234,15 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
         "regclass" => relations::named(facts)?,
         "regproc" => server::function_names(false),
         "regprocedure" => server::function_names(true),
-        "regnamespace" => vec![
-            (PG_CATALOG, "pg_catalog".to_owned()),
-            (PUBLIC, "public".to_owned()),
-            (INFORMATION_SCHEMA, "information_schema".to_owned()),
-        ],
+        "regnamespace" => {
+            let own = [
+                (PG_CATALOG, "pg_catalog".to_owned()),
+                (PUBLIC, "public".to_owned()),
+                (INFORMATION_SCHEMA, "information_schema".to_owned()),
+            ];
+            let all = own.into_iter().chain(facts.schemas());
+            all.map(|(n, name)| (n, relations::quoted(&name))).collect()
+        }
         "regrole" => vec![(OWNER, facts.user())],
         "pg_get_indexdef" | "pg_get_constraintdef" | "pg_get_viewdef" => relations::definition(function, facts)?,
         "format_type" => {
@@ -251,7 +280,7 @@ pub fn serial_sequences(facts: &dyn Facts) -> Result<Document> {
             let owned = sequences
                 .iter()
                 .find(|sequence| sequence.owner == Some((relation.oid, at)));
-            let name = owned.map(|sequence| format!("public.{}", relations::quoted(&sequence.name)));
+            let name = owned.map(|sequence| format!("{}.{}", relation.table.schema, relations::quoted(&sequence.name)));
             columns.push(column.name.as_str(), name.map_or(Value::Null, text));
         }
         out.push(relation.table.name.as_str(), columns);
@@ -271,7 +300,10 @@ pub fn table(schema: &str, name: &str, facts: &dyn Facts) -> Result<Option<Table
         "pg_catalog" => match relations::rows(name, facts)? {
             Some(rows) => rows,
             None if name == "pg_description" => comments::rows(facts)?,
-            None => server::rows(name, facts),
+            None => match statistics::rows(name, facts)? {
+                Some(rows) => rows,
+                None => server::rows(name, facts),
+            },
         },
         _ => information::rows(name, facts)?,
     };

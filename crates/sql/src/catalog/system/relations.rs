@@ -181,20 +181,6 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
                 ("indexdef", text(indexdef(relation, index))),
             ])
         })?,
-        "pg_stat_user_tables" => {
-            let relations = facts.relations()?;
-            let tables = relations.iter().filter(|relation| is_table(&relation.table));
-            tables
-                .map(|relation| {
-                    vec![
-                        ("relid", oid(relation.oid)),
-                        ("schemaname", text(&relation.table.schema)),
-                        ("relname", text(&relation.table.name)),
-                        ("n_live_tup", Value::Int64(relation.count)),
-                    ]
-                })
-                .collect()
-        }
         _ => return Ok(None),
     }))
 }
@@ -645,9 +631,13 @@ fn declared_constraints(relation: &Relation, all: &[Relation]) -> Result<Vec<Row
 pub fn named(facts: &dyn Facts) -> Result<Vec<(i64, String)>> {
     let mut out = Vec::new();
     for relation in facts.relations()?.iter() {
-        out.push((i64::from(relation.oid), quoted(&relation.table.name)));
+        let shown = |name: &str| match relation.table.schema.as_str() {
+            "public" => quoted(name),
+            schema => format!("{}.{}", quoted(schema), quoted(name)),
+        };
+        out.push((i64::from(relation.oid), shown(&relation.table.name)));
         let indexes = relation.indexes.iter();
-        out.extend(indexes.map(|index| (i64::from(index.oid), quoted(&index.name))));
+        out.extend(indexes.map(|index| (i64::from(index.oid), shown(&index.name))));
     }
     let sequences = facts.sequences()?.into_iter();
     out.extend(sequences.map(|sequence| (i64::from(sequence.oid), quoted(&sequence.name))));

@@ -1,5 +1,6 @@
 //! Catalogs of what is the same in all databases, and of types and functions.
 
+use super::io;
 use super::{FUNCTIONS, Facts, OWNER, PG_CATALOG, Row, int, oid, text};
 use crate::functions::{self, Param};
 use crate::types::Type;
@@ -8,8 +9,8 @@ use nestor_model::{Array, Value};
 /// The rows of a table of `pg_catalog` that is not about relations; none of one that stands for what there is not.
 pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
     match name {
-        "pg_database" => (16_384i64..)
-            .zip(facts.databases())
+        "pg_database" => super::statistics::databases(facts)
+            .into_iter()
             .map(|(n, name)| {
                 vec![
                     ("oid", oid(n)),
@@ -101,7 +102,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
             .into_iter()
             .map(|(name, value)| {
                 vec![
-                    ("name", text(name)),
+                    ("name", text(spelled(&name))),
                     ("setting", text(&value)),
                     ("context", text("user")),
                     ("vartype", text("string")),
@@ -116,7 +117,18 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
     }
 }
 
+/// A setting's name as `SHOW ALL` spells it.
+fn spelled(name: &str) -> &str {
+    match name {
+        "datestyle" => "DateStyle",
+        "intervalstyle" => "IntervalStyle",
+        "timezone" => "TimeZone",
+        name => name,
+    }
+}
+
 fn types(facts: &dyn Facts) -> Vec<Row> {
+    let beginnings = io::Beginnings::new();
     let enums = facts.enums();
     let mut all: Vec<Type> = Type::all().collect();
     all.extend(enums.iter().map(|(_, own)| Type::Enum(own.clone())));
@@ -133,7 +145,7 @@ fn types(facts: &dyn Facts) -> Vec<Row> {
             ty => ty.clone().array().oid(),
         };
         let is_pseudo = matches!(ty, Type::Record | Type::Unknown | Type::Void);
-        let row: Row = vec![
+        let mut row: Row = vec![
             ("oid", oid(ty.oid())),
             ("typname", text(ty.name())),
             ("typnamespace", oid(schema_of(&ty))),
@@ -165,6 +177,7 @@ fn types(facts: &dyn Facts) -> Vec<Row> {
             ("typalign", text("i")),
             ("typstorage", text(ty.storage())),
         ];
+        row.extend(io::of_type(&ty, &beginnings));
         row
     };
     all.iter().cloned().chain(arrays).map(row).collect()
@@ -211,7 +224,7 @@ fn procedures() -> Vec<Row> {
         ];
         row
     };
-    (FUNCTIONS..).zip(&all).map(row).collect()
+    (FUNCTIONS..).zip(&all).map(row).chain(io::procedures()).collect()
 }
 
 fn operators() -> Vec<Row> {
@@ -246,6 +259,10 @@ pub fn function_names(with_arguments: bool) -> Vec<(i64, String)> {
             true => (n, format!("{}({})", function.name, arguments.replace(", ", ","))),
             false => (n, function.name.to_owned()),
         })
+        .chain(io::names().into_iter().map(|(n, name)| match with_arguments {
+            true => (n, format!("{name}(internal)")),
+            false => (n, name),
+        }))
         .collect()
 }
 

@@ -400,7 +400,7 @@ static SHAPES: &[Shape] = &[
     view(
         12011,
         "pg_stat_user_tables",
-        "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, idx_scan int8, n_live_tup int8, n_dead_tup int8",
+        "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, idx_scan int8, idx_tup_fetch int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, n_tup_hot_upd int8, n_live_tup int8, n_dead_tup int8, n_mod_since_analyze int8, n_ins_since_vacuum int8, last_vacuum timestamptz, last_autovacuum timestamptz, last_analyze timestamptz, last_autoanalyze timestamptz, vacuum_count int8, autovacuum_count int8, analyze_count int8, autoanalyze_count int8",
     ),
     view(
         12012,
@@ -431,6 +431,66 @@ static SHAPES: &[Shape] = &[
         12017,
         "pg_publication_tables",
         "pubname name, schemaname name, tablename name, attnames name[], rowfilter text",
+    ),
+    view(
+        12030,
+        "pg_stat_all_tables",
+        "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, idx_scan int8, idx_tup_fetch int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, n_tup_hot_upd int8, n_live_tup int8, n_dead_tup int8, n_mod_since_analyze int8, n_ins_since_vacuum int8, last_vacuum timestamptz, last_autovacuum timestamptz, last_analyze timestamptz, last_autoanalyze timestamptz, vacuum_count int8, autovacuum_count int8, analyze_count int8, autoanalyze_count int8",
+    ),
+    view(
+        12031,
+        "pg_statio_user_tables",
+        "relid oid, schemaname name, relname name, heap_blks_read int8, heap_blks_hit int8, idx_blks_read int8, idx_blks_hit int8, toast_blks_read int8, toast_blks_hit int8, tidx_blks_read int8, tidx_blks_hit int8",
+    ),
+    view(
+        12032,
+        "pg_statio_all_tables",
+        "relid oid, schemaname name, relname name, heap_blks_read int8, heap_blks_hit int8, idx_blks_read int8, idx_blks_hit int8, toast_blks_read int8, toast_blks_hit int8, tidx_blks_read int8, tidx_blks_hit int8",
+    ),
+    view(
+        12033,
+        "pg_stat_user_indexes",
+        "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, idx_scan int8, idx_tup_read int8, idx_tup_fetch int8",
+    ),
+    view(
+        12034,
+        "pg_stat_all_indexes",
+        "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, idx_scan int8, idx_tup_read int8, idx_tup_fetch int8",
+    ),
+    view(
+        12035,
+        "pg_stat_activity",
+        "datid oid, datname name, pid int4, leader_pid int4, usesysid oid, usename name, application_name text, client_addr text, client_hostname text, client_port int4, backend_start timestamptz, xact_start timestamptz, query_start timestamptz, state_change timestamptz, wait_event_type text, wait_event text, state text, backend_xid int8, backend_xmin int8, query_id int8, query text, backend_type text",
+    ),
+    view(
+        12036,
+        "pg_stat_database",
+        "datid oid, datname name, numbackends int4, xact_commit int8, xact_rollback int8, blks_read int8, blks_hit int8, tup_returned int8, tup_fetched int8, tup_inserted int8, tup_updated int8, tup_deleted int8, conflicts int8, temp_files int8, temp_bytes int8, deadlocks int8, checksum_failures int8, checksum_last_failure timestamptz, blk_read_time float8, blk_write_time float8, session_time float8, active_time float8, idle_in_transaction_time float8, sessions int8, sessions_abandoned int8, sessions_fatal int8, sessions_killed int8, stats_reset timestamptz",
+    ),
+    view(
+        12037,
+        "pg_locks",
+        "locktype text, database oid, relation oid, page int4, tuple int2, virtualxid text, transactionid int8, classid oid, objid oid, objsubid int2, virtualtransaction text, pid int4, mode text, granted bool, fastpath bool, waitstart timestamptz",
+    ),
+    view(
+        12038,
+        "pg_stats",
+        "schemaname name, tablename name, attname name, inherited bool, null_frac float4, avg_width int4, n_distinct float4, most_common_vals text, most_common_freqs float4[], histogram_bounds text, correlation float4, most_common_elems text, most_common_elem_freqs float4[], elem_count_histogram float4[]",
+    ),
+    view(
+        12039,
+        "pg_stat_replication",
+        "pid int4, usesysid oid, usename name, application_name text, client_addr text, client_hostname text, client_port int4, backend_start timestamptz, backend_xmin int8, state text, sent_lsn text, write_lsn text, flush_lsn text, replay_lsn text, write_lag interval, flush_lag interval, replay_lag interval, sync_priority int4, sync_state text, reply_time timestamptz",
+    ),
+    view(
+        12040,
+        "pg_replication_slots",
+        "slot_name name, plugin name, slot_type text, datoid oid, database name, temporary bool, active bool, active_pid int4, xmin int8, catalog_xmin int8, restart_lsn text, confirmed_flush_lsn text, wal_status text, safe_wal_size int8, two_phase bool",
+    ),
+    view(
+        12041,
+        "pg_prepared_xacts",
+        "transaction int8, gid text, prepared timestamptz, owner name, database name",
     ),
     standard(
         12101,

@@ -1,0 +1,141 @@
+//! The functions that read and write the values of types, of which catalogs tell by names and numbers: drivers know types by them.
+
+use super::{OWNER, PG_CATALOG, Row, int, oid, text};
+use crate::types::Type;
+use nestor_model::{Array, Value};
+
+/// OIDs of these functions, by the place of their type among all.
+const FIRST: u32 = 80_000;
+
+/// What a function does.
+#[derive(Clone, Copy)]
+pub enum Way {
+    /// Reads text.
+    In,
+    /// Writes text.
+    Out,
+    /// Reads binary.
+    Receive,
+    /// Writes binary.
+    Send,
+}
+
+impl Way {
+    const ALL: [Self; 4] = [Self::In, Self::Out, Self::Receive, Self::Send];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::In => "in",
+            Self::Out => "out",
+            Self::Receive => "recv",
+            Self::Send => "send",
+        }
+    }
+}
+
+/// What the names of a type's functions begin with. Types that are made of others have theirs together.
+fn beginning(ty: &Type) -> String {
+    match ty {
+        Type::Array(_) => "array_".to_owned(),
+        ty if ty.range_element().is_some() => "range_".to_owned(),
+        ty if ty.multirange_element().is_some() => "multirange_".to_owned(),
+        ty => {
+            let name = ty.name();
+            let apart = [
+                "date",
+                "time",
+                "timetz",
+                "timestamp",
+                "timestamptz",
+                "interval",
+                "numeric",
+                "bit",
+                "varbit",
+                "json",
+                "jsonb",
+                "jsonpath",
+                "uuid",
+                "record",
+                "void",
+            ];
+            match apart.contains(&name.as_str()) {
+                true => format!("{name}_"),
+                false => name,
+            }
+        }
+    }
+}
+
+/// The beginnings of all names, each once.
+fn beginnings() -> Vec<String> {
+    let mut out: Vec<String> = vec!["array_".to_owned()];
+    for ty in Type::all() {
+        let own = beginning(&ty);
+        if !out.contains(&own) {
+            out.push(own);
+        }
+    }
+    out
+}
+
+/// The numbers of the four functions of a type.
+pub fn of_type(ty: &Type, all: &Beginnings) -> [(&'static str, Value); 4] {
+    let own = beginning(ty);
+    let at = all.0.iter().position(|beginning| *beginning == own).unwrap_or(0);
+    let number = |way: Way| oid(FIRST + 4 * u32::try_from(at).unwrap_or(0) + way as u32);
+    [
+        ("typinput", number(Way::In)),
+        ("typoutput", number(Way::Out)),
+        ("typreceive", number(Way::Receive)),
+        ("typsend", number(Way::Send)),
+    ]
+}
+
+/// The order that the functions are numbered by.
+pub struct Beginnings(Vec<String>);
+
+impl Beginnings {
+    /// That of all types.
+    pub fn new() -> Self {
+        Self(beginnings())
+    }
+}
+
+/// The names of these functions, by OID.
+pub fn names() -> Vec<(i64, String)> {
+    let all = beginnings()
+        .into_iter()
+        .flat_map(|beginning| Way::ALL.map(|way| (way, format!("{beginning}{}", way.name()))));
+    (i64::from(FIRST)..).zip(all).map(|(n, (_, name))| (n, name)).collect()
+}
+
+/// Their rows in `pg_proc`.
+pub fn procedures() -> Vec<Row> {
+    let all = beginnings()
+        .into_iter()
+        .flat_map(|beginning| Way::ALL.map(|way| (way, format!("{beginning}{}", way.name()))));
+    let row = |(n, (way, name)): (u32, (Way, String))| -> Row {
+        let (argument, result) = match way {
+            Way::In | Way::Receive => (2281, 2276),
+            Way::Out => (2276, 2275),
+            Way::Send => (2276, Type::Bytea.oid()),
+        };
+        vec![
+            ("oid", oid(n)),
+            ("proname", text(&name)),
+            ("pronamespace", oid(PG_CATALOG)),
+            ("proowner", oid(OWNER)),
+            ("prolang", oid(12)),
+            ("procost", Value::Double(1.0)),
+            ("prokind", text("f")),
+            ("proisstrict", Value::Bool(true)),
+            ("provolatile", text("i")),
+            ("proparallel", text("s")),
+            ("pronargs", int(1)),
+            ("prorettype", oid(result)),
+            ("proargtypes", Value::Array(Array::new(vec![oid(argument)]))),
+            ("prosrc", text(&name)),
+        ]
+    };
+    (FIRST..).zip(all).map(row).collect()
+}

@@ -1,0 +1,111 @@
+"""What drivers do on the wire: options of the startup packet, formats of arrays, files of COPY, moves of cursors."""
+
+import struct
+
+import harness
+import pytest
+
+from pgclient import Sql, port_of
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory):
+    with harness.Server(tmp_path_factory.mktemp("drivers"), "--sql-port", "0") as server:
+        yield port_of(server)
+
+
+def fields(body):
+    return dict((part[:1], part[1:].decode()) for part in body.split(b"\0") if part)
+
+
+def failed(sql, statement):
+    """The fields of the error that a statement ends with."""
+    sql.send(b"Q", statement.encode() + b"\0")
+    [body] = [body for tag, body in sql.until_ready() if tag == b"E"]
+    return fields(body)
+
+
+def test_options_of_the_startup_packet(port):
+    class WithOptions(Sql):
+        options = b"-c statement_timeout=90s --application-name=a\\ b"
+
+        def begin(self, port, database, user, tls=None):
+            super().begin(port, database + "\0options\0" + self.options.decode(), user, tls)
+
+    sql = WithOptions(port)
+    assert sql.query("SELECT current_setting('statement_timeout'), current_setting('application_name')") == [
+        [b"90000", b"a b"]
+    ]
+    WithOptions.options = b"-c nothing=1"
+    with pytest.raises(RuntimeError, match="42704"):
+        WithOptions(port)
+    WithOptions.options = b"-o x"
+    with pytest.raises(RuntimeError, match="0A000"):
+        WithOptions(port)
+
+
+def test_arrays_of_several_dimensions_in_binary(port):
+    sql = Sql(port)
+    items = b"".join(struct.pack("!ii", 4, n) for n in range(1, 7))
+    array = struct.pack("!iiiiiii", 2, 0, 23, 2, 1, 3, 1) + items
+    [[shown]] = sql.prepared("SELECT '{{1,2,3},{4,5,6}}'::int[]", [], binary=1)
+    assert shown == array
+    sql.send(b"P", b"\0SELECT $1::int[]\0" + struct.pack("!h", 0))
+    sql.send(b"B", b"\0\0" + struct.pack("!hhhi", 1, 1, 1, len(array)) + array + struct.pack("!h", 0))
+    sql.send(b"E", b"\0" + struct.pack("!i", 0))
+    sql.send(b"S")
+    assert sql.rows(sql.until_ready()) == [[b"{{1,2,3},{4,5,6}}"]]
+    # More elements than there are bytes for are none.
+    huge = struct.pack("!iiiiiii", 2, 0, 23, 1 << 30, 1, 1 << 30, 1) + items
+    sql.send(b"P", b"\0SELECT $1::int[]\0" + struct.pack("!h", 0))
+    sql.send(b"B", b"\0\0" + struct.pack("!hhhi", 1, 1, 1, len(huge)) + huge + struct.pack("!h", 0))
+    sql.send(b"S")
+    assert [fields(body)[b"C"] for tag, body in sql.until_ready() if tag == b"E"] == ["22P03"]
+
+
+def test_a_binary_file_of_copy_may_end_behind_a_row(port):
+    sql = Sql(port)
+    sql.query("CREATE TABLE copied (_id int PRIMARY KEY)")
+    head = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
+    sql.send(b"Q", b"COPY copied FROM STDIN BINARY\0")
+    assert sql.read(1) == b"G"
+    sql.read(struct.unpack("!i", sql.read(4))[0] - 4)
+    sql.send(b"d", head + struct.pack("!hii", 1, 4, 7) + struct.pack("!hii", 1, 4, 8))
+    sql.send(b"c")
+    assert any(tag == b"C" and body == b"COPY 2\0" for tag, body in sql.until_ready())
+    assert sql.query("SELECT sum(_id) FROM copied") == [[b"15"]]
+
+
+def test_errors_name_what_they_are_about(port):
+    sql = Sql(port)
+    sql.query("CREATE TABLE named (_id int PRIMARY KEY, v int CHECK (v > 0))")
+    sql.query("INSERT INTO named VALUES (1, 1)")
+    error = failed(sql, "INSERT INTO named VALUES (1, 2)")
+    assert (error[b"C"], error[b"s"], error[b"t"], error[b"n"]) == ("23505", "public", "named", "named_pkey")
+    error = failed(sql, "INSERT INTO named VALUES (2, -2)")
+    assert (error[b"C"], error[b"s"], error[b"t"], error[b"n"]) == ("23514", "public", "named", "named_v_check")
+
+
+def test_a_parameter_of_no_type_is_no_argument(port):
+    """pgjdbc's CallableStatement registers its result so."""
+    sql = Sql(port)
+    sql.send(b"P", b"\0SELECT * FROM upper($1, $2) AS result\0" + struct.pack("!hii", 2, 2278, 1043))
+    sql.send(b"B", b"\0\0" + struct.pack("!hhii", 0, 2, -1, 3) + b"abc" + struct.pack("!h", 0))
+    sql.send(b"E", b"\0" + struct.pack("!i", 0))
+    sql.send(b"S")
+    assert sql.rows(sql.until_ready()) == [[b"ABC"]]
+
+
+def test_moves_of_cursors(port):
+    sql = Sql(port)
+    sql.query("BEGIN")
+    sql.query("DECLARE c CURSOR FOR SELECT generate_series(1, 9)")
+    sql.send(b"Q", b"MOVE 3 c\0")
+    assert [(tag, body) for tag, body in sql.until_ready() if tag in b"TDC"] == [(b"C", b"MOVE 3\0")]
+    assert sql.query("FETCH c") == [[b"4"]]
+    # It says beforehand that there are no rows.
+    sql.send(b"P", b"m\0MOVE 1 c\0" + struct.pack("!h", 0))
+    sql.send(b"D", b"Sm\0")
+    sql.send(b"S")
+    assert b"n" in [tag for tag, _ in sql.until_ready()]
+    sql.query("COMMIT")
