@@ -109,3 +109,56 @@ def test_moves_of_cursors(port):
     sql.send(b"S")
     assert b"n" in [tag for tag, _ in sql.until_ready()]
     sql.query("COMMIT")
+
+
+@pytest.mark.parametrize(
+    "statement, state, place",
+    [
+        ("SELECT nothing FROM pg_class", "42703", "nothing"),
+        ("SELECT relname,\n  pg_class.nothing FROM pg_class", "42703", "pg_class.nothing"),
+        ("SELECT 'ä', nothing", "42703", "nothing"),
+        ("SELECT * FROM nowhere", "42P01", "nowhere"),
+        ('SELECT "Nothing"', "42703", '"Nothing"'),
+        ("SELECT nofunction(1)", "42883", "nofunction"),
+        ("SELECT 1 1", "42601", " 1"),
+        ("SELECT (1", "42601", ""),
+    ],
+)
+def test_errors_say_where(port, statement, state, place):
+    error = failed(Sql(port), statement)
+    at = statement.rindex(place) + 1 if place else len(statement) + 1
+    if place == " 1":
+        at += 1
+    assert (error[b"C"], int(error[b"P"])) == (state, at)
+
+
+def test_errors_of_other_texts_have_no_place(port):
+    sql = Sql(port)
+    sql.query("CREATE TABLE going (_id int PRIMARY KEY, v int)")
+    sql.query("CREATE VIEW of_going AS SELECT v FROM going")
+    sql.query("DROP TABLE going")
+    error = failed(sql, "SELECT * FROM of_going")
+    assert error[b"C"] == "42P01" and b"P" not in error
+
+
+def test_catalogs_that_tools_look_at(port):
+    """They are there, whatever is in them: what DBeaver, Metabase, Grafana, Power BI and monitoring read beside the usual ones."""
+    sql = Sql(port)
+    for name in [
+        "pg_catalog.pg_stat_bgwriter",
+        "pg_catalog.pg_stat_archiver",
+        "pg_catalog.pg_statio_user_indexes",
+        "pg_catalog.pg_shadow",
+        "pg_catalog.pg_prepared_statements",
+        "pg_catalog.pg_available_extension_versions",
+        "pg_catalog.pg_largeobject",
+        "information_schema.role_table_grants",
+        "information_schema.constraint_table_usage",
+        "information_schema.element_types",
+        "information_schema.sql_features",
+        "information_schema.view_table_usage",
+        "information_schema.user_defined_types",
+        "information_schema.attributes",
+        "information_schema.usage_privileges",
+    ]:
+        sql.query(f"SELECT * FROM {name} LIMIT 1")

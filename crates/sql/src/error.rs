@@ -1,6 +1,7 @@
 //! Errors with the SQLSTATE that PostgreSQL gives them.
 
 use nestor_model::{Document, Error, ErrorCode, Result, Value};
+use sqlparser::ast::Ident;
 
 /// Name of the field of an error's details that has its SQLSTATE.
 pub const STATE: &str = "sqlState";
@@ -27,6 +28,61 @@ pub fn at(error: Error, at: usize) -> Error {
     let mut extra = error.extra().cloned().unwrap_or_default();
     extra.set("position", at as i64);
     error.with_extra(extra)
+}
+
+/// An error about a name of the statement, whose place is found once the text is at hand ([`placed`]).
+pub fn about(error: Error, name: &Ident) -> Error {
+    let start = name.span.start;
+    let is_known = error
+        .extra()
+        .is_some_and(|extra| extra.get("line").is_some() || extra.get("position").is_some());
+    if start.line == 0 || is_known || error.extra().is_none() {
+        return error;
+    }
+    let mut extra = error.extra().cloned().unwrap_or_default();
+    extra.set("line", i64::try_from(start.line).unwrap_or(0));
+    extra.set("column_of_line", i64::try_from(start.column).unwrap_or(0));
+    extra.set("word", name.value.as_str());
+    error.with_extra(extra)
+}
+
+/// An error with the place of the name that it is about, if the text has that name there: what a view or a default of a column names stands
+/// in another text.
+pub fn placed(error: Error, text: &str) -> Error {
+    let number = |name: &str| match error.extra()?.get(name)?.to_value() {
+        Value::Int64(n) => usize::try_from(n).ok(),
+        _ => None,
+    };
+    let (Some(line), Some(column)) = (number("line"), number("column_of_line")) else {
+        return error;
+    };
+    let word = error
+        .extra()
+        .and_then(|extra| extra.get("word")?.as_str().map(str::to_owned));
+    let mut extra = error.extra().cloned().unwrap_or_default();
+    for name in ["line", "column_of_line", "word"] {
+        extra.remove(name);
+    }
+    let place = position_of(text, line, column).filter(|place| {
+        let rest: String = text.chars().skip(place - 1).take(64 + 1).collect();
+        let rest = rest.trim_start_matches('"').to_lowercase();
+        let word = word.unwrap_or_default().to_lowercase();
+        rest.starts_with(&word.chars().take(63).collect::<String>())
+    });
+    match place {
+        Some(place) => at(error.with_extra(extra), place),
+        None => error.with_extra(extra),
+    }
+}
+
+/// The place of a line and column, all from 1, in characters.
+pub fn position_of(text: &str, line: usize, column: usize) -> Option<usize> {
+    let before: usize = text
+        .split('\n')
+        .take(line.checked_sub(1)?)
+        .map(|line| line.chars().count() + 1)
+        .sum();
+    Some(before + column)
 }
 
 /// What an error says besides its message.

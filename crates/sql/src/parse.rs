@@ -34,7 +34,7 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
         return fail("54000", "statement is too long");
     }
     let mut parser = parser(text, true)?;
-    let statements = parser.parse_statements().map_err(refused)?;
+    let statements = parser.parse_statements().map_err(|e| refused(e, text))?;
     statements.iter().try_for_each(|ast| own::of(ast).map(drop))?;
     statements.into_iter().map(into::plain).collect()
 }
@@ -44,7 +44,7 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
 /// Errors: those of [`parse`].
 pub fn expression(text: &str) -> Result<Expr> {
     let mut parser = parser(text, true)?;
-    parser.parse_expr().map_err(refused)
+    parser.parse_expr().map_err(|e| refused(e, text))
 }
 
 /// The names that stand in the text of an expression.
@@ -128,11 +128,38 @@ fn check_numbers(tokens: &[TokenWithSpan]) -> Result<()> {
     }
 }
 
-fn refused(error: ParserError) -> Error {
+/// What is said of a text that the grammar refuses. An empty text stands for one that no client wrote: the error names no place then.
+fn refused(error: ParserError, text: &str) -> Error {
     match error {
         ParserError::RecursionLimitExceeded => crate::error::error("54001", "statement nests too deep"),
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
-            crate::error::error("42601", format!("syntax error: {message}"))
+            // What was found where something else is expected, by line and column, as the grammar's library says it.
+            let (said, line, column) = match message.rsplit_once(" at Line: ") {
+                Some((said, place)) => {
+                    let (line, column) = place.split_once(", Column: ").unwrap_or((place, ""));
+                    (said, line.parse().ok(), column.trim().parse().ok())
+                }
+                None => (message.as_str(), None, None),
+            };
+            let place = line
+                .zip(column)
+                .and_then(|(line, column)| crate::error::position_of(text, line, column));
+            let (expected, found) = said.split_once(", found: ").unwrap_or((said, ""));
+            let shown = match found {
+                "" => format!("syntax error: {said}"),
+                "EOF" => "syntax error at end of input".to_owned(),
+                found => format!("syntax error at or near \"{found}\""),
+            };
+            let error = crate::error::error("42601", shown);
+            let error = match found.is_empty() {
+                true => error,
+                false => crate::error::with(error, &[(crate::error::Field::Detail, expected)]),
+            };
+            match (found, place) {
+                ("EOF", _) if !text.is_empty() => crate::error::at(error, text.chars().count() + 1),
+                (_, Some(place)) => crate::error::at(error, place),
+                _ => error,
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `$sql`: queries as the source of a pipeline.
 
 use crate::catalog::documents::type_of;
-use crate::error::{error, fail, unsupported};
+use crate::error::{error, fail, placed, unsupported};
 use crate::parse;
 use crate::run::explain::{self, Wanted};
 use crate::run::planned::PlanCell;
@@ -31,7 +31,8 @@ impl Relational for SqlStage {
         give: &mut GiveRow<'_>,
     ) -> Result<()> {
         let facts = facts(statement, db)?;
-        let ast = the_query(&query.text)?;
+        let text = &query.text;
+        let ast = the_query(text)?;
         let (types, params) = parameters(&query.parameters)?;
         let mut columns: Vec<Field> = Vec::new();
         let columns = std::cell::RefCell::new(&mut columns);
@@ -57,14 +58,17 @@ impl Relational for SqlStage {
             give(doc)
         };
         let query = (&*ast, &PlanCell::default());
-        query::run_over(statement, view, &facts, query, (&types, &params), &mut begin, &mut give).map(drop)
+        query::run_over(statement, view, &facts, query, (&types, &params), &mut begin, &mut give)
+            .map(drop)
+            .map_err(|e| placed(e, text))
     }
 
     fn plan(&self, statement: &Statement<'_>, view: &dyn View, db: &str, query: &SqlQuery) -> Result<Value> {
         let facts = facts(statement, db)?;
         let ast = the_query(&query.text)?;
         let (types, params) = parameters(&query.parameters)?;
-        let explained = query::explain_over(statement, view, &facts, &ast, (&types, &params), None)?;
+        let explained = query::explain_over(statement, view, &facts, &ast, (&types, &params), None)
+            .map_err(|e| placed(e, &query.text))?;
         let lines = explain::text(&explained, Wanted::default());
         Ok(Value::Array(lines.into_iter().map(Value::from).collect()))
     }

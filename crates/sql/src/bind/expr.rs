@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::{Binder, Scope, ident};
-use crate::error::{fail, unsupported};
+use crate::error::{self, about, fail, unsupported};
 use crate::expr::like::{Compiled, Kind, Match};
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions::{self, coerce};
@@ -44,6 +44,7 @@ impl Binder<'_> {
             Ast::Identifier(name) => {
                 let plain = ident(name);
                 let found = self.name(std::slice::from_ref(&plain), scope);
+                let found = found.map_err(|e| about(e, name));
                 match found {
                     // Words that are functions without parentheses.
                     Err(_) if name.quote_style.is_none() && is_word(&plain) => self.function_call(&plain, Vec::new()),
@@ -51,8 +52,9 @@ impl Binder<'_> {
                 }
             }
             Ast::CompoundIdentifier(parts) => {
-                let parts: Vec<String> = parts.iter().map(ident).collect();
-                self.name(&parts, scope)
+                let names: Vec<String> = parts.iter().map(ident).collect();
+                let found = self.name(&names, scope);
+                found.map_err(|e| parts.first().map_or(e.clone(), |name| about(e, name)))
             }
             Ast::CompoundFieldAccess { root, access_chain } => self.access(root, access_chain, scope),
             Ast::BinaryOp { left, op, right } => self.binary(left, op, right, scope),
@@ -340,7 +342,13 @@ impl Binder<'_> {
                     _ => unsupported(format!("collation {collation}")),
                 }
             }
-            Ast::Function(call) => self.call(call, scope),
+            Ast::Function(call) => self.call(call, scope).map_err(|e| {
+                let first = call.name.0.first().and_then(|part| part.as_ident());
+                match (error::state(&e).as_str(), first) {
+                    ("42883", Some(name)) => error::about(e, name),
+                    _ => e,
+                }
+            }),
             Ast::Tuple(items) => {
                 let items = items.iter().map(|item| self.expr(item, scope)).collect::<Result<_>>()?;
                 Ok(Node::Row(items).into())

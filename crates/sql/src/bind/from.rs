@@ -2,7 +2,7 @@
 
 use super::{Binder, Bound, Cte, CtePlan, Scope, ScopeColumn, ident, object_name};
 use crate::catalog::{Kind, Table};
-use crate::error::{fail, unsupported};
+use crate::error::{about, error, fail, unsupported};
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions;
 use crate::parse::dialect::ROWS_FROM;
@@ -324,7 +324,9 @@ impl Binder<'_> {
                         },
                         None => {
                             let shown = schema.map_or(table.clone(), |schema| format!("{schema}.{table}"));
-                            return fail("42P01", format!("relation \"{shown}\" does not exist"));
+                            let gone = error("42P01", format!("relation \"{shown}\" does not exist"));
+                            let first = name.0.first().and_then(|part| part.as_ident());
+                            return Err(first.map_or(gone.clone(), |first| about(gone, first)));
                         }
                     },
                 };

@@ -177,6 +177,7 @@ pub(super) const ROWS: &[Row] = &[
     ("pg_get_statisticsobjdef_columns", "?any...->text", |_, _, _| {
         Ok(Value::Null)
     }),
+    ("pg_partition_root", "regclass->regclass", |_, _, _| Ok(Value::Null)),
     ("pg_get_partkeydef", "?any...->text", |_, _, _| Ok(Value::Null)),
     ("pg_opclass_is_visible", "oid->bool", |_, _, _| yes()),
     ("pg_opfamily_is_visible", "oid->bool", |_, _, _| yes()),

@@ -473,6 +473,27 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
                 vec![("x".to_owned(), element.clone()), ("n".to_owned(), Type::Int4)],
             )
         }
+        // Nothing is partitioned.
+        "pg_partition_ancestors" => plain(
+            "pg_partition_ancestors",
+            |_| listed(Vec::new()),
+            cast(&[Type::Regclass])?,
+            one(Type::Regclass),
+        ),
+        "pg_partition_tree" => {
+            let columns = vec![
+                ("relid".to_owned(), Type::Regclass),
+                ("parentrelid".to_owned(), Type::Regclass),
+                ("isleaf".to_owned(), Type::Bool),
+                ("level".to_owned(), Type::Int4),
+            ];
+            plain(
+                "pg_partition_tree",
+                |_| listed(Vec::new()),
+                cast(&[Type::Regclass])?,
+                columns,
+            )
+        }
         "pg_get_keywords" => {
             if !args.is_empty() {
                 return Err(wrong());

@@ -22,6 +22,8 @@ pub(super) fn plain(mut statement: Statement) -> Result<Statement> {
     };
     let targets: Vec<String> = into.targets.iter().map(ToString::to_string).collect();
     let text = format!("CREATE {kind} {} AS {query}", targets.join(", "));
-    let mut made = super::parser(&text, true)?.parse_statements().map_err(super::refused)?;
+    let mut made = super::parser(&text, true)?
+        .parse_statements()
+        .map_err(|e| super::refused(e, ""))?;
     Ok(made.pop().unwrap_or(statement))
 }

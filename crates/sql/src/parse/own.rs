@@ -229,7 +229,7 @@ pub fn of(ast: &Statement) -> Result<Option<Own>> {
             "expected the end of the statement, found {other}"
         ))),
     });
-    read.map(Some).map_err(super::refused)
+    read.map(Some).map_err(|e| super::refused(e, ""))
 }
 
 fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {

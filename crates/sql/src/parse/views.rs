@@ -27,7 +27,7 @@ fn cut(tokens: &mut Vec<Token>, words: &[&str]) -> bool {
 fn create(tokens: &[Token]) -> Result<CreateView> {
     let text: String = tokens.iter().map(written).collect();
     let mut parser = super::parser(&text, false)?;
-    let statement = parser.parse_statement().map_err(super::refused)?;
+    let statement = parser.parse_statement().map_err(|e| super::refused(e, ""))?;
     match (statement, parser.peek_token().token) {
         (Statement::CreateView(create), Token::EOF | Token::SemiColon) => Ok(create),
         (_, other) => Err(error(

@@ -360,7 +360,7 @@ impl Session {
             }
         };
         self.audit(database, text, result.as_ref().err().map(nestor_model::Error::code));
-        result
+        result.map_err(|e| crate::error::placed(e, text))
     }
 
     /// Tells the audit log that a statement was refused or, if that is recorded, allowed.

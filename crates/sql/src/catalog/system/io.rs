@@ -37,6 +37,7 @@ impl Way {
 fn beginning(ty: &Type) -> String {
     match ty {
         Type::Array(_) => "array_".to_owned(),
+        Type::Enum(_) => "enum_".to_owned(),
         ty if ty.range_element().is_some() => "range_".to_owned(),
         ty if ty.multirange_element().is_some() => "multirange_".to_owned(),
         ty => {
@@ -68,7 +69,7 @@ fn beginning(ty: &Type) -> String {
 
 /// The beginnings of all names, each once.
 fn beginnings() -> Vec<String> {
-    let mut out: Vec<String> = vec!["array_".to_owned()];
+    let mut out: Vec<String> = vec!["array_".to_owned(), "enum_".to_owned()];
     for ty in Type::all() {
         let own = beginning(&ty);
         if !out.contains(&own) {

@@ -39,7 +39,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
                 ("rolconnlimit", Value::Int32(-1)),
             ]]
         }
-        "pg_user" => {
+        "pg_user" | "pg_shadow" => {
             let all = Value::Bool(facts.is_superuser());
             vec![vec![
                 ("usename", text(facts.user())),

@@ -492,6 +492,42 @@ static SHAPES: &[Shape] = &[
         "pg_prepared_xacts",
         "transaction int8, gid text, prepared timestamptz, owner name, database name",
     ),
+    view(
+        12050,
+        "pg_statio_user_indexes",
+        "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, idx_blks_read int8, idx_blks_hit int8",
+    ),
+    view(
+        12051,
+        "pg_stat_bgwriter",
+        "checkpoints_timed int8, checkpoints_req int8, checkpoint_write_time float8, checkpoint_sync_time float8, buffers_checkpoint int8, buffers_clean int8, maxwritten_clean int8, buffers_backend int8, buffers_backend_fsync int8, buffers_alloc int8, stats_reset timestamptz",
+    ),
+    view(
+        12052,
+        "pg_stat_archiver",
+        "archived_count int8, last_archived_wal text, last_archived_time timestamptz, failed_count int8, last_failed_wal text, last_failed_time timestamptz, stats_reset timestamptz",
+    ),
+    view(
+        12053,
+        "pg_shadow",
+        "usename name, usesysid oid, usecreatedb bool, usesuper bool, userepl bool, usebypassrls bool, passwd text, valuntil timestamptz, useconfig text[]",
+    ),
+    view(
+        12054,
+        "pg_prepared_statements",
+        "name text, statement text, prepare_time timestamptz, parameter_types oid[], from_sql bool, generic_plans int8, custom_plans int8",
+    ),
+    view(
+        12055,
+        "pg_available_extension_versions",
+        "name name, version text, installed bool, superuser bool, trusted bool, relocatable bool, schema name, requires name[], comment text",
+    ),
+    view(
+        12056,
+        "pg_timezone_abbrevs",
+        "abbrev text, utc_offset interval, is_dst bool",
+    ),
+    table(2613, "pg_largeobject", "loid oid, pageno int4, data bytea"),
     standard(
         12101,
         "schemata",
@@ -588,6 +624,66 @@ static SHAPES: &[Shape] = &[
         12121,
         "collations",
         "collation_catalog name, collation_schema name, collation_name name, pad_attribute text",
+    ),
+    standard(
+        12130,
+        "role_table_grants",
+        "grantor name, grantee name, table_catalog name, table_schema name, table_name name, privilege_type text, is_grantable text, with_hierarchy text",
+    ),
+    standard(
+        12131,
+        "role_column_grants",
+        "grantor name, grantee name, table_catalog name, table_schema name, table_name name, column_name name, privilege_type text, is_grantable text",
+    ),
+    standard(
+        12132,
+        "constraint_table_usage",
+        "table_catalog name, table_schema name, table_name name, constraint_catalog name, constraint_schema name, constraint_name name",
+    ),
+    standard(
+        12133,
+        "element_types",
+        "object_catalog name, object_schema name, object_name name, object_type text, collection_type_identifier name, data_type text, udt_catalog name, udt_schema name, udt_name name, dtd_identifier name",
+    ),
+    standard(
+        12134,
+        "sql_features",
+        "feature_id text, feature_name text, sub_feature_id text, sub_feature_name text, is_supported text, is_verified_by text, comments text",
+    ),
+    standard(
+        12135,
+        "view_table_usage",
+        "view_catalog name, view_schema name, view_name name, table_catalog name, table_schema name, table_name name",
+    ),
+    standard(
+        12136,
+        "view_column_usage",
+        "view_catalog name, view_schema name, view_name name, table_catalog name, table_schema name, table_name name, column_name name",
+    ),
+    standard(
+        12137,
+        "user_defined_types",
+        "user_defined_type_catalog name, user_defined_type_schema name, user_defined_type_name name, user_defined_type_category text, is_instantiable text, data_type text",
+    ),
+    standard(
+        12138,
+        "attributes",
+        "udt_catalog name, udt_schema name, udt_name name, attribute_name name, ordinal_position int4, attribute_default text, is_nullable text, data_type text, attribute_udt_catalog name, attribute_udt_schema name, attribute_udt_name name, dtd_identifier name",
+    ),
+    standard(
+        12139,
+        "usage_privileges",
+        "grantor name, grantee name, object_catalog name, object_schema name, object_name name, object_type text, privilege_type text, is_grantable text",
+    ),
+    standard(
+        12140,
+        "routine_privileges",
+        "grantor name, grantee name, specific_catalog name, specific_schema name, specific_name name, routine_catalog name, routine_schema name, routine_name name, privilege_type text, is_grantable text",
+    ),
+    standard(
+        12141,
+        "domain_constraints",
+        "constraint_catalog name, constraint_schema name, constraint_name name, domain_catalog name, domain_schema name, domain_name name, is_deferrable text, initially_deferred text",
     ),
 ];
 
