@@ -3,14 +3,20 @@
 
     scripts/postgres-regress.py --postgres "host=127.0.0.1 port=5432 user=postgres" --nestor "host=127.0.0.1 port=5433 user=postgres" \\
         --scripts DIRECTORY [--verbose] [name ...]
+    scripts/postgres-regress.py ... --records DIRECTORY [--verbose] [folder ...]
 
 DIRECTORY holds PostgreSQL's `src/test/regress/sql/*.sql` (public; not part of this repository). Both servers run `test_setup` first,
 then each script, statement by statement in a database of its own; rows that no ORDER BY puts in order are compared as sets, columns by
 type and text, errors by SQLSTATE. Data that the scripts read from files are made here. What both refuse in the same way counts as the same.
+
+With `--records`, DIRECTORY holds files in the form of sqllogictest (`*.test` of DuckDB's `test/sql`, `*.slt` of DataFusion), whose statements are
+run in the same way. They are written for other dialects: what PostgreSQL refuses, and not as an error that the file expects, is left out on
+both servers and counted apart, and what it answers is what counts, not the answer in the file. Totals are by folder.
 """
 
 import argparse
 import collections
+import os
 import pathlib
 import re
 import sys
@@ -82,6 +88,38 @@ def statements(text):
     return out
 
 
+def records(text):
+    """The statements of a file in the form of sqllogictest, and whether each is to fail; loops run once for each of their first values."""
+    def unrolled(lines):
+        out, at = [], 0
+        while at < len(lines):
+            words = lines[at].split()
+            if words[:1] not in (["loop"], ["foreach"]):
+                out.append(lines[at])
+                at += 1
+                continue
+            level, end = 1, at + 1
+            while end < len(lines) and level:
+                first = lines[end].split()[:1]
+                level += (first in (["loop"], ["foreach"])) - (first == ["endloop"])
+                end += 1
+            values = range(int(words[2]), min(int(words[3]), int(words[2]) + 4)) if words[0] == "loop" else words[2:6]
+            for value in values:
+                out += unrolled([line.replace("${" + words[1] + "}", str(value)) for line in lines[at + 1:end - 1]])
+            at = end
+        return out
+
+    for group in "\n".join(line.rstrip() for line in unrolled(text.splitlines())).split("\n\n"):
+        lines = [line for line in group.splitlines() if not line.startswith("#")]
+        while lines and lines[0].split()[:1] and lines[0].split()[0] in ("skipif", "onlyif"):
+            lines.pop(0)
+        words = lines[0].split() if lines else []
+        if words[:1] in (["statement"], ["query"]):
+            body = lines[1:lines.index("----")] if "----" in lines else lines[1:]
+            for statement in statements("\n".join(body) + "\n;"):
+                yield statement, words[1] == "error"
+
+
 class Server:
     def __init__(self, how, names):
         self.how, self.names, self.connection = how, names, None
@@ -132,58 +170,119 @@ def reason(wanted, given):
     return "other rows"
 
 
+def compared(servers, statement, left_out=lambda answer: False):
+    """What both answered, and whether it is the same; nothing where the first one's answer says that the statement is left out."""
+    wanted = servers[0].ask(statement)
+    if left_out(wanted) and servers[0].connection.info.transaction_status != pq.TransactionStatus.INERROR:
+        return None
+    given = servers[1].ask(statement)
+    if left_out(wanted):
+        return None
+    if "order by" not in statement.lower():
+        for answer in (wanted, given):
+            if answer[0] == "rows":
+                answer[1][1].sort(key=repr)
+    # Of errors the code counts and not the words.
+    plain = [(kind, answer[0] if kind == "error" else answer) for kind, answer in (wanted, given)]
+    return wanted, given, plain[0] == plain[1]
+
+
+class Totals:
+    """Totals by name, and how often there was each reason."""
+
+    def __init__(self, verbose):
+        self.verbose, self.reasons, self.totals = verbose, collections.Counter(), {}
+
+    def add(self, name, place, statement, found):
+        total = self.totals.setdefault(name, [0, 0, 0])
+        if found is None:
+            total[2] += 1
+        elif found[2]:
+            total[0] += 1
+        else:
+            total[1] += 1
+            wanted, given, _ = found
+            why = reason(wanted, given)
+            self.reasons[why] += 1
+            if self.verbose:
+                print(f"{place}: {statement}\n    {why}\n    wanted {str(wanted)[:300]}\n    given  {str(given)[:300]}")
+
+    def show(self, name, columns):
+        total = self.totals.get(name, [0, 0, 0])
+        print(f"| `{name}` | {' | '.join(str(n) for n in total[:columns])} |", flush=True)
+
+    def end(self, columns):
+        print(f"| all | {' | '.join(str(sum(total[i] for total in self.totals.values())) for i in range(columns))} |")
+        for why, count in self.reasons.most_common(60):
+            print(f"{count:6} {why}", file=sys.stderr)
+
+
+def run_scripts(options, servers):
+    setup = options.scripts / "test_setup.sql"
+    for statement in statements(setup.read_text()) if setup.exists() else []:
+        if not SKIPPED.match(statement):
+            for server in servers:
+                server.ask(statement)
+    for table, count in (("onek", 1000), ("tenk1", 2000)):
+        for server in servers:
+            server.ask(made(table, count))
+    totals = Totals(options.verbose)
+    for name in options.names or sorted(path.stem for path in options.scripts.glob("*.sql") if path.stem != "test_setup"):
+        for server in servers:
+            server.start(options.database)
+        for statement in statements((options.scripts / f"{name}.sql").read_text()):
+            if not SKIPPED.match(statement):
+                totals.add(name, name, statement, compared(servers, statement))
+        totals.show(name, 2)
+    totals.end(2)
+
+
+# What says that a statement is not in PostgreSQL's language: syntax, and names that it does not know.
+OTHER_LANGUAGE = {"42601", "42883", "42704", "0A000", "42P01", "42703", "3F000", "58P01", "42804", "42846", "42725", "42P18", "22P02", "42611"}
+
+
+def run_records(options, servers):
+    totals, number = Totals(options.verbose), 0
+    paths = sorted(path for kind in ("*.test", "*.slt") for path in options.records.rglob(kind))
+    chosen = [path for path in paths if not options.names or str(path.relative_to(options.records)).startswith(tuple(options.names))]
+    for path in chosen:
+        relative = path.relative_to(options.records)
+        folder = relative.parts[0]
+        number += 1
+        servers[0].start(options.database)
+        servers[0].ask("DROP SCHEMA public CASCADE")
+        servers[0].ask("CREATE SCHEMA public")
+        servers[1].start(f"{options.database}_{os.getpid()}_{number}")
+        for statement, fails in records(path.read_text(errors="replace")):
+            if not SKIPPED.match(statement):
+                # A statement that is to fail, and fails for its words, says nothing.
+                def left_out(answer):
+                    return answer[0] in ("copy", "lost") or answer[0] == "error" and (not fails or answer[1][0] in OTHER_LANGUAGE)
+                totals.add(folder, relative, statement, compared(servers, statement, left_out))
+    for folder in totals.totals:
+        totals.show(folder, 3)
+    totals.end(3)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--postgres", required=True)
     parser.add_argument("--nestor", required=True)
-    parser.add_argument("--scripts", required=True, type=pathlib.Path)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--scripts", type=pathlib.Path)
+    source.add_argument("--records", type=pathlib.Path)
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--database", default="regress_compared", help="a database of this name is made anew")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     with psycopg.connect(options.postgres, autocommit=True) as root:
         names = dict(root.execute("SELECT oid, format_type(oid, NULL) FROM pg_type").fetchall())
-        root.execute("DROP DATABASE IF EXISTS regress_compared")
-        root.execute("CREATE DATABASE regress_compared TEMPLATE template0 ENCODING utf8 LC_COLLATE 'C' LC_CTYPE 'C.UTF-8'")
+        root.execute(f"DROP DATABASE IF EXISTS {options.database}")
+        root.execute(f"CREATE DATABASE {options.database} TEMPLATE template0 ENCODING utf8 LC_COLLATE 'C' LC_CTYPE 'C.UTF-8'")
     servers = [Server(options.postgres, names), Server(options.nestor, names)]
     for server in servers:
-        server.start("regress_compared")
-    setup = options.scripts / "test_setup.sql"
-    for statement in statements(setup.read_text()) if setup.exists() else []:
-        if SKIPPED.match(statement):
-            continue
-        for server in servers:
-            server.ask(statement)
-    for table, count in (("onek", 1000), ("tenk1", 2000)):
-        for server in servers:
-            server.ask(made(table, count))
-    totals, reasons = [], collections.Counter()
-    for name in options.names or sorted(path.stem for path in options.scripts.glob("*.sql") if path.stem != "test_setup"):
-        same = other = 0
-        for server in servers:
-            server.start("regress_compared")
-        for statement in statements((options.scripts / f"{name}.sql").read_text()):
-            if SKIPPED.match(statement):
-                continue
-            wanted, given = (server.ask(statement) for server in servers)
-            if "order by" not in statement.lower():
-                for answer in (wanted, given):
-                    if answer[0] == "rows":
-                        answer[1][1].sort(key=repr)
-            # Of errors the code counts and not the words.
-            compared = [(kind, answer[0] if kind == "error" else answer) for kind, answer in (wanted, given)]
-            if compared[0] == compared[1]:
-                same += 1
-                continue
-            other += 1
-            why = reason(wanted, given)
-            reasons[why] += 1
-            if options.verbose:
-                print(f"{name}: {statement}\n    {why}\n    wanted {str(wanted)[:300]}\n    given  {str(given)[:300]}")
-        totals.append((name, same, other))
-        print(f"| `{name}` | {same} | {other} |", flush=True)
-    print(f"| all | {sum(t[1] for t in totals)} | {sum(t[2] for t in totals)} |")
-    for why, count in reasons.most_common(40):
-        print(f"{count:6} {why}", file=sys.stderr)
+        server.start(options.database)
+    (run_scripts if options.scripts else run_records)(options, servers)
 
 
 if __name__ == "__main__":

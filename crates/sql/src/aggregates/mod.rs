@@ -251,7 +251,10 @@ pub fn bind(name: &str, args: Vec<Expr>, star: bool) -> Result<Bound> {
         "range_agg" | "range_intersect_agg" => ranges::bind(name, one(&args)?, &wrong),
         "max" | "min" => {
             let largest = name == "max";
-            let arg = one(&args)?;
+            let arg = match one(&args)? {
+                arg if arg.ty() == Type::Varchar => coerce(arg, &Type::Text, Context::Implicit)?,
+                arg => arg,
+            };
             let ty = arg.ty();
             if matches!(ty, Type::Bool | Type::Bit | Type::Varbit) || ty.is_ranges() {
                 return Err(wrong());

@@ -81,25 +81,15 @@ impl Binder<'_> {
         );
         let is_hypothetical = !call.within_group.is_empty() && aggregates::is_hypothetical(&name);
         if is_hypothetical || aggregates::is_aggregate(&name) {
-            let allowed = {
-                let over = call.over.is_some();
-                let level = self.level()?;
-                !level.in_aggregate && (level.allows_aggregates || over)
-            };
-            if !allowed {
-                return fail("42803", "aggregate functions are not allowed here");
-            }
-            self.level()?.in_aggregate = call.over.is_none();
+            let before = std::mem::replace(&mut self.level()?.in_aggregate, call.over.is_none());
             let bound = self.aggregate(&name, &asts, star, (distinct, &order_by), call, scope);
-            self.level()?.in_aggregate = false;
+            self.level()?.in_aggregate = before;
             let (bound, ty) = bound?;
-            if let Some(over) = &call.over {
-                return self.window(&name, Vec::new(), Some((bound, ty)), over, scope);
-            }
-            let level = self.level()?;
-            level.aggregates.push(bound);
-            let place = AGGREGATE + level.aggregates.len() - 1;
-            return Ok(Expr::column(place, name, ty));
+            return match &call.over {
+                Some(_) if before => fail("42803", "aggregate function calls cannot contain window function calls"),
+                Some(over) => self.window(&name, Vec::new(), Some((bound, ty)), over, scope),
+                None => self.collected(&name, bound, ty),
+            };
         }
         if distinct || !order_by.is_empty() || call.filter.is_some() || !call.within_group.is_empty() {
             return fail("42809", format!("{name} is not an aggregate function"));
@@ -148,6 +138,78 @@ impl Binder<'_> {
             return Ok(found);
         }
         self.function_call(&name, args)
+    }
+
+    /// A column that stands for an aggregate of the query whose columns it is of: this one or, when it names columns of outer queries
+    /// alone, the nearest of these.
+    ///
+    /// Errors: 42803 where that query takes no aggregates.
+    fn collected(&mut self, name: &str, call: Call<Expr>, ty: Type) -> Result<Expr> {
+        let (mut own, mut nearest) = (false, None);
+        let exprs = || {
+            call.args
+                .iter()
+                .chain(&call.filter)
+                .chain(call.order.iter().map(|key| &key.by))
+        };
+        for expr in exprs() {
+            expr.for_each_column(&mut |_| own = true);
+            expr.for_each_outer(&mut |levels, _| {
+                nearest = Some(nearest.map_or(levels, |least: usize| least.min(levels)))
+            });
+        }
+        let levels = if own { 0 } else { nearest.unwrap_or(0) };
+        let own_level = self.levels.len().checked_sub(1);
+        let at = match levels {
+            // VALUES and what else is no SELECT has no level of its own.
+            0 if self.outer_levels.last().is_some_and(|around| *around == own_level) => None,
+            0 => own_level,
+            levels => self.outer_levels[self.outer_levels.len() - levels],
+        };
+        let Some(level) = at.and_then(|at| self.levels.get_mut(at)) else {
+            return fail("42803", "aggregate functions are not allowed here");
+        };
+        if level.in_aggregate {
+            return fail("42803", "aggregate function calls cannot be nested");
+        }
+        if !level.allows_aggregates {
+            return fail("42803", "aggregate functions are not allowed here");
+        }
+        let outside = |expr: &Expr| match levels {
+            0 => expr.clone(),
+            levels => inside_out(expr, levels),
+        };
+        let by = |key: &SortKey<Expr>| SortKey {
+            by: outside(&key.by),
+            ..key.clone()
+        };
+        let is_volatile = exprs().any(Expr::is_volatile);
+        let call = Call {
+            args: call.args.iter().map(outside).collect(),
+            filter: call.filter.as_ref().map(outside),
+            order: call.order.iter().map(by).collect(),
+            ..call
+        };
+        // The same aggregate is computed once.
+        let shown = format!("{call:?}");
+        let found = level
+            .aggregates
+            .iter()
+            .position(|own| !is_volatile && format!("{own:?}") == shown);
+        let place = AGGREGATE + found.unwrap_or(level.aggregates.len());
+        if found.is_none() {
+            level.aggregates.push(call);
+        }
+        Ok(match levels {
+            0 => Expr::column(place, name, ty),
+            levels => Node::Outer {
+                levels,
+                index: place,
+                name: name.to_owned(),
+                ty,
+            }
+            .into(),
+        })
     }
 
     /// An expression; a row of a table as an object whose fields are its columns.
@@ -206,6 +268,17 @@ impl Binder<'_> {
         };
         // PostgreSQL finds what is distinct by sorting, so that what is collected comes in order.
         let collects = name.ends_with("_agg");
+        let plain = |expr: &Expr| match expr.node() {
+            Node::Cast { arg, .. } => arg.clone(),
+            _ => expr.clone(),
+        };
+        let is_argument = |key: &SortKey<Expr>| bound.args.iter().any(|arg| plain(arg).is_same(&plain(&key.by)));
+        if distinct && !order_by.is_empty() && !order.iter().all(is_argument) {
+            return fail(
+                "42P10",
+                "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
+            );
+        }
         if distinct && collects && order.is_empty() {
             order.extend(bound.args.iter().map(|by| SortKey {
                 by: by.clone(),
@@ -487,4 +560,29 @@ fn spelled_out(text: &str) -> String {
         .map(|ty| Type::of_name(ty.trim()).map_or_else(|| ty.trim().to_owned(), |ty| ty.to_string()))
         .collect();
     format!("{}({})", name.trim(), arguments.join(","))
+}
+
+/// An expression of a query as one of the query so many levels around it, on whose columns alone it depends.
+fn inside_out(expr: &Expr, by: usize) -> Expr {
+    match expr.node() {
+        Node::Outer {
+            levels,
+            index,
+            name,
+            ty,
+        } if *levels == by => Expr::column(*index, name.clone(), ty.clone()),
+        Node::Outer {
+            levels,
+            index,
+            name,
+            ty,
+        } => Node::Outer {
+            levels: levels - by,
+            index: *index,
+            name: name.clone(),
+            ty: ty.clone(),
+        }
+        .into(),
+        _ => expr.map(&mut |part| inside_out(part, by)),
+    }
 }

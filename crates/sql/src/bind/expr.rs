@@ -5,11 +5,12 @@ use crate::error::{self, about, fail, unsupported};
 use crate::expr::like::{Compiled, Kind, Match};
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions::{self, coerce};
+use crate::plan::{self, Plan};
 use crate::types::cast::{self, Context};
 use crate::types::interval::{Interval, unit_of};
 use crate::types::{Type, numeric};
 use nestor_model::{Result, Value};
-use nestor_planner::relation::ApplyKind;
+use nestor_planner::relation::{ApplyKind, Relation};
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CeilFloorKind, Expr as Ast, Query, Subscript, TrimWhereField, UnaryOperator,
     Value as Literal,
@@ -260,7 +261,7 @@ impl Binder<'_> {
             Ast::Extract { field, expr, .. } => {
                 let arg = self.expr(expr, scope)?;
                 let field = Expr::constant(
-                    Value::String(field.to_string().trim_matches('\'').to_lowercase().into()),
+                    Value::String(field.to_string().trim_matches(['\'', '"']).to_lowercase().into()),
                     Type::Text,
                 );
                 functions::call("extract", vec![field, arg])
@@ -523,6 +524,11 @@ impl Binder<'_> {
             }
             .into());
         }
+        if let (Some(op), Ast::Tuple(_), Ast::Subquery(query)) = (comparison_of(op), left, right) {
+            let row = self.expr(left, scope)?;
+            let inner = self.compared(op, &row, query, false, scope)?;
+            return Ok(self.subquery(inner, ApplyKind::Scalar, Type::Bool));
+        }
         let (a, b) = (self.expr(left, scope)?, self.expr(right, scope)?);
         if *op == BinaryOperator::Overlaps {
             return self.overlaps(&a, &b);
@@ -675,7 +681,7 @@ impl Binder<'_> {
             .iter()
             .any(|column| !matches!(column.node(), Node::Column { .. }))
         {
-            inner.plan = nestor_planner::relation::Relation::Project {
+            inner.plan = Relation::Project {
                 input: Box::new(inner.plan),
                 columns,
             };
@@ -699,6 +705,13 @@ impl Binder<'_> {
             return self.in_subquery(left, query, scope);
         }
         let arg = self.expr(left, scope)?;
+        if let (Some(query), Node::Row(_)) = (query, arg.node()) {
+            // It holds for any if it is true for one of them; for all if it is not false for any.
+            let inner = self.compared(op, &arg, query, all, scope)?;
+            let probe = vec![Expr::bool(true)];
+            let found = self.subquery(inner, ApplyKind::In { probe }, Type::Bool);
+            return Ok(if all { Node::Not(found).into() } else { found });
+        }
         let array = match query {
             Some(query) => self.array_subquery(query, scope)?,
             None => self.expr(right, scope)?,
@@ -726,6 +739,27 @@ impl Binder<'_> {
             all,
         }
         .into())
+    }
+
+    /// For each row of a subquery, how a row compares with it; `negated` turns what comes of it around.
+    ///
+    /// Errors: 42601 for rows of other lengths.
+    fn compared(&mut self, op: Comparison, row: &Expr, query: &Query, negated: bool, scope: &Scope) -> Result<Plan> {
+        let inner = self.within(scope, |binder| binder.query(query))?;
+        let count = match row.node() {
+            Node::Row(items) => items.len(),
+            _ => 1,
+        };
+        if count != inner.columns.len() {
+            let few = if count < inner.columns.len() { "many" } else { "few" };
+            return fail("42601", format!("subquery has too {few} columns"));
+        }
+        let theirs = (0..count).map(|i| self.column(&inner.columns, i)).collect();
+        let found = self.comparison(op, plan::outward(row), Node::Row(theirs).into())?;
+        Ok(Relation::Project {
+            input: Box::new(inner.plan),
+            columns: vec![if negated { Node::Not(found).into() } else { found }],
+        })
     }
 
     /// `ARRAY(SELECT ...)`.

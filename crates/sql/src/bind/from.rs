@@ -1,6 +1,6 @@
 //! FROM: tables, subqueries, functions and joins.
 
-use super::{Binder, Bound, Cte, CtePlan, Scope, ScopeColumn, ident, object_name};
+use super::{Binder, Bound, Cte, CtePlan, PENDING, Scope, ScopeColumn, ident, object_name};
 use crate::catalog::{Kind, Table};
 use crate::error::{about, error, fail, unsupported};
 use crate::expr::{Comparison, Expr, Node};
@@ -222,13 +222,13 @@ impl Binder<'_> {
             false => {
                 let uses_subquery = pending > 0 && {
                     let mut found = false;
-                    conditions[0].for_each_column(&mut |index| found |= index >= super::PENDING);
+                    conditions[0].for_each_column(&mut |index| found |= index >= PENDING);
                     found
                 };
                 if uses_subquery && kind != JoinKind::Inner {
-                    return unsupported("a subquery in the condition of an outer join");
-                }
-                if uses_subquery {
+                    let [condition] = conditions;
+                    self.outer_join(kind, (left.plan, width), (right.plan, right.columns.len()), condition)?
+                } else if uses_subquery {
                     let crossed = cross(left.plan, right.plan);
                     let crossed = self.flush(crossed, &mut conditions);
                     let [condition] = conditions;
@@ -285,6 +285,62 @@ impl Binder<'_> {
                 columns: out,
             },
             columns: scope,
+        })
+    }
+
+    /// A join that keeps rows of one side and whose condition has subqueries: for each row of that side, those of the other one that meet it.
+    ///
+    /// Errors: 0A000 for FULL.
+    fn outer_join(
+        &mut self,
+        kind: JoinKind,
+        (left, left_width): (Plan, usize),
+        (right, right_width): (Plan, usize),
+        condition: Expr,
+    ) -> Result<Plan> {
+        let is_left = match kind {
+            JoinKind::Left => true,
+            JoinKind::Right => false,
+            _ => return unsupported("a subquery in the condition of a FULL JOIN"),
+        };
+        let (kept, inner) = if is_left { (left, right) } else { (right, left) };
+        let (from, to) = if is_left {
+            (0, left_width)
+        } else {
+            (left_width, left_width + right_width)
+        };
+        // Columns of the side that is kept are those of the row around, the others the inner row's own.
+        let moved = |index: usize| match index {
+            index if index >= PENDING => (0, index),
+            index if (from..to).contains(&index) => (1, index - from),
+            index => (0, if is_left { index - left_width } else { index }),
+        };
+        let mut wanted = Vec::new();
+        condition.for_each_column(&mut |index| wanted.push(index));
+        for pending in &mut self.pending {
+            pending.inner = plan::map(&pending.inner, 0, &mut |expr, depth| split(expr, depth + 1, &moved));
+            if let ApplyKind::In { probe } = &mut pending.kind {
+                for expr in probe {
+                    *expr = split(expr, 0, &moved);
+                }
+            }
+        }
+        let inner = self.filter(inner, split(&condition, 0, &moved));
+        let applied = Relation::Apply(Box::new(Apply {
+            input: kept,
+            inner,
+            kind: ApplyKind::Lateral { keeps: true },
+            correlated: true,
+        }));
+        let behind = to - from;
+        let own = |from: usize, width: usize| (from..from + width).map(|i| Expr::column(i, "", Type::Unknown));
+        let columns = match is_left {
+            true => own(0, left_width).chain(own(behind, right_width)),
+            false => own(behind, left_width).chain(own(0, right_width)),
+        };
+        Ok(Relation::Project {
+            input: Box::new(applied),
+            columns: columns.collect(),
         })
     }
 
@@ -424,14 +480,14 @@ impl Binder<'_> {
 
     /// Binds what is a view's own, which sees nothing of the query around it.
     pub(super) fn in_view<T>(&mut self, view: &Table, work: impl FnOnce(&mut Self) -> T) -> T {
-        let outer = std::mem::take(&mut self.outer);
+        let outer = (std::mem::take(&mut self.outer), std::mem::take(&mut self.outer_levels));
         let ctes = std::mem::take(&mut self.ctes);
         let pending = std::mem::take(&mut self.pending);
         let levels = std::mem::take(&mut self.levels);
         let within = self.view_schema.replace(view.schema.clone());
         let out = work(self);
         self.view_schema = within;
-        (self.outer, self.ctes, self.pending, self.levels) = (outer, ctes, pending, levels);
+        ((self.outer, self.outer_levels), self.ctes, self.pending, self.levels) = (outer, ctes, pending, levels);
         out
     }
 
@@ -521,11 +577,12 @@ impl Binder<'_> {
             Some(table) => self.rows_of(table, name, alias, with_ordinality),
             None => {
                 // Any function gives one row of its value.
-                let value = self.function_call(name, bound)?;
-                let ty = value.ty();
-                let plan = Relation::Values {
-                    rows: vec![vec![value]],
-                    width: 1,
+                let mut value = [self.function_call(name, bound)?];
+                let below = self.flush(one_row(), &mut value);
+                let ty = value[0].ty();
+                let plan = Relation::Project {
+                    input: Box::new(below),
+                    columns: value.to_vec(),
                 };
                 let columns = vec![ScopeColumn::new(name, ty)];
                 Self::beneath(plan, columns, name, alias, with_ordinality)
@@ -565,10 +622,27 @@ impl Binder<'_> {
             .iter()
             .map(|(name, ty)| ScopeColumn::new(name.clone(), ty.clone()))
             .collect();
-        let plan = Relation::Function {
-            call: table.call,
-            args: table.args,
+        let rows = |args: Vec<Expr>| Relation::Function {
+            call: table.call.clone(),
+            args,
             width: columns.len(),
+        };
+        let mut args = table.args.clone();
+        let below = self.flush(one_row(), &mut args);
+        let plan = match below.width() {
+            0 => rows(args),
+            // Subqueries of arguments are columns of a row before it.
+            width => Relation::Project {
+                input: Box::new(Relation::Apply(Box::new(Apply {
+                    input: below,
+                    inner: plan::map(&rows(args), 0, &mut |expr, _| outward(expr)),
+                    kind: ApplyKind::Lateral { keeps: false },
+                    correlated: true,
+                }))),
+                columns: (0..columns.len())
+                    .map(|i| Expr::column(width + i, columns[i].name.clone(), columns[i].ty.clone()))
+                    .collect(),
+            },
         };
         Self::beneath(plan, columns, name, alias, with_ordinality)
     }
@@ -634,7 +708,7 @@ pub(super) fn named(mut bound: Bound, alias: Option<&TableAlias>, name: &str) ->
 }
 
 /// What a plan refers to outside of itself is so many levels further out.
-fn lift(expr: &Expr, at: usize, by: usize) -> Expr {
+pub(super) fn lift(expr: &Expr, at: usize, by: usize) -> Expr {
     match expr.node() {
         Node::Outer {
             levels,
@@ -662,5 +736,42 @@ fn inward(expr: &Expr, width: usize) -> Expr {
             ty,
         } if *index >= width => Expr::column(index - width, name.clone(), ty.clone()),
         _ => expr.map(&mut |part| inward(part, width)),
+    }
+}
+
+/// An expression over the rows of a join, `depth` queries within it, as one over the rows of its inner side alone: `moved` says how many
+/// levels further out a column stands, and where there.
+fn split(expr: &Expr, depth: usize, moved: &dyn Fn(usize) -> (usize, usize)) -> Expr {
+    let at = |levels: usize, index: usize, name: &str, ty: &Type| match levels {
+        0 => Expr::column(index, name, ty.clone()),
+        levels => Node::Outer {
+            levels,
+            index,
+            name: name.to_owned(),
+            ty: ty.clone(),
+        }
+        .into(),
+    };
+    match expr.node() {
+        Node::Column { index, name, ty } if depth == 0 => {
+            let (further, index) = moved(*index);
+            at(further, index, name, ty)
+        }
+        Node::Outer {
+            levels,
+            index,
+            name,
+            ty,
+        } if *levels == depth => {
+            let (further, index) = moved(*index);
+            at(levels + further, index, name, ty)
+        }
+        Node::Outer {
+            levels,
+            index,
+            name,
+            ty,
+        } if *levels > depth => at(levels + 1, *index, name, ty),
+        _ => expr.map(&mut |part| split(part, depth, moved)),
     }
 }

@@ -108,6 +108,8 @@ struct Cte {
     name: String,
     columns: Vec<ScopeColumn>,
     plan: CtePlan,
+    /// The number of its shared rows, if they may as well be computed where they are read.
+    opens: Option<usize>,
 }
 
 #[derive(Clone)]
@@ -144,6 +146,8 @@ pub struct Binder<'c> {
     /// Types of parameters, as far as they are known; `Unknown` otherwise.
     pub params: Vec<Type>,
     outer: Vec<Scope>,
+    /// Which level each scope of `outer` is of; none where it is that of no SELECT.
+    outer_levels: Vec<Option<usize>>,
     pending: Vec<Pending>,
     ctes: Vec<Cte>,
     levels: Vec<Level>,
@@ -165,6 +169,7 @@ impl<'c> Binder<'c> {
             held: Vec::new(),
             params,
             outer: Vec::new(),
+            outer_levels: Vec::new(),
             pending: Vec::new(),
             ctes: Vec::new(),
             levels: Vec::new(),
@@ -227,9 +232,11 @@ impl<'c> Binder<'c> {
     /// Runs `work` where `scope` is that of the query around.
     fn within<T>(&mut self, scope: &Scope, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.outer.push(scope.clone());
+        self.outer_levels.push(self.levels.len().checked_sub(1));
         let pending = std::mem::take(&mut self.pending);
         let out = self.deeper(work);
         self.pending = pending;
+        self.outer_levels.pop();
         self.outer.pop();
         out
     }

@@ -1,5 +1,6 @@
 //! Queries: WITH, set operations, VALUES, order and limits.
 
+use super::from::{lift, one_row};
 use super::select::Output;
 use super::{Binder, Bound, Cte, CtePlan, Scope, ScopeColumn, ident, locks};
 use crate::error::{fail, unsupported};
@@ -9,7 +10,7 @@ use crate::plan::{self, Plan};
 use crate::types::Type;
 use crate::types::cast::{self, Context};
 use nestor_model::Result;
-use nestor_planner::relation::{Intersect, Recursive, Relation, SortKey};
+use nestor_planner::relation::{Apply, ApplyKind, Intersect, Recursive, Relation, SortKey};
 use sqlparser::ast::{
     CteAsMaterialized, Expr as Ast, LimitClause, OrderBy, OrderByExpr, OrderByKind, Query, SetExpr, SetOperator,
     SetQuantifier, With,
@@ -29,8 +30,19 @@ impl Binder<'_> {
             self.with(with)?;
         }
         let out = self.deeper(|binder| binder.body(query));
-        self.ctes.truncate(ctes);
-        out
+        let own = self.ctes.split_off(ctes);
+        let mut out = out?;
+        // What is read once is computed where it is read, as far as it is wanted there.
+        for id in own.iter().rev().filter_map(|cte| cte.opens) {
+            if plan::uses(
+                &out.plan,
+                &|part| matches!(part, Relation::Shared { id: own, .. } if *own == id),
+            ) == 1
+            {
+                out.plan = opened(out.plan, id);
+            }
+        }
+        Ok(out)
     }
 
     fn body(&mut self, query: &Query) -> Result<Bound> {
@@ -93,20 +105,54 @@ impl Binder<'_> {
             Ok(Some(bound))
         };
         let (limit, offset) = (number(self, limit)?, number(self, offset)?);
-        if limit.is_some() || offset.is_some() {
-            bound.plan = Relation::Limit {
-                input: Box::new(bound.plan),
-                limit,
-                offset,
-                ties,
-            };
+        if limit.is_none() && offset.is_none() {
+            return Ok(bound);
         }
+        let (takes, width) = (limit.is_some(), bound.plan.width());
+        let mut numbers: Vec<Expr> = limit.into_iter().chain(offset).collect();
+        let below = self.flush(one_row(), &mut numbers);
+        let limited = |input: Plan, numbers: Vec<Expr>, ties| {
+            let mut numbers = numbers.into_iter();
+            Relation::Limit {
+                input: Box::new(input),
+                limit: if takes { numbers.next() } else { None },
+                offset: numbers.next(),
+                ties,
+            }
+        };
+        bound.plan = match below.width() {
+            0 => limited(bound.plan, numbers, ties),
+            // Subqueries are columns of a row before the rows.
+            before => {
+                let inner = plan::map(&bound.plan, 0, &mut |expr, at| lift(expr, at, 1));
+                for key in &mut ties {
+                    key.by = lift(&key.by, 0, 1);
+                }
+                Relation::Project {
+                    input: Box::new(Relation::Apply(Box::new(Apply {
+                        input: below,
+                        inner: limited(inner, numbers.iter().map(plan::outward).collect(), ties),
+                        kind: ApplyKind::Lateral { keeps: false },
+                        correlated: true,
+                    }))),
+                    columns: (0..width)
+                        .map(|i| Expr::column(before + i, bound.columns[i].name.clone(), bound.columns[i].ty.clone()))
+                        .collect(),
+                }
+            }
+        };
         Ok(bound)
     }
 
     pub(super) fn with(&mut self, with: &With) -> Result<()> {
-        for cte in &with.cte_tables {
+        for (at, cte) in with.cte_tables.iter().enumerate() {
             let name = ident(&cte.alias.name);
+            if with.cte_tables[..at]
+                .iter()
+                .any(|other| ident(&other.alias.name) == name)
+            {
+                return fail("42712", format!("WITH query name \"{name}\" specified more than once"));
+            }
             let names: Vec<String> = cte.alias.columns.iter().map(|column| ident(&column.name)).collect();
             let bound = match with.recursive {
                 true => self.recursive(&name, &names, &cte.query)?,
@@ -118,6 +164,9 @@ impl Binder<'_> {
             // What depends on no row around it is computed once.
             let shares = !plan::reaches_out(&bound.plan, 1)
                 && !matches!(cte.materialized, Some(CteAsMaterialized::NotMaterialized));
+            let opens = !matches!(cte.materialized, Some(CteAsMaterialized::Materialized))
+                && self.held.is_empty()
+                && !is_volatile(&bound.plan);
             let plan = match shares {
                 true => Relation::Shared {
                     id,
@@ -129,6 +178,7 @@ impl Binder<'_> {
                 name,
                 columns,
                 plan: CtePlan::Inline(plan, depth),
+                opens: (shares && opens).then_some(id),
             });
         }
         Ok(())
@@ -154,10 +204,27 @@ impl Binder<'_> {
             name: name.to_owned(),
             columns: columns.clone(),
             plan: CtePlan::Working(id),
+            opens: None,
         });
         let step = self.deeper(|binder| binder.set(right));
         self.ctes.pop();
         let step = step?;
+        match plan::uses(
+            &step.plan,
+            &|part| matches!(part, Relation::Working { id: own, .. } if *own == id),
+        ) {
+            0 => {
+                let quantifier = if all { SetQuantifier::All } else { SetQuantifier::None };
+                return self.combined(base, step, SetOperator::Union, quantifier);
+            }
+            1 => {}
+            _ => {
+                return fail(
+                    "42P19",
+                    format!("recursive reference to query \"{name}\" must not appear more than once"),
+                );
+            }
+        }
         if step.columns.len() != columns.len() {
             return fail("42601", "each UNION query must have the same number of columns");
         }
@@ -452,4 +519,27 @@ pub(super) fn visible(bound: Bound) -> Bound {
         },
         columns: kept.iter().map(|i| bound.columns[*i].clone()).collect(),
     }
+}
+
+/// A plan that computes what is called by a number where it is read; not within what runs again and again.
+fn opened(plan: Plan, id: usize) -> Plan {
+    match plan {
+        Relation::Shared { id: own, plan } if own == id => (*plan).clone(),
+        Relation::Recursive(_) => plan,
+        Relation::Apply(apply) if apply.correlated => {
+            let input = opened(apply.input, id);
+            Relation::Apply(Box::new(Apply { input, ..*apply }))
+        }
+        plan => plan::with_inputs(plan, &mut |input| opened(input, id)),
+    }
+}
+
+/// Whether a plan has functions whose values are not the same for the same arguments.
+fn is_volatile(plan: &Plan) -> bool {
+    let mut found = false;
+    plan::map(plan, 0, &mut |expr, _| {
+        found |= expr.is_volatile();
+        expr.clone()
+    });
+    found
 }

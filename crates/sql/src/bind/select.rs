@@ -9,12 +9,12 @@ use crate::plan::{self, Plan};
 use crate::types::Type;
 use crate::types::cast::Context;
 use nestor_model::{Result, Value};
-use nestor_planner::relation::{Relation, SortKey};
+use nestor_planner::relation::{ApplyKind, Relation, SortKey};
 use sqlparser::ast::{
     Distinct, Expr as Ast, GroupByExpr, LockClause, NamedWindowExpr, OrderByExpr, Select, SelectItem,
     SelectItemQualifiedWildcardKind,
 };
-use std::cell::Cell;
+use std::cell::RefCell;
 
 /// Names of results.
 pub(super) struct Output;
@@ -218,7 +218,7 @@ impl Binder<'_> {
         let keys_at = exprs.len();
         exprs.extend(keys.iter().map(|key| key.by.clone()));
 
-        let (groups, sets) = self.groups(&select.group_by, &scope, &exprs[..select_end], &columns)?;
+        let (groups, sets) = self.groups(select, &scope, &exprs[..select_end], &columns)?;
         let aggregates = std::mem::take(&mut self.level()?.aggregates);
         let mut windows = std::mem::take(&mut self.level()?.windows);
         if let Some(lock) = locks.first() {
@@ -286,17 +286,23 @@ impl Binder<'_> {
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
                     let (_, table) = object_name(name)?;
-                    let own = scope.of_table(&table);
-                    if own.is_empty() {
+                    let around = self.outer.iter().rev();
+                    let Some((levels, of)) = std::iter::once(scope)
+                        .chain(around)
+                        .enumerate()
+                        .find(|(_, scope)| !scope.of_table(&table).is_empty())
+                    else {
                         return fail("42P01", format!("missing FROM-clause entry for table \"{table}\""));
-                    }
-                    for i in own {
+                    };
+                    for i in of.of_table(&table) {
+                        let column = &of.columns[i];
                         // Columns that a join shares are hidden for `*` but not for their own table's.
-                        if scope.columns[i].name == "_doc" && scope.columns[i].hidden {
+                        if column.name == "_doc" && column.hidden {
                             continue;
                         }
-                        items.push(self.column(&scope.columns, i));
-                        columns.push(scope.columns[i].clone());
+                        let own = self.column(&of.columns, i);
+                        items.push((0..levels).fold(own, |expr, _| plan::outward(&expr)));
+                        columns.push(column.clone());
                     }
                 }
                 _ => return unsupported("a select item of this form"),
@@ -457,13 +463,21 @@ impl Binder<'_> {
     /// What rows are grouped by, and the grouping sets; none when there is no GROUP BY.
     fn groups(
         &mut self,
-        group_by: &GroupByExpr,
+        select: &Select,
         scope: &Scope,
         items: &[Expr],
         columns: &[ScopeColumn],
     ) -> Result<(Vec<Expr>, Vec<Vec<usize>>)> {
-        let GroupByExpr::Expressions(exprs, modifiers) = group_by else {
+        let GroupByExpr::Expressions(exprs, modifiers) = &select.group_by else {
             return unsupported("GROUP BY ALL");
+        };
+        let repeated = |expr: &Ast| {
+            let is_same = |item: &SelectItem| match item {
+                SelectItem::UnnamedExpr(own) | SelectItem::ExprWithAlias { expr: own, .. } => own == expr,
+                _ => false,
+            };
+            let stars = select.projection.len() != items.len();
+            select.projection.iter().position(is_same).filter(|_| !stars)
         };
         if !modifiers.is_empty() {
             return unsupported("a modifier of GROUP BY");
@@ -488,9 +502,11 @@ impl Binder<'_> {
             if stands_for(&bound, AGGREGATE, WINDOW) {
                 return fail("42803", "aggregate functions are not allowed in GROUP BY");
             }
-            if stands_for(&bound, PENDING, AGGREGATE) {
-                return unsupported("a subquery in GROUP BY");
-            }
+            // A subquery that the select list has in the same words is that one.
+            let bound = match repeated(expr) {
+                Some(at) if stands_for(&bound, PENDING, AGGREGATE) => items[at].clone(),
+                _ => bound,
+            };
             Ok(match groups.iter().position(|own| own.is_same(&bound)) {
                 Some(at) => at,
                 None => {
@@ -557,6 +573,46 @@ impl Binder<'_> {
         each.collect()
     }
 
+    /// The subqueries that stand in expressions over groups, and in each other.
+    fn pending_of(&self, exprs: &[Expr], windows: &mut [super::window::Pending]) -> Result<Vec<usize>> {
+        let mut wanted: Vec<usize> = Vec::new();
+        let note = |wanted: &mut Vec<usize>, index: usize| {
+            if (PENDING..AGGREGATE).contains(&index) && !wanted.contains(&(index - PENDING)) {
+                wanted.push(index - PENDING);
+            }
+        };
+        for expr in exprs {
+            expr.for_each_column(&mut |index| note(&mut wanted, index));
+        }
+        for window in windows {
+            window.for_each(&mut |expr| {
+                expr.for_each_column(&mut |index| note(&mut wanted, index));
+                Ok(())
+            })?;
+        }
+        let mut at = 0;
+        while let Some(pending) = wanted.get(at).and_then(|number| self.pending.get(*number)) {
+            if let Some((leader, _)) = pending.beside {
+                note(&mut wanted, PENDING + leader);
+            }
+            if let ApplyKind::In { probe } = &pending.kind {
+                for expr in probe {
+                    expr.for_each_column(&mut |index| note(&mut wanted, index));
+                }
+            }
+            plan::map(&pending.inner, 0, &mut |expr, depth| {
+                expr.for_each_outer(&mut |levels, index| {
+                    if levels == depth + 1 {
+                        note(&mut wanted, index);
+                    }
+                });
+                expr.clone()
+            });
+            at += 1;
+        }
+        Ok(wanted)
+    }
+
     /// Groups below the expressions, which then are over groups.
     fn aggregated(
         &mut self,
@@ -574,7 +630,9 @@ impl Binder<'_> {
             below.extend(call.filter.iter().cloned());
             below.extend(call.order.iter().map(|key| key.by.clone()));
         }
+        below.extend(groups.iter().cloned());
         let plan = self.flush(plan, &mut below);
+        let keys = below.split_off(below.len() - groups.len());
         let mut next = below.into_iter();
         for call in &mut calls {
             for arg in &mut call.args {
@@ -603,51 +661,47 @@ impl Binder<'_> {
         for expr in exprs.iter_mut() {
             *expr = grouped(expr)?;
         }
-        for window in windows {
+        for window in windows.iter_mut() {
             window.for_each(&mut |expr| {
                 *expr = grouped(expr)?;
                 Ok(())
             })?;
         }
-        for pending in &mut self.pending {
-            if let nestor_planner::relation::ApplyKind::In { probe } = &mut pending.kind {
+        for at in self.pending_of(exprs, windows)? {
+            let pending = &mut self.pending[at];
+            if let ApplyKind::In { probe } = &mut pending.kind {
                 for expr in probe {
-                    *expr = grouped(expr).unwrap_or_else(|_| expr.clone());
+                    *expr = grouped(expr)?;
                 }
             }
-            let (mut failed, has_aggregate) = (None, Cell::new(false));
-            let groups = &groups;
+            let failed = RefCell::new(None);
             let inner = plan::map(&pending.inner, 0, &mut |expr, depth| {
                 plan::replace_outer(expr, depth, &|index, name, ty| {
-                    if (AGGREGATE..WINDOW).contains(&index) {
-                        has_aggregate.set(true);
-                        return Expr::column(groups.len() + index - AGGREGATE, name, ty.clone());
-                    }
                     let column = Expr::column(index, name, ty.clone());
                     match groups.iter().position(|group| group.is_same(&column)) {
                         Some(at) => Expr::column(at, name, ty.clone()),
-                        None => Expr::column(index, format!("\u{1}{name}"), ty.clone()),
+                        None if (AGGREGATE..WINDOW).contains(&index) => {
+                            Expr::column(groups.len() + index - AGGREGATE, name, ty.clone())
+                        }
+                        None if index >= PENDING => column,
+                        None => {
+                            failed.borrow_mut().get_or_insert_with(|| name.to_owned());
+                            column
+                        }
                     }
                 })
             });
-            plan::map(&inner, 0, &mut |expr, _| {
-                expr_names(expr, &mut |name| {
-                    if let Some(name) = name.strip_prefix('\u{1}') {
-                        failed = Some(name.to_owned());
-                    }
-                });
-                expr.clone()
-            });
-            match failed {
-                None => pending.inner = inner,
-                Some(name) if has_aggregate.get() => return fail("42803", ungrouped(&name)),
-                // A subquery of an argument stands below and keeps what it refers to.
-                Some(_) => {}
+            if let Some(name) = failed.into_inner() {
+                return fail(
+                    "42803",
+                    format!("subquery uses ungrouped column \"{name}\" from outer query"),
+                );
             }
+            pending.inner = inner;
         }
         Ok(Relation::Aggregate {
             input: Box::new(plan),
-            groups: groups.clone(),
+            groups: keys,
             sets,
             calls,
         })
@@ -656,15 +710,6 @@ impl Binder<'_> {
 
 fn ungrouped(column: &str) -> String {
     format!("column \"{column}\" must appear in the GROUP BY clause or be used in an aggregate function")
-}
-
-fn expr_names(expr: &Expr, f: &mut dyn FnMut(&str)) {
-    if let Node::Outer { name, .. } = expr.node() {
-        f(name);
-    }
-    for part in expr.parts() {
-        expr_names(part, f);
-    }
 }
 
 /// An expression over rows as one over groups.

@@ -160,6 +160,17 @@ impl Binder<'_> {
         over: &WindowType,
         scope: &Scope,
     ) -> Result<Expr> {
+        let call = aggregate.as_ref().map(|(call, _)| call);
+        let mut nested = false;
+        for arg in args
+            .iter()
+            .chain(call.into_iter().flat_map(|call| call.args.iter().chain(&call.filter)))
+        {
+            arg.for_each_column(&mut |index| nested |= index >= WINDOW);
+        }
+        if nested {
+            return fail("42P20", "window function calls cannot be nested");
+        }
         let level = self.level()?;
         if !level.allows_windows || level.in_aggregate {
             return fail("42P20", "window functions are not allowed here");
@@ -185,10 +196,24 @@ impl Binder<'_> {
         let bound = self.window_parts(name, args, aggregate, &spec, base.as_ref(), scope);
         let level = self.level()?;
         level.allows_windows = true;
-        let pending = bound?;
+        let mut pending = bound?;
         let ty = pending.ty.clone();
-        level.windows.push(pending);
-        let place = WINDOW + level.windows.len() - 1;
+        let mut is_volatile = false;
+        pending.for_each(&mut |expr| {
+            is_volatile |= expr.is_volatile();
+            Ok(())
+        })?;
+        let shown = |pending: &Pending| format!("{:?} {:?} {:?}", pending.partition, pending.order, pending.call);
+        let own = shown(&pending);
+        // The same window function is computed once.
+        let found = level
+            .windows
+            .iter()
+            .position(|other| !is_volatile && shown(other) == own);
+        let place = WINDOW + found.unwrap_or(level.windows.len());
+        if found.is_none() {
+            level.windows.push(pending);
+        }
         Ok(Expr::column(place, name, ty))
     }
 

@@ -77,14 +77,28 @@ fn no_unit<T>(field: &str, of: Of) -> Result<T> {
     }
 }
 
-/// The unit that a name is, which may be in the plural.
+/// The unit that a name is, which may be in the plural or one of those that intervals are written with.
 fn unit(field: &str) -> String {
     let lower = field.trim().to_ascii_lowercase();
-    match lower.as_str() {
-        "centuries" => "century".to_owned(),
-        "millennia" | "millenniums" => "millennium".to_owned(),
-        name => name.trim_end_matches('s').to_owned(),
-    }
+    let known = match lower.as_str() {
+        "us" | "usec" | "usecond" | "useconds" | "usecs" => "microsecond",
+        "ms" | "msec" | "msecond" | "mseconds" | "msecs" => "millisecond",
+        "s" | "sec" | "secs" => "second",
+        "m" | "min" | "mins" => "minute",
+        "h" | "hr" | "hrs" => "hour",
+        "d" => "day",
+        "w" => "week",
+        "mon" | "mons" => "month",
+        "qtr" => "quarter",
+        "y" | "yr" | "yrs" => "year",
+        "dec" | "decs" => "decade",
+        "c" | "cent" | "centuries" => "century",
+        "mil" | "mils" | "millennia" | "millenniums" => "millennium",
+        "timezone_h" => "timezone_hour",
+        "timezone_m" => "timezone_minute",
+        name => name.trim_end_matches('s'),
+    };
+    known.to_owned()
 }
 
 /// Thousandths of a second with their fraction.

@@ -260,6 +260,9 @@ pub(super) const ROWS: &[Row] = &[
         regexp_substr(a)
     }),
     ("regexp_like", "text,text,text->bool", |a, _, _| {
+        if str(&a[2]).contains('g') {
+            return fail("22023", "regexp_like() does not support the \"global\" option");
+        }
         let regex = compile(str(&a[1]), Flags::of(str(&a[2]))?)?;
         Ok(Value::Bool(regex.is_match(str(&a[0]))?))
     }),

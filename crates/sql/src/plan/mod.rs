@@ -176,6 +176,11 @@ pub fn map(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usize) -> Expr) -
     }
 }
 
+/// How many parts of a plan are such.
+pub fn uses(plan: &Plan, is: &dyn Fn(&Plan) -> bool) -> usize {
+    usize::from(is(plan)) + plan.inputs().into_iter().map(|input| uses(input, is)).sum::<usize>()
+}
+
 /// The same node over other inputs.
 pub fn with_inputs(plan: Plan, f: &mut dyn FnMut(Plan) -> Plan) -> Plan {
     let mut boxed = |input: Box<Plan>| Box::new(f(*input));
