@@ -132,6 +132,31 @@ impl Column {
         }
     }
 
+    /// A number for each of some rows, the same where they have the same, and how many numbers there may be; `None` of a column with too many
+    /// different values for a table of them.
+    pub fn numbers(&self, places: &Places<'_>) -> Option<(usize, Vec<u32>)> {
+        let packed = match &self.values {
+            Values::Bool(values) | Values::Int32(values) | Values::Int64(values) | Values::Date(values) => values,
+            Values::Scaled(digits, _) | Values::Decimal(digits, _) | Values::Text(digits, _) => digits,
+            Values::Nothing => return Some((2, places.map(|row| u32::from(self.state(row) == State::Null)))),
+            Values::Double(_) | Values::Id(_) | Values::Any(_) => return None,
+        };
+        let span = packed.span()?;
+        let mut numbers = packed.distances(places);
+        if let Some(states) = &self.states {
+            let mut at = 0;
+            places.each(|row| {
+                match states[row] {
+                    State::Value => {}
+                    State::Null => numbers[at] = span as u32,
+                    State::Missing | State::Other => numbers[at] = span as u32 + 1,
+                }
+                at += 1;
+            });
+        }
+        Some((span + 2, numbers))
+    }
+
     /// Bytes that it takes.
     pub fn bytes(&self) -> usize {
         let values = match &self.values {

@@ -102,6 +102,22 @@ impl Packed {
         self.least.wrapping_add(distance as i64)
     }
 
+    /// How many different distances there may be, if they are few enough for a table of them.
+    pub fn span(&self) -> Option<usize> {
+        match &self.distances {
+            Distances::Same(_) => Some(1),
+            Distances::U8(_) => Some(1 << 8),
+            Distances::U16(_) => Some(1 << 16),
+            Distances::U32(_) | Distances::U64(_) => None,
+        }
+    }
+
+    /// How far the numbers of some rows are from the least of all.
+    pub fn distances(&self, places: &Places<'_>) -> Vec<u32> {
+        let least = self.least;
+        self.pick(places, |value| value.wrapping_sub(least) as u32)
+    }
+
     /// Bytes that they take.
     pub fn bytes(&self) -> usize {
         match &self.distances {

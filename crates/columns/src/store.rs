@@ -12,14 +12,12 @@ use std::thread::JoinHandle;
 /// A collection with fewer documents is read as fast record by record.
 const ROWS_MIN: u64 = 4096;
 
-/// Of a tree at most one key of so many may have been changed since the last checkpoint.
-const CHANGED_PART: u64 = 8;
-
 /// A group is made anew when more than one of so many of its blocks are in no segment.
 const STALE_PART: usize = 8;
 
 /// The columns of a store.
 pub struct Columns {
+    engine: Engine,
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -66,9 +64,10 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Columns {
-    /// None yet; they take `bytes_max` bytes at most.
-    pub fn new(bytes_max: usize) -> Self {
+    /// None yet, of what a store has; they take `bytes_max` bytes at most.
+    pub fn new(engine: Engine, bytes_max: usize) -> Self {
         Self {
+            engine,
             shared: Arc::new(Shared {
                 trees: Mutex::default(),
                 wanted: Mutex::default(),
@@ -86,27 +85,27 @@ impl Columns {
         self.shared.bytes.load(Ordering::Relaxed)
     }
 
-    /// How to read a tree of so many documents as a view shows it; `None` when most of it would be read record by record. What is missing
+    /// How to read a tree of documents as a view shows it; `None` when most of it would be read record by record. What is missing
     /// is made in the background from now on.
     ///
     /// Errors: those of reading.
-    pub fn read(&self, engine: &Engine, view: &dyn View, tree: TreeId, documents: u64) -> Result<Option<Reading>> {
-        if documents < ROWS_MIN || self.shared.bytes_max == 0 {
+    pub fn read(&self, view: &dyn View, tree: TreeId) -> Result<Option<Reading>> {
+        if self.shared.bytes_max == 0 {
             return Ok(None);
         }
-        let Some(blocks) = view.blocks(tree, usize::try_from(documents / CHANGED_PART).unwrap_or(usize::MAX))? else {
+        let Some(blocks) = view.blocks(tree, ROWS_MIN)? else {
             return Ok(None);
         };
         let known = lock(&self.shared.trees).get(&tree).cloned();
         let Some(known) = known else {
-            self.want(engine, tree);
+            self.want(tree);
             return Ok(None);
         };
         let (pieces, is_stale) = known.read(&blocks)?;
         if is_stale {
-            self.want(engine, tree);
+            self.want(tree);
         }
-        let enough = pieces.rows as u64 * 2 > documents;
+        let enough = pieces.rows as u64 * 2 > blocks.entries();
         Ok(enough.then_some(Reading {
             pieces: pieces.all,
             rows: pieces.rows,
@@ -114,7 +113,7 @@ impl Columns {
     }
 
     /// Has the columns of a tree made, or made anew where they are stale.
-    pub fn want(&self, engine: &Engine, tree: TreeId) {
+    pub fn want(&self, tree: TreeId) {
         let mut wanted = lock(&self.shared.wanted);
         if wanted.trees.contains(&tree) {
             return;
@@ -123,7 +122,7 @@ impl Columns {
         if wanted.is_working {
             return;
         }
-        let (shared, engine) = (self.shared.clone(), engine.clone());
+        let (shared, engine) = (self.shared.clone(), self.engine.clone());
         let work = move || shared.work(&engine);
         let mut thread = lock(&self.thread);
         // The one before has nothing left to do.
@@ -177,7 +176,7 @@ impl Shared {
     /// Makes the segments that a tree lacks, and lets go of those that nothing is left of.
     fn make(&self, engine: &Engine, tree: TreeId) -> Result<()> {
         let snapshot = engine.snapshot();
-        let Some(blocks) = snapshot.blocks(tree, usize::MAX - 1)? else {
+        let Some(blocks) = snapshot.blocks(tree, ROWS_MIN)? else {
             return Ok(());
         };
         let own = lock(&self.trees).entry(tree).or_default().clone();

@@ -74,9 +74,9 @@ fn by_records(view: &dyn View, from: &[u8], to: Option<&[u8]>) -> Vec<Vec<String
 }
 
 /// How many rows were read by columns.
-fn check(columns: &Columns, engine: &Engine, view: &dyn View) -> usize {
+fn check(columns: &Columns, view: &dyn View) -> usize {
     let all = by_records(view, &[], None);
-    let Some(reading) = columns.read(engine, view, RECORDS, all.len() as u64).expect("sound") else {
+    let Some(reading) = columns.read(view, RECORDS).expect("sound") else {
         return 0;
     };
     let (mut rows, mut held) = (Vec::new(), 0);
@@ -129,12 +129,8 @@ fn columns_are_exact_for_every_snapshot() {
     }
     engine.commit(ws).expect("sound");
     engine.checkpoint().expect("sound");
-    let columns = Columns::new(64 << 20);
-    assert_eq!(
-        check(&columns, &engine, &engine.snapshot()),
-        0,
-        "nobody asked for them before"
-    );
+    let columns = Columns::new(engine.clone(), 64 << 20);
+    assert_eq!(check(&columns, &engine.snapshot()), 0, "nobody asked for them before");
     columns.settle();
     let mut held: Vec<Snapshot> = Vec::new();
     let (mut by_columns, mut most) = (0, 0);
@@ -154,7 +150,7 @@ fn columns_are_exact_for_every_snapshot() {
             }
         }
         // Its own changes show to a write set.
-        check(&columns, &engine, &ws);
+        check(&columns, &ws);
         engine.commit(ws).expect("sound");
         if round % 4 == 0 {
             held.push(engine.snapshot());
@@ -165,11 +161,11 @@ fn columns_are_exact_for_every_snapshot() {
         if dice.below(3) == 0 {
             columns.settle();
         }
-        let rows = check(&columns, &engine, &engine.snapshot());
+        let rows = check(&columns, &engine.snapshot());
         by_columns += usize::from(rows > 0);
         most = most.max(rows);
         for snapshot in &held {
-            check(&columns, &engine, snapshot);
+            check(&columns, snapshot);
         }
         if held.len() > 4 {
             held.remove(0);
@@ -186,7 +182,7 @@ fn columns_are_exact_for_every_snapshot() {
         engine.commit(ws).expect("sound");
         engine.checkpoint().expect("sound");
         if round % 8 == 0 {
-            check(&columns, &engine, &engine.snapshot());
+            check(&columns, &engine.snapshot());
             columns.settle();
         }
     }

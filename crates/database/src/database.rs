@@ -74,7 +74,7 @@ pub struct Database {
     /// Buckets of time-series collections that may have room.
     pub open_buckets: OpenBuckets,
     /// Documents of collections kept path by path.
-    pub columns: Columns,
+    pub columns: Arc<Columns>,
     /// Locks that sessions of SQL take by agreement.
     pub advisory: Arc<AdvisoryLocks>,
     /// Index builds that run.
@@ -155,6 +155,7 @@ impl Database {
             query_stats: query_stats.clone(),
         });
         let history = history::recover(&engine, &sessions, &node.options.log);
+        let columns = Arc::new(Columns::new(engine.clone(), options.column_bytes_max));
         let database = Self {
             snapshots: Snapshots::default(),
             users: Users::new(&engine),
@@ -172,7 +173,7 @@ impl Database {
             traffic: Traffic::default(),
             index_filters: IndexFilters::default(),
             open_buckets: OpenBuckets::default(),
-            columns: Columns::new(options.column_bytes_max),
+            columns,
             advisory: Arc::default(),
             index_builds: IndexBuilds::default(),
             spill_dir,

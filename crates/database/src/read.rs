@@ -253,6 +253,7 @@ pub fn batch<'v>(statement: &'v Statement<'_>, view: &'v dyn View, op: &'v OpCon
         .with_plan_cache(Some(&statement.database.plan_cache))
         .with_oplog(&*statement.database.open_oplog)
         .with_log(&*statement.database.read_log, statement.database.images_since_ms());
+    batch.columns = Some(&statement.database.columns);
     batch.memory_bytes_max = statement.database.blocking_memory_bytes_max();
     batch
 }

@@ -2,6 +2,7 @@
 
 use crate::interrupt::Interrupt;
 use crate::plan_cache::PlanCache;
+use nestor_columns::Columns;
 use nestor_model::statement::{ROW, work};
 use nestor_model::{Result, Timestamp};
 use nestor_query::env::OpContext;
@@ -33,6 +34,8 @@ pub struct Batch<'v> {
     pub spill_dir: Option<&'v Scratch>,
     /// Where choices between plans are kept; `None` to choose anew each time.
     pub plan_cache: Option<&'v PlanCache>,
+    /// Documents of collections path by path; `None` to read them one by one.
+    pub columns: Option<&'v Columns>,
     /// Bytes each blocking operator may hold in memory.
     pub memory_bytes_max: usize,
     /// Whether stages count what only explain shows.
@@ -63,6 +66,7 @@ impl<'v> Batch<'v> {
             images_since_ms: i64::MIN,
             spill_dir: None,
             plan_cache: None,
+            columns: None,
             memory_bytes_max: BLOCKING_MEMORY_BYTES_MAX,
             explains: false,
             budget: u64::MAX,
@@ -124,6 +128,16 @@ impl<'v> Batch<'v> {
         self.budget -= 1;
         // Counted for the statement, not for the batch: a pipeline within another one may give each row a batch of its own.
         work(ROW)?;
+        Ok(true)
+    }
+
+    /// As [`Batch::spend`], for work that takes so many units at once, whatever is left.
+    pub fn spend_for(&mut self, works: usize) -> Result<bool> {
+        if self.budget == 0 {
+            return Ok(false);
+        }
+        self.budget = self.budget.saturating_sub(works as u64);
+        work(ROW * works)?;
         Ok(true)
     }
 

@@ -2,8 +2,8 @@
 
 use crate::operator::BoxOperator;
 use crate::ops::{
-    CollScan, Count, Covered, Eof, Fetch, Filter, GeoNear, IdLookup, IndexScan, Limit, OplogScan, Or, Project,
-    ReturnKey, Skip, Sort, SortMerge, TextMatch, TextOr,
+    CollScan, ColumnScan, Count, Covered, Eof, Fetch, Filter, GeoNear, IdLookup, IndexScan, Limit, OplogScan, Or,
+    Project, ReturnKey, Skip, Sort, SortMerge, TextMatch, TextOr,
 };
 use nestor_model::statement::{ROW, work};
 use nestor_model::{Error, ErrorCode, Result, Value};
@@ -58,7 +58,16 @@ pub(crate) fn assemble(plan: &PlanNode, collection: &Arc<Collection>) -> Result<
     Ok(match plan {
         PlanNode::Eof => Box::new(Eof::default()),
         PlanNode::CollScan(scan) if collection.ns.is_oplog() => Box::new(OplogScan::new(scan)),
-        PlanNode::CollScan(scan) => Box::new(CollScan::new(collection.records, scan)),
+        PlanNode::CollScan(scan) => {
+            let by_columns = match &scan.columns {
+                Some(paths) => ColumnScan::new(collection.records, scan, paths),
+                None => None,
+            };
+            match by_columns {
+                Some(scan) => Box::new(scan),
+                None => Box::new(CollScan::new(collection.records, scan)),
+            }
+        }
         PlanNode::IdLookup(lookup) => Box::new(IdLookup::new(collection.clone(), lookup)),
         PlanNode::IndexScan(scan) => Box::new(index_scan(scan, collection)?),
         PlanNode::GeoNear(near) => {

@@ -12,6 +12,7 @@ pub mod batch;
 mod build;
 pub mod catalog;
 pub mod changes;
+mod columns;
 mod counters;
 pub mod estimate;
 pub mod figures;

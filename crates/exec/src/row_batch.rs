@@ -8,8 +8,9 @@
 //! Consumers see rows only through [`RowBatch::iter`]. One that can make something of the columns of time-series buckets asks for them
 //! ([`RowBatch::take_buckets`]) and reads [`RowBatch::contents`].
 
+use crate::columns::ColumnRows;
 use crate::row::{Row, RowDoc};
-use nestor_model::{DocRef, RawWriter, Result};
+use nestor_model::{DocRef, RawWriter, Result, raw};
 use nestor_query::env::DocMeta;
 use nestor_storage::{Bytes, record};
 
@@ -45,6 +46,7 @@ pub struct RowBatch {
     /// Most rows that may be in it.
     rows_max: usize,
     takes_buckets: bool,
+    takes_columns: bool,
 }
 
 #[derive(Debug)]
@@ -54,6 +56,7 @@ enum Slot {
     Row(Row),
     /// A stored time-series bucket, which stands for all its measurements.
     Bucket(Row),
+    Columns(ColumnRows),
 }
 
 /// What a batch has at one place.
@@ -62,6 +65,8 @@ pub enum Content<'b> {
     Row(RowRef<'b>),
     /// A stored time-series bucket, which stands for all its measurements.
     Bucket(DocRef<'b>),
+    /// Rows of columns.
+    Columns(&'b ColumnRows),
 }
 
 /// A row of a batch.
@@ -95,6 +100,7 @@ impl RowBatch {
             row_bytes: 0,
             rows_max: ROWS_MAX,
             takes_buckets: false,
+            takes_columns: false,
         }
     }
 
@@ -114,6 +120,23 @@ impl RowBatch {
         self.len += rows;
         self.row_bytes += bucket.doc.size();
         self.rows.push(Slot::Bucket(bucket));
+    }
+
+    /// From now on for a consumer of [`RowBatch::contents`] that can do with rows of columns.
+    pub fn take_columns(&mut self) {
+        self.takes_columns = true;
+    }
+
+    /// Whether the consumer takes rows of columns in the place of documents.
+    pub fn takes_columns(&self) -> bool {
+        self.takes_columns
+    }
+
+    /// Adds rows of columns. Only for a consumer that takes them.
+    pub fn push_columns(&mut self, rows: ColumnRows) {
+        debug_assert!(self.takes_columns, "the consumer would not find its rows");
+        self.len += rows.len();
+        self.rows.push(Slot::Columns(rows));
     }
 
     /// The fields that the consumer looks at.
@@ -225,7 +248,7 @@ impl RowBatch {
 
     /// The rows, in order; none when only the number is wanted. Not for a batch that takes buckets.
     pub fn iter(&self) -> impl Iterator<Item = RowRef<'_>> {
-        debug_assert!(!self.takes_buckets, "a bucket is no row");
+        debug_assert!(!self.takes_buckets && !self.takes_columns, "a bucket is no row");
         self.rows.iter().map(|slot| row(slot, &self.bytes))
     }
 
@@ -233,6 +256,7 @@ impl RowBatch {
     pub fn contents(&self) -> impl Iterator<Item = Content<'_>> {
         self.rows.iter().map(|slot| match slot {
             Slot::Bucket(bucket) => Content::Bucket(bucket.as_doc()),
+            Slot::Columns(rows) => Content::Columns(rows),
             other => Content::Row(row(other, &self.bytes)),
         })
     }
@@ -242,6 +266,11 @@ fn row<'b>(slot: &'b Slot, bytes: &'b [u8]) -> RowRef<'b> {
     match slot {
         Slot::Copied(from, to) => RowRef {
             doc: record::document(&bytes[*from as usize..*to as usize]).as_doc(),
+            meta: None,
+        },
+        // Whoever takes columns looks at contents.
+        Slot::Columns(_) => RowRef {
+            doc: raw::EMPTY.as_doc(),
             meta: None,
         },
         Slot::Row(row) | Slot::Bucket(row) => RowRef {

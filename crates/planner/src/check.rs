@@ -468,6 +468,7 @@ mod tests {
             forward: true,
             tailable: false,
             clustered: None,
+            columns: None,
         }))
     }
 

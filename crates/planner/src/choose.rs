@@ -80,6 +80,7 @@ fn ways(query: &FindQuery, indexes: &Indexes, among: Option<&[u32]>) -> Vec<Plan
                 forward: query.natural.unwrap_or(true),
                 tailable: query.tailable,
                 clustered: None,
+                columns: None,
             }),
             false,
         )

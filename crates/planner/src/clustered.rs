@@ -35,6 +35,7 @@ pub(crate) fn scan(query: &FindQuery, indexes: &Indexes) -> Option<PlanNode> {
         forward,
         tailable: false,
         clustered: Some(Box::new(clustered)),
+        columns: None,
     });
     Some(finish(query, node, order == Some(forward)))
 }

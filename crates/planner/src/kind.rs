@@ -11,6 +11,8 @@ pub enum NodeKind {
     CollScan,
     /// A range of the records of a clustered collection.
     ClusteredScan,
+    /// All documents of a collection, path by path as far as they are kept so.
+    ColumnScan,
     /// The record with one `_id`.
     IdLookup,
     /// The entries of an index within bounds.
@@ -106,6 +108,7 @@ impl NodeKind {
             Self::Eof => "EOF",
             Self::CollScan => "COLLSCAN",
             Self::ClusteredScan => "CLUSTERED_IXSCAN",
+            Self::ColumnScan => "COLUMN_SCAN",
             Self::IdLookup => "IDHACK",
             Self::IndexScan => "IXSCAN",
             Self::CountScan => "COUNT_SCAN",
@@ -159,6 +162,7 @@ impl NodeKind {
             Self::Eof
                 | Self::CollScan
                 | Self::ClusteredScan
+                | Self::ColumnScan
                 | Self::IdLookup
                 | Self::IndexScan
                 | Self::CountScan

@@ -65,6 +65,7 @@ mod tests {
             forward,
             tailable: false,
             clustered: None,
+            columns: None,
         })
     }
 

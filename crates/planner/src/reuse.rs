@@ -471,6 +471,7 @@ mod tests {
             forward,
             tailable: false,
             clustered: None,
+            columns: None,
         })
     }
 

@@ -8,11 +8,15 @@ use crate::cursor::{BaseSide, Cursor};
 use crate::{Bytes, Result, TreeId};
 use std::sync::Arc;
 
+/// Who reads parts of a tree does so as long as at most one key of so many was changed since they were written.
+pub const CHANGED_PART: u64 = 8;
+
 /// The parts of a tree as a [`crate::View`] sees it.
 pub struct Blocks {
     base: Arc<dyn BaseSnapshot>,
     tree: TreeId,
     groups: Vec<Block>,
+    entries: u64,
     changed: Vec<Bytes>,
 }
 
@@ -28,19 +32,33 @@ pub struct Block {
 }
 
 impl Blocks {
-    pub(crate) fn new(base: Arc<dyn BaseSnapshot>, tree: TreeId, changed: Vec<Bytes>) -> Result<Self> {
+    pub(crate) fn new(base: Arc<dyn BaseSnapshot>, tree: TreeId) -> Result<Self> {
         let (start, end) = bounds(tree);
         let range = KeyRange {
             start: &start,
             end: end.as_ref().map(<[u8; 4]>::as_slice),
         };
         let groups = base.nodes(range)?.into_iter().map(|part| block(tree, part)).collect();
+        let behind = match &end {
+            Some(end) => base.rank(end)?,
+            None => base.entries(),
+        };
         Ok(Self {
+            entries: behind - base.rank(&start)?,
             base,
             tree,
             groups,
-            changed,
+            changed: Vec::new(),
         })
+    }
+
+    /// How many entries of the tree the parts have.
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    pub(crate) fn set_changed(&mut self, changed: Vec<Bytes>) {
+        self.changed = changed;
     }
 
     /// Groups of some hundred blocks, in order.

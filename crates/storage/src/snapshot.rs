@@ -1,9 +1,9 @@
 //! Snapshots: what all reading goes through.
 
 use crate::base::BaseSnapshot;
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, CHANGED_PART};
 use crate::catalog::Catalog;
-use crate::cursor::{BaseSide, Cursor, Layer, Source};
+use crate::cursor::{BaseSide, Cursor, Layer, Overlay, Source};
 use crate::memtable::Memtable;
 use crate::{Bytes, Lsn, Result, TreeId};
 use nestor_model::Timestamp;
@@ -27,9 +27,9 @@ pub trait View {
     /// The last commit that it shows, if the tree is as that commit left it; `None` if changes of its own show there.
     fn lsn_of(&self, tree: TreeId) -> Option<Lsn>;
 
-    /// How `tree` is stored; `None` where that is not in parts, or more than `changed_max` keys are above them. Of a serializable transaction
-    /// this counts as reading all of it.
-    fn blocks(&self, tree: TreeId, changed_max: usize) -> Result<Option<Blocks>>;
+    /// How `tree` is stored; `None` where that is not in parts, where these have fewer than `least` entries, and where more keys are above them than
+    /// one for [`CHANGED_PART`](crate::blocks::CHANGED_PART) entries. Of a serializable transaction this counts as reading all of it.
+    fn blocks(&self, tree: TreeId, least: u64) -> Result<Option<Blocks>>;
 
     /// About how many entries `tree` has from `from` (included) to `to` (excluded; `None`: to its end), without changes of its own. What is in
     /// the base is counted exactly for the price of two look-ups; what is not is counted as if none of it replaced anything,
@@ -88,16 +88,18 @@ impl Snapshot {
         }
     }
 
-    /// As [`View::blocks`], with more keys that were changed.
-    pub(crate) fn blocks_with(
-        &self,
-        tree: TreeId,
-        changed_max: usize,
-        mut changed: Vec<Bytes>,
-    ) -> Result<Option<Blocks>> {
+    /// As [`View::blocks`], with changes on top.
+    pub(crate) fn blocks_with(&self, tree: TreeId, least: u64, own: Option<&Overlay>) -> Result<Option<Blocks>> {
         let Some(base) = &self.state.layers.base else {
             return Ok(None);
         };
+        let mut blocks = Blocks::new(base.clone(), tree)?;
+        let entries = blocks.entries();
+        let changed_max = usize::try_from(entries / CHANGED_PART).unwrap_or(usize::MAX - 1);
+        if blocks.groups().is_empty() || entries < least || own.is_some_and(|own| own.len() > changed_max) {
+            return Ok(None);
+        }
+        let mut changed: Vec<Bytes> = own.into_iter().flat_map(|own| own.keys().cloned()).collect();
         let mut run = Vec::new();
         let tables = self
             .state
@@ -113,8 +115,8 @@ impl Snapshot {
         }
         changed.sort_unstable();
         changed.dedup();
-        let blocks = Blocks::new(base.clone(), tree, changed)?;
-        Ok((!blocks.groups().is_empty()).then_some(blocks))
+        blocks.set_changed(changed);
+        Ok(Some(blocks))
     }
 
     pub(crate) fn base_side(&self, tree: TreeId) -> Option<BaseSide> {
@@ -168,8 +170,8 @@ impl View for Snapshot {
         Some(self.lsn())
     }
 
-    fn blocks(&self, tree: TreeId, changed_max: usize) -> Result<Option<Blocks>> {
-        self.blocks_with(tree, changed_max, Vec::new())
+    fn blocks(&self, tree: TreeId, least: u64) -> Result<Option<Blocks>> {
+        self.blocks_with(tree, least, None)
     }
 
     fn estimate_entries(&self, tree: TreeId, from: &[u8], to: Option<&[u8]>) -> Result<u64> {

@@ -464,17 +464,9 @@ impl View for WriteSet {
         self.snapshot.estimate_entries(tree, from, to)
     }
 
-    fn blocks(&self, tree: TreeId, changed_max: usize) -> Result<Option<Blocks>> {
-        let own = self.trees.get(&tree).map_or(0, |overlay| overlay.len());
-        if own > changed_max {
-            return Ok(None);
-        }
-        let own = self
-            .trees
-            .get(&tree)
-            .into_iter()
-            .flat_map(|overlay| overlay.keys().cloned());
-        let blocks = self.snapshot.blocks_with(tree, changed_max, own.collect())?;
+    fn blocks(&self, tree: TreeId, least: u64) -> Result<Option<Blocks>> {
+        let own = self.trees.get(&tree).map(|overlay| &**overlay);
+        let blocks = self.snapshot.blocks_with(tree, least, own)?;
         if let (Some(_), Some(reads)) = (&blocks, &self.reads) {
             let mut reads = reads.set.lock().expect("no holder of the lock panics");
             reads.add_range(tree, None, None);

@@ -128,6 +128,7 @@ fn parse(stages: &[&str]) -> Pipeline {
 fn run(snapshot: &Snapshot, pipeline: &Pipeline, rules: &'static [Rule]) -> Result<Vec<String>, i32> {
     let namespace = Namespace::new("test", "c");
     let source = PipelineSource {
+        columns: None,
         namespace: namespace.clone(),
         server: Arc::new(NoServerState),
         collator: None,
@@ -161,6 +162,7 @@ fn run_by_batches(
 ) -> Result<(usize, Vec<String>), i32> {
     let namespace = Namespace::new("test", "c");
     let source = PipelineSource {
+        columns: None,
         namespace: namespace.clone(),
         server: Arc::new(NoServerState),
         collator: None,

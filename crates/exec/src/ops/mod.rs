@@ -1,6 +1,7 @@
 //! The operators, one file each.
 
 mod collscan;
+mod column_scan;
 mod count;
 mod covered;
 pub(crate) mod dedup;
@@ -25,6 +26,7 @@ mod text_or;
 mod values;
 
 pub use collscan::CollScan;
+pub use column_scan::ColumnScan;
 pub use count::{Count, count_rows};
 pub use covered::Covered;
 pub use eof::Eof;

@@ -4,10 +4,10 @@
 //! shows their plans also where they do not run. Those that were not planned with the one around it, because there are too many
 //! (views that join views), are shown as they are written.
 
-use super::PipelineSource;
 use super::depth::bounded;
 use super::lower::{lower_probed, parts};
 use super::open::Named;
+use super::{PipelineSource, by_columns};
 use crate::batch::Batch;
 use crate::multi_plan::MultiPlan;
 use crate::operator::{Bottom, BoxOperator, Within};
@@ -64,7 +64,7 @@ pub fn explain_stages(
         plans: None,
         caller: context.caller.as_deref(),
     };
-    let plan = pipeline::plan(query, &named)?;
+    let plan = by_columns::choose(pipeline::plan(query, &named)?, batch.view, context)?;
     explain_plan(&plan, namespace, None, &context.planned(batch.view), batch)
 }
 

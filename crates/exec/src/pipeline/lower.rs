@@ -2,8 +2,8 @@
 
 use super::explained::explain_union;
 use super::{
-    PipelineSource, Probe, bucket_auto, densify, depth, documents, facet, geo_near, graph_lookup, group, lookup, map,
-    sample, union_with, unpack, unwind, window,
+    PipelineSource, Probe, bucket_auto, by_columns, densify, depth, documents, facet, geo_near, graph_lookup, group,
+    lookup, map, sample, union_with, unpack, unwind, window,
 };
 use crate::batch::Batch;
 use crate::changes;
@@ -32,6 +32,7 @@ pub(super) fn lower(
         return lower_changes(stage, stages, context, None);
     }
     let context = &on_source(source, context);
+    let by_columns = by_columns::gives(source);
     let source = match (source, given) {
         (PlanNode::Find(find), _) => lower_find(find, view)?,
         (PlanNode::Given, Some(given)) => given,
@@ -39,7 +40,7 @@ pub(super) fn lower(
         (PlanNode::Eof, _) => Box::new(Eof::default()),
         (other, _) => return Err(no_source(other)),
     };
-    lower_stages(stages, source, context, None)
+    lower_stages(stages, (source, by_columns), context, None)
 }
 
 /// As [`lower`], with a [`Probe`] on the source and on each stage. `source`: what reads and how that is shown, unless the first
@@ -59,7 +60,12 @@ pub(super) fn lower_probed(
         PlanNode::Made { stage, .. } => Probe::new(made(stage, context)?, stage.shown()),
         _ => Probe::new(source, shown),
     };
-    lower_stages(stages, Box::new(source), context, Some(batch))
+    lower_stages(
+        stages,
+        (Box::new(source), by_columns::gives(from)),
+        context,
+        Some(batch),
+    )
 }
 
 /// The operators of a change stream.
@@ -82,7 +88,7 @@ fn lower_changes(
         Some((last, before)) if last.node.kind() == NodeKind::SplitLargeEvent => (Some(last), before),
         _ => (None, stages),
     };
-    let mut root = lower_stages(stages, source, context, probes)?;
+    let mut root = lower_stages(stages, (source, false), context, probes)?;
     if let Some(split) = splits {
         root = Box::new(changes::Split::new(root, shared.clone()));
         if is_probed {
@@ -156,10 +162,10 @@ fn misplaced(plan: &StagePlan) -> Error {
     )
 }
 
-/// One operator per stage. `probes`: what the pipelines within stages are tried in, when each stage gets a probe.
+/// One operator per stage. `by_columns`: whether the source gives rows of columns to who takes them. `probes`: what the pipelines within stages are tried in, when each stage gets a probe.
 fn lower_stages(
     stages: &[StagePlan],
-    source: BoxOperator,
+    (source, mut by_columns): (BoxOperator, bool),
     context: &PipelineSource,
     mut probes: Option<&mut Batch<'_>>,
 ) -> Result<BoxOperator> {
@@ -167,7 +173,8 @@ fn lower_stages(
     let mut unchecked = depth::Unchecked::default();
     let mut below = None;
     for stage in stages {
-        node = lower_stage(stage, (node, below), context, probes.as_deref_mut())?;
+        node = lower_stage(stage, (node, below, by_columns), context, probes.as_deref_mut())?;
+        by_columns = false;
         below = stage.node.parsed();
         if probes.is_some() {
             node = Box::new(Probe::new(node, stage.node.shown()));
@@ -179,7 +186,7 @@ fn lower_stages(
 
 fn lower_stage(
     plan: &StagePlan,
-    (node, below): (BoxOperator, Option<&Stage>),
+    (node, below, by_columns): (BoxOperator, Option<&Stage>, bool),
     context: &PipelineSource,
     probes: Option<&mut Batch<'_>>,
 ) -> Result<BoxOperator> {
@@ -217,7 +224,7 @@ fn lower_stage(
                 Some(Stage::Unpack(unpack)) => Some(&unpack.series),
                 _ => None,
             };
-            Box::new(group::GroupOp::new(node, group.clone(), series))
+            Box::new(group::GroupOp::new(node, group.clone(), series, by_columns))
         }
         Stage::BucketAuto(spec) => Box::new(bucket_auto::BucketAutoOp::new(node, spec.clone(), collator)?),
         Stage::GeoNear(spec) => Box::new(geo_near::build(node, spec.clone())),

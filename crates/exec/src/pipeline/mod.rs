@@ -8,6 +8,7 @@
 //! [`Pipeline::writes`]: nestor_query::stage::Pipeline::writes
 
 mod bucket_auto;
+mod by_columns;
 mod densify;
 mod depth;
 mod documents;

@@ -1,11 +1,12 @@
 //! Opening a namespace as the source of a pipeline: collections, views, and nothing at all.
 
-use super::ServerState;
 use super::depth::bounded;
 use super::lower::lower;
+use super::{ServerState, by_columns};
 use crate::catalog::{id_collation, indexes, masked, refuse_log};
 use crate::operator::BoxOperator;
 use crate::plan_cache::PlanCache;
+use nestor_columns::Columns;
 use nestor_model::statement::{ROW, work};
 use nestor_model::{Namespace, Result};
 use nestor_planner::find::Wanted;
@@ -35,6 +36,8 @@ pub struct PipelineSource {
     pub rules: &'static [Rule],
     /// Where choices between plans are kept; `None` to choose anew each time.
     pub plans: Option<Arc<PlanCache>>,
+    /// Documents of collections path by path; `None` to read them one by one.
+    pub columns: Option<Arc<Columns>>,
     /// The user it is run for; `None` without access control.
     pub caller: Option<Arc<Caller>>,
     /// The catalog that the plan was made with which the stages are part of; none before there is a plan.
@@ -50,6 +53,7 @@ impl PipelineSource {
             collator: self.collator.clone(),
             rules: self.rules,
             plans: self.plans.clone(),
+            columns: self.columns.clone(),
             caller: self.caller.clone(),
             planned_with: self.planned_with.clone(),
         }
@@ -180,7 +184,7 @@ pub fn plan_stages(
         keeps_sort_keys: false,
         is_explained: false,
     };
-    let plan = pipeline::plan(query, &context.named(view))?;
+    let plan = by_columns::choose(pipeline::plan(query, &context.named(view))?, view, context)?;
     lower(&plan, None, view, &context.planned(view))
 }
 
@@ -206,7 +210,7 @@ pub(super) fn open(
         keeps_sort_keys: true,
         is_explained: false,
     };
-    let plan = pipeline::plan(query, &context.named(view))?;
+    let plan = by_columns::choose(pipeline::plan(query, &context.named(view))?, view, context)?;
     lower_inner(&plan, given, view, &context.planned(view))
 }
 

@@ -203,6 +203,8 @@ pub struct CollScan {
     pub tailable: bool,
     /// How the order of the records of a clustered collection may be used.
     pub clustered: Option<Box<Clustered>>,
+    /// The only paths that its consumer looks at, who takes them path by path.
+    pub columns: Option<Arc<[Str]>>,
 }
 
 impl CollScan {
@@ -210,6 +212,7 @@ impl CollScan {
     pub fn kind(&self) -> NodeKind {
         match self.range() {
             Some(_) => NodeKind::ClusteredScan,
+            None if self.columns.is_some() => NodeKind::ColumnScan,
             None => NodeKind::CollScan,
         }
     }

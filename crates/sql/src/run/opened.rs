@@ -238,13 +238,8 @@ impl Tables<'_, '_> {
         if !filter.is_empty() && !reading.reads_all_by(collection, filter, reads, COLUMN_COST)? {
             return Ok(None);
         }
-        let documents = u64::try_from(collection.state.documents()).unwrap_or(0);
-        let database = &reading.statement.database;
         let records = collection.records;
-        let Some(found) = database
-            .columns
-            .read(&database.engine, reading.view, records, documents)?
-        else {
+        let Some(found) = reading.statement.database.columns.read(reading.view, records)? else {
             return Ok(None);
         };
         ByColumns::new(scan, table, found.pieces, reading.view.cursor(records), env).map(Some)

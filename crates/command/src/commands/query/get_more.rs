@@ -171,6 +171,7 @@ fn next_batch(
             .with_plan_cache(Some(&context.service.plan_cache))
             .with_oplog(&*context.service.open_oplog)
             .with_log(&*context.service.read_log, context.service.images_since_ms());
+        batch.columns = Some(&context.service.columns);
         batch.memory_bytes_max = context.service.blocking_memory_bytes_max();
         statement::under(&interrupt, context.conn.slot.account.as_ref(), || {
             batch::fill(&mut cursor.root, &mut cursor.pending, &mut batch, reply, count_max)

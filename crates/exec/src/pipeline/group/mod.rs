@@ -10,6 +10,7 @@
 
 mod columns;
 mod partitions;
+mod rows;
 mod table;
 
 use crate::batch::Batch;
@@ -20,12 +21,13 @@ use crate::row_batch::{Content, Filled, RowBatch, Wanted};
 use crate::spill::Spilled;
 use columns::Columns;
 use nestor_model::statement::{BYTES_PER_UNIT, ROW, effort, work};
-use nestor_model::{DocRef, Document, Error, ErrorCode, Result, TimeSeries, Value, ValueRef, bail};
+use nestor_model::{DocRef, Document, Error, ErrorCode, Result, Str, TimeSeries, Value, ValueRef, bail};
 use nestor_planner::NodeKind;
 use nestor_query::accumulator::Accumulator;
 use nestor_query::env::Env;
 use nestor_query::stage::Group;
 use partitions::{LEVELS_MAX, Partition, Partitions};
+use rows::Rows;
 use std::sync::Arc;
 use table::{Bucket, Table};
 
@@ -37,6 +39,11 @@ struct Figures {
     output_bytes: usize,
 }
 
+/// The paths that a group looks at, if it can be made of columns.
+pub(super) fn paths_of(group: &Arc<Group>) -> Option<Vec<Str>> {
+    Rows::of(group).map(|(_, paths)| paths)
+}
+
 /// Groups its input.
 pub(super) struct GroupOp {
     input: BoxOperator,
@@ -44,6 +51,8 @@ pub(super) struct GroupOp {
     table: Table,
     /// For the input's buckets, if the group can be made of columns.
     columns: Option<Columns>,
+    /// For rows of columns, if the group can be made of these.
+    rows: Option<Rows>,
     /// Level of the partitions that groups leave memory for.
     level: u32,
     /// Those partitions, once there are any.
@@ -59,12 +68,13 @@ pub(super) struct GroupOp {
 }
 
 impl GroupOp {
-    /// `series`: what the input gives the measurements of, if it does.
-    pub(super) fn new(input: BoxOperator, group: Arc<Group>, series: Option<&TimeSeries>) -> Self {
+    /// `series`: what the input gives the measurements of, if it does. `by_columns`: whether it gives rows of columns to who takes them.
+    pub(super) fn new(input: BoxOperator, group: Arc<Group>, series: Option<&TimeSeries>, by_columns: bool) -> Self {
         Self {
             input,
             table: Table::new(group.clone()),
             columns: series.and_then(|series| Columns::of(&group, series)),
+            rows: Rows::of(&group).filter(|_| by_columns).map(|(rows, _)| rows),
             group,
             level: 0,
             spill: None,
@@ -89,11 +99,32 @@ impl GroupOp {
                     columns.add(bucket, &mut self.table, batch.op)?;
                 }
                 (Content::Bucket(_), _) => bail!(InternalError, "a bucket that nobody asked for"),
+                (Content::Columns(found), _) => {
+                    let Some(mut own) = self.rows.take() else {
+                        bail!(InternalError, "rows of columns that nobody asked for");
+                    };
+                    let mut table = std::mem::replace(&mut self.table, Table::new(self.group.clone()));
+                    let result = own.add(found, &mut table, batch.op, &mut |table| {
+                        std::mem::swap(table, &mut self.table);
+                        let result = self.look_at_memory(batch);
+                        std::mem::swap(table, &mut self.table);
+                        result
+                    });
+                    self.table = table;
+                    self.rows = Some(own);
+                    result?;
+                }
             }
-            self.kept.set(self.table.held())?;
-            if self.table.held() > batch.memory_bytes_max {
-                self.make_room(batch)?;
-            }
+            self.look_at_memory(batch)?;
+        }
+        Ok(())
+    }
+
+    /// Counts what the groups hold, and lets them leave memory when that is too much.
+    fn look_at_memory(&mut self, batch: &Batch<'_>) -> Result<()> {
+        self.kept.set(self.table.held())?;
+        if self.table.held() > batch.memory_bytes_max {
+            self.make_room(batch)?;
         }
         Ok(())
     }
@@ -191,6 +222,9 @@ impl GroupOp {
         if self.columns.is_some() {
             rows.take_buckets();
         }
+        if self.rows.is_some() {
+            rows.take_columns();
+        }
         loop {
             rows.clear();
             let filled = self.input.next_batch(batch, &mut rows)?;
@@ -249,6 +283,7 @@ impl Operator for GroupOp {
     fn save(&mut self) {
         self.kept.rest();
         self.columns.iter_mut().for_each(Columns::rest);
+        self.rows.iter_mut().for_each(Rows::rest);
         self.spill.iter_mut().for_each(Partitions::rest);
         self.waiting.iter_mut().for_each(Partition::rest);
         self.input.save();

@@ -27,6 +27,8 @@ pub(super) struct Table {
     index: HashTable<u32>,
     buckets: Vec<Bucket>,
     held: usize,
+    /// How often the groups were taken out.
+    generation: u64,
 }
 
 impl Table {
@@ -37,6 +39,7 @@ impl Table {
             index: HashTable::new(),
             buckets: Vec::new(),
             held: 0,
+            generation: 0,
         }
     }
 
@@ -58,6 +61,7 @@ impl Table {
     pub(super) fn take(&mut self) -> Vec<Bucket> {
         self.index.clear();
         self.held = 0;
+        self.generation += 1;
         std::mem::take(&mut self.buckets)
     }
 
@@ -69,6 +73,7 @@ impl Table {
             index,
             buckets,
             held,
+            ..
         } = self;
         let group: &'e Group = group;
         let key = group.id.eval_ref(env)?;
@@ -101,6 +106,26 @@ impl Table {
         let hash = hasher.finish();
         let (index, buckets, held) = (&mut self.index, &mut self.buckets, &mut self.held);
         find_or_start(&self.group, index, buckets, held, (hash, key), op)
+    }
+
+    /// How often the groups were taken out: positions of groups are the same as long as this is.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Calls back with the accumulator of an output field of the group at a position.
+    #[inline]
+    pub(super) fn change_state(
+        &mut self,
+        at: usize,
+        field: usize,
+        change: impl FnOnce(&mut Accumulator) -> Result<()>,
+    ) -> Result<()> {
+        let state = &mut self.buckets[at].states[field];
+        let before = state.memory();
+        let result = change(state);
+        self.held = self.held + state.memory() - before;
+        result
     }
 
     /// Calls back with the accumulator of each output field of the group at a position.

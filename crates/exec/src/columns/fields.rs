@@ -1,0 +1,80 @@
+//! Small documents of the paths that an expression reads.
+
+use nestor_columns::{Column, Found, Segment};
+use nestor_model::{Document, Str, Value, ValueRef};
+use nestor_query::expr::Deps;
+
+/// Paths, put together by their first names.
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    below: Vec<(Str, Fields)>,
+    /// Which path ends here.
+    path: Option<usize>,
+    /// The paths.
+    paths: Vec<Str>,
+}
+
+/// The paths that something reads; `None` when it looks at more than values at paths.
+pub(crate) fn paths_of(deps: &Deps) -> Option<Vec<Str>> {
+    let plain = !deps.whole_document && deps.metadata.is_empty() && !deps.volatile;
+    plain.then(|| deps.paths.iter().map(|path| path.as_str().into()).collect())
+}
+
+/// The column of a path in a segment that has all of it; `None` when no document has anything there.
+pub(crate) fn column<'s>(segment: &'s Segment, path: &str) -> Option<&'s Column> {
+    match segment.find(path.split('.')) {
+        Found::Column(column) => Some(column),
+        Found::Nothing | Found::Unknown => None,
+    }
+}
+
+impl Fields {
+    /// These.
+    pub(crate) fn new(paths: Vec<Str>) -> Self {
+        let mut fields = Self::default();
+        for (at, path) in paths.iter().enumerate() {
+            let mut here = &mut fields;
+            for name in path.split('.') {
+                let found = here.below.iter().position(|(own, _)| own == name);
+                let next = found.unwrap_or_else(|| {
+                    here.below.push((name.into(), Self::default()));
+                    here.below.len() - 1
+                });
+                here = &mut here.below[next].1;
+            }
+            here.path = Some(at);
+        }
+        fields.paths = paths;
+        fields
+    }
+
+    /// The paths.
+    pub(crate) fn paths(&self) -> &[Str] {
+        &self.paths
+    }
+
+    /// The columns of the paths.
+    pub(crate) fn columns<'s>(&self, segment: &'s Segment) -> Vec<Option<&'s Column>> {
+        self.paths.iter().map(|path| column(segment, path)).collect()
+    }
+
+    /// A document that has at the paths what a row has.
+    pub(crate) fn document(&self, columns: &[Option<&Column>], row: usize) -> Document {
+        let mut out = Document::new();
+        for (name, field) in &self.below {
+            let own = field
+                .path
+                .and_then(|at| columns[at])
+                .map_or(ValueRef::Missing, |column| column.value(row));
+            if !own.is_missing() {
+                out.push(name.clone(), own.to_value());
+                continue;
+            }
+            let below = field.document(columns, row);
+            if !below.is_empty() {
+                out.push(name.clone(), Value::from(below));
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,278 @@
+//! Conditions over columns: the same rows as [`MatchExpr::matches`] finds, which each test of a value comes down to.
+
+use super::fields::{Fields, column, paths_of};
+use nestor_columns::{Column, Places, Segment, Values};
+use nestor_model::statement::work;
+use nestor_model::{Path, Result, Str, Value, ValueRef};
+use nestor_query::env::{Env, OpContext};
+use nestor_query::expr::Deps;
+use nestor_query::matcher::{CompareOp, ExprTest, Leaf, MatchExpr, Predicate};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The name of the only field of what a test of one value is asked of.
+const FIELD: &str = "v";
+
+/// Rows in a loop that count as a unit of work.
+const ROWS_PER_UNIT: usize = 32;
+
+/// A condition over columns.
+#[derive(Debug)]
+pub(crate) enum ColumnFilter {
+    All,
+    Nothing,
+    And(Vec<ColumnFilter>),
+    Or(Vec<ColumnFilter>),
+    Not(Box<ColumnFilter>),
+    Leaf(Box<Test>),
+    Expr(Arc<ExprTest>, Fields),
+}
+
+/// A test of the value at a path.
+#[derive(Debug)]
+pub(crate) struct Test {
+    path: Str,
+    /// The test, of the field [`FIELD`].
+    test: MatchExpr,
+    /// If it compares with a value as that is.
+    compares: Option<(CompareOp, Value)>,
+}
+
+impl ColumnFilter {
+    /// A condition over columns; `None` when it looks at more than values at paths.
+    pub(crate) fn of(filter: &MatchExpr) -> Option<Self> {
+        let all = |filters: &[MatchExpr]| filters.iter().map(Self::of).collect::<Option<Vec<_>>>();
+        Some(match filter {
+            MatchExpr::AlwaysTrue => Self::All,
+            MatchExpr::AlwaysFalse => Self::Nothing,
+            MatchExpr::And(filters) => Self::And(all(filters)?),
+            MatchExpr::Or(filters) => Self::Or(all(filters)?),
+            MatchExpr::Nor(filters) => Self::Not(Box::new(Self::Or(all(filters)?))),
+            MatchExpr::Not(filter) => Self::Not(Box::new(Self::of(filter)?)),
+            MatchExpr::Leaf(leaf) => {
+                let compares = match &leaf.predicate {
+                    Predicate::Compare { op, value, collator } => {
+                        let is_plain = collator.is_none() || !matches!(value, Value::String(_));
+                        is_plain.then(|| (*op, value.clone()))
+                    }
+                    Predicate::Near(_) | Predicate::Geo(_) => return None,
+                    _ => None,
+                };
+                Self::Leaf(Box::new(Test {
+                    path: leaf.path.as_str().into(),
+                    test: MatchExpr::Leaf(Leaf {
+                        path: Path::new(FIELD),
+                        predicate: leaf.predicate.clone(),
+                    }),
+                    compares,
+                }))
+            }
+            MatchExpr::Expr(test) => {
+                let mut deps = Deps::default();
+                test.expr.dependencies(&mut deps);
+                Self::Expr(test.clone(), Fields::new(paths_of(&deps)?))
+            }
+            MatchExpr::JsonSchema(_) | MatchExpr::SampleRate(_) | MatchExpr::Text(_) => return None,
+        })
+    }
+
+    /// Adds the paths that it reads.
+    pub(crate) fn paths(&self, into: &mut Vec<Str>) {
+        match self {
+            Self::All | Self::Nothing => {}
+            Self::And(filters) | Self::Or(filters) => filters.iter().for_each(|filter| filter.paths(into)),
+            Self::Not(filter) => filter.paths(into),
+            Self::Leaf(test) => into.push(test.path.clone()),
+            Self::Expr(_, fields) => into.extend_from_slice(fields.paths()),
+        }
+    }
+
+    /// Whether some row of a segment may match.
+    pub(crate) fn may_match(&self, segment: &Segment) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::And(filters) => filters.iter().all(|filter| filter.may_match(segment)),
+            Self::Or(filters) => filters.iter().any(|filter| filter.may_match(segment)),
+            Self::Leaf(test) => test.may_match(segment),
+            Self::All | Self::Not(_) | Self::Expr(..) => true,
+        }
+    }
+
+    /// The rows of a segment that match, counted from the first; `None` when all do.
+    ///
+    /// Errors: those of the tests.
+    pub(crate) fn pick(&self, segment: &Segment, rows: &Range<usize>, op: &OpContext) -> Result<Option<Vec<u32>>> {
+        if let Self::All = self {
+            return Ok(None);
+        }
+        let mut holds = vec![true; rows.len()];
+        self.apply(segment, rows, &mut holds, op)?;
+        if holds.iter().all(|holds| *holds) {
+            return Ok(None);
+        }
+        let picked = holds.iter().enumerate().filter(|(_, holds)| **holds);
+        Ok(Some(picked.map(|(at, _)| at as u32).collect()))
+    }
+
+    /// Leaves those rows for which it holds.
+    fn apply(&self, segment: &Segment, rows: &Range<usize>, left: &mut [bool], op: &OpContext) -> Result<()> {
+        work(1 + rows.len() / ROWS_PER_UNIT)?;
+        match self {
+            Self::All => {}
+            Self::Nothing => left.fill(false),
+            Self::And(filters) => {
+                for filter in filters {
+                    filter.apply(segment, rows, left, op)?;
+                }
+            }
+            Self::Or(filters) => {
+                let mut any = vec![false; left.len()];
+                for filter in filters {
+                    let mut own: Vec<bool> = left.iter().zip(&any).map(|(left, any)| *left && !any).collect();
+                    filter.apply(segment, rows, &mut own, op)?;
+                    any.iter_mut().zip(own).for_each(|(any, own)| *any |= own);
+                }
+                left.iter_mut().zip(any).for_each(|(left, any)| *left &= any);
+            }
+            Self::Not(filter) => {
+                let mut own = left.to_vec();
+                filter.apply(segment, rows, &mut own, op)?;
+                left.iter_mut().zip(own).for_each(|(left, own)| *left &= !own);
+            }
+            Self::Leaf(test) => test.apply(segment, rows, left, op)?,
+            Self::Expr(test, fields) => {
+                let columns = fields.columns(segment);
+                for (at, left) in left.iter_mut().enumerate().filter(|(_, left)| **left) {
+                    let document = fields.document(&columns, rows.start + at);
+                    work(1)?;
+                    *left = test.expr.eval_bool(&mut Env::new(document.as_ref(), op))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Test {
+    fn holds(&self, value: ValueRef<'_>, op: &OpContext) -> Result<bool> {
+        self.test.matches_field(FIELD, value, op)
+    }
+
+    /// A loop for values of one type and a value of the same: the values that pass lie between two.
+    fn between(&self, column: &Column) -> Option<(Option<i64>, Option<i64>)> {
+        let (op, value) = self.compares.as_ref()?;
+        let with = match (column.values(), value) {
+            (Values::Int32(_) | Values::Int64(_), Value::Int32(value)) => i64::from(*value),
+            (Values::Int32(_) | Values::Int64(_), Value::Int64(value)) => *value,
+            (Values::Date(_), Value::DateTime(ms)) => *ms,
+            _ => return None,
+        };
+        Some(match op {
+            CompareOp::Eq => (Some(with), Some(with)),
+            CompareOp::Gte => (Some(with), None),
+            CompareOp::Lte => (None, Some(with)),
+            CompareOp::Gt => (Some(with.checked_add(1)?), None),
+            CompareOp::Lt => (None, Some(with.checked_sub(1)?)),
+        })
+    }
+
+    /// As [`Test::between`], of numbers with a point.
+    fn between_doubles(&self, column: &Column) -> Option<(CompareOp, f64)> {
+        let (op, value) = self.compares.as_ref()?;
+        // Not a number is in no order with others.
+        column.range()?;
+        let with = match (column.values(), value) {
+            (Values::Double(_) | Values::Scaled(..), Value::Double(value)) if !value.is_nan() => *value,
+            (Values::Double(_) | Values::Scaled(..), Value::Int32(value)) => f64::from(*value),
+            _ => return None,
+        };
+        Some((*op, with))
+    }
+
+    fn may_match(&self, segment: &Segment) -> bool {
+        let Some(column) = column(segment, &self.path) else {
+            return true;
+        };
+        let inside = |least: i64, most: i64, (from, to): (Option<i64>, Option<i64>)| {
+            from.is_none_or(|from| most >= from) && to.is_none_or(|to| least <= to)
+        };
+        // A comparison with a value that is not null does not hold where there is none.
+        match (column.range(), self.between(column)) {
+            (Some((Value::Int32(least), Value::Int32(most))), Some(bounds)) => {
+                inside(i64::from(*least), i64::from(*most), bounds)
+            }
+            (
+                Some((Value::Int64(least), Value::Int64(most)) | (Value::DateTime(least), Value::DateTime(most))),
+                Some(bounds),
+            ) => inside(*least, *most, bounds),
+            _ => true,
+        }
+    }
+
+    fn apply(&self, segment: &Segment, rows: &Range<usize>, left: &mut [bool], op: &OpContext) -> Result<()> {
+        let Some(column) = column(segment, &self.path) else {
+            if !self.holds(ValueRef::Missing, op)? {
+                left.fill(false);
+            }
+            return Ok(());
+        };
+        let places = Places::Range(rows.clone());
+        if let Some((from, to)) = self.between(column) {
+            let (from, to) = (from.unwrap_or(i64::MIN), to.unwrap_or(i64::MAX));
+            let held = match column.values() {
+                Values::Int32(values) | Values::Int64(values) | Values::Date(values) => {
+                    values.pick(&places, |value| from <= value && value <= to)
+                }
+                _ => Vec::new(),
+            };
+            return self.keep(left, &held, column, rows, op);
+        }
+        if let Some((compare, with)) = self.between_doubles(column) {
+            let holds = |value: f64| value.partial_cmp(&with).is_some_and(|order| compare.accepts(order));
+            let held = match column.values() {
+                Values::Double(values) => places.map(|row| holds(values[row])),
+                Values::Scaled(digits, unit) => digits.pick(&places, |digits| holds(digits as f64 / unit)),
+                _ => Vec::new(),
+            };
+            return self.keep(left, &held, column, rows, op);
+        }
+        if let Some((count, numbers)) = column.numbers(&places) {
+            let mut known: Vec<Option<bool>> = vec![None; count];
+            for (at, (left, number)) in left.iter_mut().zip(numbers).enumerate().filter(|(_, (left, _))| **left) {
+                let known = &mut known[number as usize];
+                *left = match *known {
+                    Some(holds) => holds,
+                    None => *known.insert(self.holds(column.value(rows.start + at), op)?),
+                };
+            }
+            return Ok(());
+        }
+        for (at, left) in left.iter_mut().enumerate().filter(|(_, left)| **left) {
+            work(1)?;
+            *left = self.holds(column.value(rows.start + at), op)?;
+        }
+        Ok(())
+    }
+
+    /// Leaves the rows whose values were held, and those without a value if it holds for these.
+    fn keep(
+        &self,
+        left: &mut [bool],
+        held: &[bool],
+        column: &Column,
+        rows: &Range<usize>,
+        op: &OpContext,
+    ) -> Result<()> {
+        let Some(nulls) = column.nulls(&Places::Range(rows.clone())) else {
+            left.iter_mut().zip(held).for_each(|(left, held)| *left &= held);
+            return Ok(());
+        };
+        for (at, left) in left.iter_mut().enumerate().filter(|(_, left)| **left) {
+            *left = match nulls[at] {
+                true => self.holds(column.value(rows.start + at), op)?,
+                false => held[at],
+            };
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,362 @@
+//! Rows of columns, added to their groups without documents being made.
+//!
+//! The values at the paths that the key reads get numbers, the same for the same value; rows with the same numbers have the same key, so it is
+//! evaluated once for each combination of them that is met. Accumulators take the values of a column one after the other, in the order of the
+//! rows, as they take those of documents.
+
+use super::table::Table;
+use crate::columns::ColumnRows;
+use crate::columns::fields::{Fields, column, paths_of};
+use crate::kept::Kept;
+use nestor_columns::{Column, Places, Segment};
+use nestor_model::statement::work;
+use nestor_model::{Result, Str, Value, ValueRef};
+use nestor_query::accumulator::Accumulator;
+use nestor_query::env::{Env, OpContext, Val};
+use nestor_query::expr::Deps;
+use nestor_query::stage::{AccumulatorSpec, Group};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Rows in a loop that count as a unit of work.
+const ROWS_PER_UNIT: usize = 16;
+
+/// No number yet.
+const NONE: u32 = u32::MAX;
+
+/// Bytes of a combination or a value that has a number, about.
+const ENTRY_BYTES: usize = 48;
+
+/// A group over columns.
+pub(super) struct Rows {
+    group: Arc<Group>,
+    /// What the key reads.
+    key: Fields,
+    inputs: Vec<Input>,
+    /// Of each path of the key the numbers of its values.
+    numbers: Vec<HashMap<Known, u32>>,
+    /// The group of each combination of numbers, as long as the table has it.
+    combinations: HashMap<Box<[u32]>, u32>,
+    /// The same where the key reads one path: by number.
+    single: Vec<u32>,
+    /// The table that they belong to.
+    generation: u64,
+    kept: Kept,
+    entries: usize,
+}
+
+/// What an accumulator takes of a row.
+enum Input {
+    /// The same for all.
+    Constant(Value),
+    /// The value at a path.
+    Path(Str),
+    /// What is evaluated on the values at these.
+    Computed(Fields),
+}
+
+/// A value that has a number: no two that are told apart by anybody are the same.
+#[derive(PartialEq, Eq, Hash)]
+enum Known {
+    /// Its type, and its bits.
+    Bits(u8, u64),
+    Text(Str),
+    Other(Box<[u8]>),
+}
+
+fn known(value: ValueRef<'_>) -> Known {
+    match value {
+        ValueRef::Int32(value) => Known::Bits(0, value as u64),
+        ValueRef::Int64(value) => Known::Bits(1, value as u64),
+        ValueRef::DateTime(value) => Known::Bits(2, value as u64),
+        ValueRef::Double(value) => Known::Bits(3, value.to_bits()),
+        ValueRef::Bool(value) => Known::Bits(4, u64::from(value)),
+        ValueRef::String(text) => Known::Text(text.into()),
+        other => {
+            let mut document = nestor_model::Document::new();
+            if !other.is_missing() {
+                document.push("v", other.to_value());
+            }
+            Known::Other(document.to_raw().as_bytes().into())
+        }
+    }
+}
+
+impl Rows {
+    /// The group as one over columns, if it looks at nothing but values at paths; and the paths.
+    pub(super) fn of(group: &Arc<Group>) -> Option<(Self, Vec<Str>)> {
+        let paths = |expr: &nestor_query::Expr| {
+            let mut deps = Deps::default();
+            expr.dependencies(&mut deps);
+            paths_of(&deps)
+        };
+        let key = Fields::new(paths(&group.id)?);
+        let mut all = key.paths().to_vec();
+        let mut inputs = Vec::with_capacity(group.fields.len());
+        for field in &group.fields {
+            let spec = &field.accumulator;
+            let mut sorts = false;
+            spec.visit(&mut |_| {}, &mut |_| sorts = true);
+            // What takes more than one expression's value looks at documents.
+            let input = spec.only_input().filter(|_| !sorts)?;
+            inputs.push(match (input.constant(), input.field_path()) {
+                (Some(value), _) => Input::Constant(value.clone()),
+                (None, Some(path)) => {
+                    all.push(path.as_str().into());
+                    Input::Path(path.as_str().into())
+                }
+                (None, None) => {
+                    let read = paths(input)?;
+                    all.extend_from_slice(&read);
+                    Input::Computed(Fields::new(read))
+                }
+            });
+        }
+        let rows = Self {
+            numbers: key.paths().iter().map(|_| HashMap::new()).collect(),
+            group: group.clone(),
+            key,
+            inputs,
+            combinations: HashMap::new(),
+            single: Vec::new(),
+            generation: 0,
+            kept: Kept::default(),
+            entries: 0,
+        };
+        Some((rows, all))
+    }
+
+    /// The operator is saved.
+    pub(super) fn rest(&mut self) {
+        self.kept.rest();
+    }
+
+    /// Adds rows to their groups; `after` is called behind some of them each time, when groups may leave memory.
+    ///
+    /// Errors: those of the key and of the accumulators, and those of too little memory.
+    pub(super) fn add(
+        &mut self,
+        rows: &ColumnRows,
+        table: &mut Table,
+        op: &OpContext,
+        after: &mut dyn FnMut(&mut Table) -> Result<()>,
+    ) -> Result<()> {
+        let segment = &*rows.segment;
+        let keys = self.key.columns(segment);
+        // Of columns with few values the number of each, by its number in the segment.
+        let mut locals: Vec<Vec<u32>> = keys.iter().map(|_| Vec::new()).collect();
+        for places in rows.chunks() {
+            work(1 + places.len() / ROWS_PER_UNIT)?;
+            if self.generation != table.generation() {
+                self.generation = table.generation();
+                self.combinations.clear();
+                self.single.clear();
+            }
+            let groups = self.groups(&keys, &mut locals, &places, (table, op))?;
+            for (field, input) in self.inputs.iter().enumerate() {
+                self.accumulate((field, input), segment, (&places, &groups), (table, op))?;
+            }
+            self.kept.set(self.entries * ENTRY_BYTES + self.single.len() * 4)?;
+            after(table)?;
+        }
+        Ok(())
+    }
+
+    /// The group of each row.
+    fn groups(
+        &mut self,
+        keys: &[Option<&Column>],
+        locals: &mut [Vec<u32>],
+        places: &Places<'_>,
+        (table, op): (&mut Table, &OpContext),
+    ) -> Result<Vec<u32>> {
+        let mut rows = Vec::with_capacity(places.len());
+        places.each(|row| rows.push(row));
+        let key_of = |row: usize, table: &mut Table| -> Result<u32> {
+            let document = self.key.document(keys, row);
+            work(1)?;
+            let mut env = Env::new(document.as_ref(), op);
+            let key = self.group.id.eval(&mut env)?;
+            Ok(table.group_of(key.as_ref(), op)? as u32)
+        };
+        let mut numbered = Vec::with_capacity(keys.len());
+        for (part, column) in keys.iter().enumerate() {
+            numbered.push(match column {
+                None => vec![number(&mut self.numbers[part], &mut self.entries, ValueRef::Missing); rows.len()],
+                Some(column) => numbers(
+                    &mut self.numbers[part],
+                    &mut self.entries,
+                    column,
+                    places,
+                    &mut locals[part],
+                ),
+            });
+        }
+        match numbered.as_slice() {
+            [] => {
+                let at = key_of(rows[0], table)?;
+                Ok(vec![at; rows.len()])
+            }
+            [only] => {
+                let mut groups = Vec::with_capacity(rows.len());
+                for (number, row) in only.iter().zip(&rows) {
+                    let number = *number as usize;
+                    if self.single.len() <= number {
+                        self.single.resize(number + 1, NONE);
+                    }
+                    if self.single[number] == NONE {
+                        self.single[number] = key_of(*row, table)?;
+                    }
+                    groups.push(self.single[number]);
+                }
+                Ok(groups)
+            }
+            several => {
+                let mut groups = Vec::with_capacity(rows.len());
+                let mut combination = vec![0; several.len()];
+                let mut last: Option<(Vec<u32>, u32)> = None;
+                for (at, row) in rows.iter().enumerate() {
+                    for (own, numbers) in combination.iter_mut().zip(several) {
+                        *own = numbers[at];
+                    }
+                    if let Some((before, group)) = &last
+                        && *before == combination
+                    {
+                        groups.push(*group);
+                        continue;
+                    }
+                    let group = match self.combinations.get(combination.as_slice()) {
+                        Some(group) => *group,
+                        None => {
+                            let group = key_of(*row, table)?;
+                            self.combinations.insert(combination.as_slice().into(), group);
+                            self.entries += 1;
+                            group
+                        }
+                    };
+                    groups.push(group);
+                    last = Some((combination.clone(), group));
+                }
+                Ok(groups)
+            }
+        }
+    }
+
+    /// Lets the accumulators of an output field take its values.
+    fn accumulate(
+        &self,
+        (field, input): (usize, &Input),
+        segment: &Segment,
+        (places, groups): (&Places<'_>, &[u32]),
+        (table, op): (&mut Table, &OpContext),
+    ) -> Result<()> {
+        match input {
+            Input::Constant(value) => table.add_times(field, groups, value.as_ref()),
+            Input::Path(path) => match column(segment, path) {
+                None => table.add_times(field, groups, ValueRef::Missing),
+                Some(column) => table.add_column(field, (places, groups), column),
+            },
+            Input::Computed(fields) => {
+                let columns = fields.columns(segment);
+                let spec = &self.group.fields[field].accumulator;
+                let mut rows = Vec::with_capacity(places.len());
+                places.each(|row| rows.push(row));
+                for (group, row) in groups.iter().zip(rows) {
+                    let document = fields.document(&columns, row);
+                    let mut env = Env::new(document.as_ref(), op);
+                    table.change(field, *group, |state| spec.accumulate(state, &mut env))?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The number of a value.
+fn number(numbers: &mut HashMap<Known, u32>, entries: &mut usize, value: ValueRef<'_>) -> u32 {
+    let next = numbers.len() as u32;
+    *numbers.entry(known(value)).or_insert_with(|| {
+        *entries += 1;
+        next
+    })
+}
+
+/// The numbers of the values of some rows.
+fn numbers(
+    known: &mut HashMap<Known, u32>,
+    entries: &mut usize,
+    column: &Column,
+    places: &Places<'_>,
+    local: &mut Vec<u32>,
+) -> Vec<u32> {
+    let Some((count, mut numbers)) = column.numbers(places) else {
+        return places.map(|row| number(known, entries, column.value(row)));
+    };
+    if local.is_empty() {
+        local.resize(count, NONE);
+    }
+    let mut at = 0;
+    places.each(|row| {
+        let own = &mut local[numbers[at] as usize];
+        if *own == NONE {
+            *own = number(known, entries, column.value(row));
+        }
+        numbers[at] = *own;
+        at += 1;
+    });
+    numbers
+}
+
+impl Table {
+    /// Lets the accumulators of an output field take a value for each row of their groups.
+    fn add_times(&mut self, field: usize, groups: &[u32], value: ValueRef<'_>) -> Result<()> {
+        let mut from = 0;
+        // Neighbours of one group at once.
+        while from < groups.len() {
+            let group = groups[from];
+            let count = groups[from..].iter().take_while(|other| **other == group).count();
+            self.change(field, group, |state| state.add_times(value, count))?;
+            from += count;
+        }
+        Ok(())
+    }
+
+    /// Lets the accumulators of an output field take the values of a column.
+    fn add_column(&mut self, field: usize, (places, groups): (&Places<'_>, &[u32]), column: &Column) -> Result<()> {
+        let vector = column.vector(places);
+        let is_one = groups.iter().all(|group| *group == groups[0]);
+        if is_one && vector.nulls.is_none() {
+            use nestor_model::vector::Data;
+            let added = match &vector.data {
+                Data::Double(values) => Some(self.change(field, groups[0], |state| state.add_doubles(values))),
+                Data::Int64(values) => Some(self.change(field, groups[0], |state| state.add_integers(values, true))),
+                Data::Int32(values) => {
+                    let values: Vec<i64> = values.iter().map(|value| i64::from(*value)).collect();
+                    Some(self.change(field, groups[0], |state| state.add_integers(&values, false)))
+                }
+                _ => None,
+            };
+            if let Some(added) = added {
+                return added;
+            }
+        }
+        let mut result = Ok(());
+        let mut at = 0;
+        places.each(|row| {
+            let group = groups[at];
+            at += 1;
+            if result.is_ok() {
+                result = self.change(field, group, |state| state.add(Val::Ref(column.value(row))));
+            }
+        });
+        result
+    }
+
+    /// Changes the accumulator of an output field of a group.
+    #[inline]
+    fn change(&mut self, field: usize, group: u32, change: impl FnOnce(&mut Accumulator) -> Result<()>) -> Result<()> {
+        self.change_state(group as usize, field, |state| {
+            change(state).map_err(AccumulatorSpec::group_error)
+        })
+    }
+}
