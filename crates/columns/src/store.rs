@@ -112,6 +112,11 @@ impl Columns {
         }))
     }
 
+    /// Whether there are columns of a tree.
+    pub fn has(&self, tree: TreeId) -> bool {
+        lock(&self.shared.trees).contains_key(&tree)
+    }
+
     /// Has the columns of a tree made, or made anew where they are stale.
     pub fn want(&self, tree: TreeId) {
         let mut wanted = lock(&self.shared.wanted);

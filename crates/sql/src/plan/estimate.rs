@@ -9,6 +9,10 @@ use nestor_planner::relation::{ApplyKind, JoinKind, Relation, Scan};
 pub trait Statistics {
     /// Number of rows.
     fn rows(&self, table: usize) -> f64;
+    /// What it costs to read all rows, in rows that are documents.
+    fn reads(&self, table: usize) -> f64 {
+        self.rows(table)
+    }
     /// Whether no two rows have the same value in a column, because an index sees to it.
     fn is_unique(&self, table: usize, column: usize) -> bool;
     /// Whether an index finds rows by the values of a column.

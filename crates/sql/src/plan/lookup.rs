@@ -35,7 +35,7 @@ fn is_cheaper(join: &Join<Expr>, statistics: &dyn Statistics) -> bool {
     });
     // What the scan reads, whatever its filter lets through.
     let read = statistics
-        .rows(scan.table)
+        .reads(scan.table)
         .min(estimate::rows(&join.right, statistics) * LOOKUP_COST);
     indexed && {
         let left = estimate::rows(&join.left, statistics);

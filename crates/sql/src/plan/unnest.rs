@@ -169,7 +169,7 @@ fn is_cheap(outer: &Plan, inner: &Plan, conditions: &[Expr], statistics: &dyn St
         let source = estimate::source(inner, &own);
         source.is_some_and(|(table, column)| statistics.is_indexed(table, column))
     });
-    found && estimate::rows(outer, statistics) * LOOKUP_COST < statistics.rows(scan.table)
+    found && estimate::rows(outer, statistics) * LOOKUP_COST < statistics.reads(scan.table)
 }
 
 /// The semi or anti join that a condition on the column of `apply` is; `None` where it has to stay what it is.

@@ -85,12 +85,24 @@ impl<'s, 'r> Sizes<'s, 'r> {
     }
 }
 
+/// What a row costs that is read by columns, in rows that are documents.
+const COLUMN_COST: f64 = 0.15;
+
 impl Statistics for Sizes<'_, '_> {
     fn rows(&self, table: usize) -> f64 {
         match (self.tables.get(table).map(|table| &table.kind), self.collection(table)) {
             (Some(Kind::Rows(rows)), _) => rows.len() as f64,
             (_, Some(collection)) if !collection.is_view() => collection.state.documents() as f64,
             _ => 1000.0,
+        }
+    }
+
+    fn reads(&self, table: usize) -> f64 {
+        let database = &self.reading.statement.database;
+        let by_columns = |collection: &Collection| database.columns.has(collection.records);
+        match self.collection(table).is_some_and(by_columns) {
+            true => self.rows(table) * COLUMN_COST,
+            false => self.rows(table),
         }
     }
 

@@ -183,7 +183,7 @@ impl Graph {
             input.rows = estimate::rows(&input.plan, statistics).max(1.0);
             input.read = match estimate::scan_of(&input.plan) {
                 // An index may find them.
-                Some(scan) => statistics.rows(scan.table).min(input.rows * LOOKUP_COST),
+                Some(scan) => statistics.reads(scan.table).min(input.rows * LOOKUP_COST),
                 None => input.rows,
             };
         }
