@@ -15,6 +15,37 @@ def micro(*arguments, **options):
     return run("bench", "run", *quick, *arguments, **options)
 
 
+def test_the_insert_benchmark_by_both_protocols(tmp_path):
+    path = tmp_path / "insert.json"
+    quick = ["--suite", "insert", "--rows", 3000, "--seconds", 0.2, "--warm-seconds", 0]
+    done = run("bench", "run", *quick, "--target", "A=nestor:", "--target", "B=nestor+sql:", "--output", path)
+    assert done.returncode == 0, done.stdout
+    steps = ["l.i0", "l.x", "l.i1", "l.i2", *(q + n for n in ("100", "500", "1000") for q in ("qr", "qp"))]
+    for label in ("A", "B"):
+        found = {r["test"]: r for r in results(path) if r["label"] == label}
+        assert list(found) == steps
+        assert all("failure" not in r for r in found.values())
+        assert found["l.i0"]["work"] == 3000 and found["l.x"]["work"] == 9000
+        assert found["qr500"]["sla"]["wanted"] == 500 and found["qr500"]["operations"] > 0
+    shown = run("bench", "report", path).stdout
+    assert "background rate reached" in shown, shown
+
+
+def test_more_clients_and_a_profile(server, tmp_path):
+    path, page = tmp_path / "up.json", tmp_path / "up.html"
+    flags = ["--clients", "1,2,4", "--tests", "point-query", "--oversubscribe", "--profile", "--target", f"A={server.uri}"]
+    done = micro(*flags, "--output", path)
+    assert done.returncode == 0, done.stdout
+    found = [r for r in results(path) if r["test"] == "point-query"]
+    assert [r["clients"] for r in found] == [1, 2, 4]
+    done = run("bench", "report", path, "--html", page)
+    assert "point-query × 4" in done.stdout, done.stdout
+    text = page.read_text()
+    assert "relative to one client" in text
+    # A run this short may have met no thread that runs.
+    assert text.count('class="flame"') == sum(bool(r.get("profile")) for r in found)
+
+
 def results(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 

@@ -2,15 +2,19 @@
 
 use crate::drive::Times;
 use crate::measure::host::cores;
+use crate::measure::profile::{Profiler, Stacks};
 use crate::report::{page::page, table::Board, text};
 use crate::results::{Measurement, Sink, Surroundings, read};
 use crate::target::Target;
 use crate::wire::Durability;
-use crate::workload::micro::{Micro, Scale, Test};
+use crate::workload::{Settings, Suite, Workload};
 use clap::{Args, Subcommand, ValueEnum};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// Longest run that is profiled.
+const PROFILE_MAX: Duration = Duration::from_secs(5);
 
 /// What `nestor bench` does beside its own cases.
 #[derive(Subcommand, Debug)]
@@ -21,13 +25,6 @@ pub enum LabCommand {
     Report(ReportArgs),
     /// The names of all workloads and their tests
     List,
-}
-
-/// A workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Suite {
-    /// The 32 microbenchmarks.
-    Micro,
 }
 
 /// What commits wait for.
@@ -54,10 +51,10 @@ pub struct RunArgs {
     /// The file that results are appended to
     #[arg(long, short, default_value = "results.json")]
     pub output: PathBuf,
-    /// Clients, each with a connection
-    #[arg(long, default_value_t = 1)]
-    pub clients: usize,
-    /// More clients than cores are allowed
+    /// Clients; several numbers measure how throughput grows with them
+    #[arg(long, value_delimiter = ',', default_value = "1")]
+    pub clients: Vec<usize>,
+    /// More clients than the rules allow: fewer connections than cores
     #[arg(long)]
     pub oversubscribe: bool,
     /// Rows of each table
@@ -75,6 +72,9 @@ pub struct RunArgs {
     /// Seconds that warming up may take; it ends sooner when throughput, memory and page faults level
     #[arg(long, default_value_t = 20.0)]
     pub warm_seconds: f64,
+    /// Take a CPU profile of each test too, in a run of its own that is not measured: by perf where it may be used
+    #[arg(long)]
+    pub profile: bool,
     /// Rounds; the servers take turns in each
     #[arg(long, default_value_t = 1)]
     pub rounds: u32,
@@ -109,8 +109,10 @@ pub fn run(command: &LabCommand, resolve: Resolve<'_>) -> Result<(), String> {
         LabCommand::Run(args) => measure(args, resolve),
         LabCommand::Report(args) => report(args),
         LabCommand::List => {
-            for test in Test::all() {
-                println!("micro {}", test.name);
+            for suite in Suite::ALL {
+                for test in suite.tests() {
+                    println!("{} {test}", suite.name());
+                }
             }
             Ok(())
         }
@@ -154,98 +156,176 @@ fn seconds(value: f64, name: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(value).map_err(|error| format!("{name}: {error}"))
 }
 
+/// The tests that are asked for, in the order they run.
+fn tests(args: &RunArgs) -> Result<Vec<&'static str>, String> {
+    let all = args.suite.tests();
+    for name in &args.tests {
+        if !all.contains(&name.as_str()) {
+            return Err(format!("there is no test {name}: see nestor bench list"));
+        }
+    }
+    let last = all
+        .iter()
+        .rposition(|test| args.tests.is_empty() || args.tests.iter().any(|name| name == test));
+    let is_wanted = |(at, test): &(usize, &'static str)| match args.suite.is_sequence() {
+        // Steps go on where those before them ended.
+        true => Some(*at) <= last,
+        false => args.tests.is_empty() || args.tests.iter().any(|name| name == test),
+    };
+    Ok(all
+        .into_iter()
+        .enumerate()
+        .filter(is_wanted)
+        .map(|(_, test)| test)
+        .collect())
+}
+
 fn measure(args: &RunArgs, resolve: Resolve<'_>) -> Result<(), String> {
-    if args.clients >= cores().max(2) && !args.oversubscribe {
+    let most = args.clients.iter().copied().max().unwrap_or(0);
+    let connections = most * args.suite.connections_per_client();
+    // Two cores are the least that a client and a server can have; one client of any workload is always allowed.
+    if most > 1 && connections >= cores() && !args.oversubscribe {
         return Err(format!(
-            "{} clients on {} cores leave none for the server: fewer clients than cores, or --oversubscribe",
-            args.clients,
+            "{connections} connections on {} cores leave none for the server: fewer clients, or --oversubscribe",
             cores()
         ));
     }
-    let mut tests = Vec::new();
-    for name in &args.tests {
-        tests.push(Test::named(name).ok_or_else(|| format!("there is no test {name}: see nestor bench list"))?);
+    if args.clients.contains(&0) || args.rounds == 0 {
+        return Err("at least one client and one round are wanted".into());
     }
-    if tests.is_empty() {
-        tests = Test::all();
+    let tests = tests(args)?;
+    if args.suite.is_sequence() && (args.rounds > 1 || args.clients.len() > 1) {
+        return Err(format!(
+            "{} is a sequence of steps: one round, one number of clients",
+            args.suite.name()
+        ));
     }
-    let times = Times {
-        warm_max: seconds(args.warm_seconds, "--warm-seconds")?,
-        measured: seconds(args.seconds, "--seconds")?,
-        sample: Duration::from_millis(if args.seconds < 5.0 { 100 } else { 1_000 }),
-    };
     let durability = match args.durability {
         Wait::Relaxed => Durability::Relaxed,
         Wait::Durable => Durability::Durable,
     };
-    let mut targets = Vec::new();
+    let mut run = Run {
+        args,
+        times: Times {
+            warm_max: seconds(args.warm_seconds, "--warm-seconds")?,
+            measured: seconds(args.seconds, "--seconds")?,
+            sample: Duration::from_millis(if args.seconds < 5.0 { 100 } else { 1_000 }),
+        },
+        servers: Vec::new(),
+        sink: Sink::open(&args.output)?,
+    };
     for target in &args.targets {
         let (label, uri) = labelled(target);
         let target = resolve(&label, uri, durability)?;
         let surroundings = Surroundings::of(&target).map_err(|error| format!("{label}: {error}"))?;
-        targets.push((target, surroundings));
-    }
-    let mut sink = Sink::open(&args.output)?;
-    let scale = Scale {
-        tables: args.tables,
-        rows: args.rows,
-        clients: args.clients,
-        rate: args.rate,
-        seed: args.seed,
-    };
-    let mut keep = |measurement: Measurement, surroundings: &Surroundings, label: &str, round: u32| {
-        let mut m = measurement;
-        m.label = label.to_owned();
-        m.round = i64::from(round);
-        m.clients = args.clients as i64;
-        m.config = vec![
-            ("tables".into(), args.tables.to_string()),
-            ("rows".into(), args.rows.to_string()),
-            ("seed".into(), args.seed.to_string()),
-        ];
-        if let Some(rate) = args.rate {
-            m.config.push(("rate".into(), rate.to_string()));
-        }
-        surroundings.describe(&mut m);
-        println!("{}", line_of(&m));
-        sink.write(&m)?;
-        m.failure
-            .map_or(Ok(()), |failure| Err(format!("{label}, {}: {failure}", m.test)))
-    };
-    let mut loaded = Vec::new();
-    for (target, surroundings) in &targets {
-        let at = |error: String| format!("{}: {error}", target.label);
-        let (micro, outcome) = Micro::load(target, scale, times.sample).map_err(at)?;
-        keep(
-            Measurement::of("micro", "load", &outcome, 0),
+        let settings = Settings {
+            tables: args.tables,
+            rows: args.rows,
+            clients: most,
+            rate: args.rate,
+            seed: args.seed,
+            sample: run.times.sample,
+        };
+        let loaded = args
+            .suite
+            .load(&target, settings)
+            .map_err(|error| format!("{label}: {error}"))?;
+        run.servers.push(Loaded {
+            target,
             surroundings,
-            &target.label,
-            0,
-        )?;
-        loaded.push(micro);
+            workload: loaded.0,
+        });
+        run.keep(run.servers.len() - 1, loaded.1, 1, 0)?;
     }
-    for test in &tests {
-        for round in 0..args.rounds {
-            // A B B A: whatever drifts touches all alike.
-            let mut order: Vec<usize> = (0..targets.len()).collect();
+    for test in tests {
+        for &clients in &args.clients {
+            run.rounds(test, clients)?;
+        }
+    }
+    Ok(())
+}
+
+/// A server with its data.
+struct Loaded {
+    target: Target,
+    surroundings: Surroundings,
+    workload: Box<dyn Workload>,
+}
+
+/// A run over all servers.
+struct Run<'a> {
+    args: &'a RunArgs,
+    times: Times,
+    servers: Vec<Loaded>,
+    sink: Sink,
+}
+
+impl Run<'_> {
+    /// All rounds of a test with so many clients.
+    fn rounds(&mut self, test: &str, clients: usize) -> Result<(), String> {
+        for round in 0..self.args.rounds {
+            // A B, B A: whatever drifts touches all alike.
+            let mut order: Vec<usize> = (0..self.servers.len()).collect();
             if round % 2 == 1 {
                 order.reverse();
             }
             for at in order {
-                let (target, surroundings) = &targets[at];
-                let outcome = loaded[at]
-                    .run(test, times)
-                    .map_err(|error| format!("{}: {error}", target.label))?;
-                keep(
-                    Measurement::of("micro", test.name, &outcome, 0),
-                    surroundings,
-                    &target.label,
-                    round,
-                )?;
+                let server = &mut self.servers[at];
+                let failed = |error: String| format!("{}, {test}: {error}", server.target.label);
+                server.workload.set_clients(clients);
+                let mut measurement = server.workload.run(test, self.times).map_err(failed)?;
+                if self.args.profile && round == 0 && measurement.failure.is_none() && !self.args.suite.is_sequence() {
+                    measurement.profile = self.profile(at, test)?;
+                }
+                self.keep(at, measurement, clients, round)?;
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    fn profile(&mut self, at: usize, test: &str) -> Result<Stacks, String> {
+        let server = &mut self.servers[at];
+        let Some(processes) = server.target.processes() else {
+            return Err(format!(
+                "{}: its process is not known, so no profile can be taken",
+                server.target.label
+            ));
+        };
+        let times = Times {
+            warm_max: Duration::ZERO,
+            measured: self.times.measured.min(PROFILE_MAX),
+            ..self.times
+        };
+        let profiler = Profiler::start(&processes, times.measured);
+        let ran = server.workload.run(test, times);
+        let stacks = profiler.stop();
+        ran.map(|_| stacks)
+    }
+
+    /// Writes a measurement into the file, and says what it came to.
+    fn keep(&mut self, at: usize, mut m: Measurement, clients: usize, round: u32) -> Result<(), String> {
+        let server = &self.servers[at];
+        m.label.clone_from(&server.target.label);
+        m.round = i64::from(round);
+        m.clients = clients as i64;
+        let config = [
+            ("tables", self.args.tables.to_string()),
+            ("rows", self.args.rows.to_string()),
+            ("seed", self.args.seed.to_string()),
+        ];
+        m.config.extend(config.map(|(name, value)| (name.to_owned(), value)));
+        if let Some(rate) = self.args.rate {
+            m.config.push(("rate".into(), rate.to_string()));
+        }
+        if self.args.clients.len() > 1 && m.test != "load" {
+            m.config.push(("scaleUp".into(), "true".into()));
+        }
+        server.surroundings.describe(&mut m);
+        println!("{}", line_of(&m));
+        self.sink.write(&m)?;
+        m.failure
+            .map_or(Ok(()), |failure| Err(format!("{}, {}: {failure}", m.label, m.test)))
+    }
 }
 
 /// A line for the terminal while the run goes on.

@@ -229,6 +229,10 @@ fn work(load: Load<'_>, shared: &Shared) -> Group {
         }
     }
     shared.running.fetch_sub(1, Relaxed);
+    // A server may have a process for each connection, whose counters are gone with it.
+    while shared.phase.load(Relaxed) != OVER {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     part
 }
 

@@ -4,3 +4,4 @@ pub mod histogram;
 pub mod host;
 pub mod meter;
 pub mod process;
+pub mod profile;

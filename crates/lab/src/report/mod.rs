@@ -2,6 +2,7 @@
 //! HTML page that needs nothing else.
 
 pub mod chart;
+pub mod flame;
 pub mod page;
 pub mod table;
 pub mod text;

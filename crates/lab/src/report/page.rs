@@ -1,6 +1,7 @@
 //! One HTML page with everything in it: tables, series, histograms, scale-up curves. No script is needed, and it prints.
 
 use super::chart::{Line, bars, escaped, legend, lines, ratios};
+use super::flame::{are_kin, flame, grown};
 use super::table::{Board, Table, Tone, is_void};
 use crate::measure::histogram::Latencies;
 use crate::results::Measurement;
@@ -100,7 +101,47 @@ fn section(board: &Board, suite: &str) -> String {
     for test in board.tests.iter().filter(|(of, _)| of == suite) {
         out.push_str(&charts(board, test));
     }
-    out + "</div></details></section>\n"
+    out.push_str("</div></details>");
+    out.push_str(&flames(board, suite));
+    out + "</section>\n"
+}
+
+/// Flame graphs of the tests that were profiled; those after the first server's are coloured by what changed.
+fn flames(board: &Board, suite: &str) -> String {
+    let mut out = String::new();
+    for test in board.tests.iter().filter(|(of, _)| of == suite) {
+        let with_profile = |label: &String| board.rounds(label, test).into_iter().find(|m| !m.profile.is_empty());
+        let profiled: Vec<&Measurement> = board.labels.iter().filter_map(with_profile).collect();
+        for (at, m) in profiled.iter().enumerate() {
+            let first = profiled[0];
+            let is_kin = at > 0 && are_kin(&first.profile, &m.profile);
+            let before = is_kin.then_some(first.profile.as_slice());
+            let (cost_a, cost_b) = (first.used("server", "cpuMicros"), m.used("server", "cpuMicros"));
+            let compared = if is_kin {
+                format!(", compared with {}", first.label)
+            } else {
+                String::new()
+            };
+            let title = format!("CPU profile of {}, {}{compared}", test.1, m.label);
+            let _ = write!(out, "<details><summary>{}</summary>", escaped(&title));
+            if let (true, Some(a), Some(b)) = (is_kin, cost_a, cost_b) {
+                let row = |(name, was, is): &(String, f64, f64)| {
+                    format!("<tr><th>{}</th><td>{was:.2}</td><td>{is:.2}</td></tr>", escaped(name))
+                };
+                let rows: Vec<String> = grown(&first.profile, a, &m.profile, b).iter().map(row).collect();
+                if !rows.is_empty() {
+                    let head = "<tr><th>functions that grew most, CPU µs for each operation</th><th>before</th><th>now</th></tr>";
+                    let _ = write!(
+                        out,
+                        "<div class=\"scroll\"><table><thead>{head}</thead><tbody>{}</tbody></table></div>",
+                        rows.join("")
+                    );
+                }
+            }
+            let _ = write!(out, "{}</details>", flame(&m.profile, before));
+        }
+    }
+    out
 }
 
 fn html_table(table: &Table) -> String {
@@ -128,16 +169,17 @@ fn html_table(table: &Table) -> String {
 }
 
 fn relative_chart(board: &Board, suite: &str) -> String {
-    if board.labels.len() < 2 {
+    let labels = board.labels_of(suite);
+    if labels.len() < 2 {
         return String::new();
     }
     let tests: Vec<&(String, String)> = board.tests.iter().filter(|(of, _)| of == suite).collect();
-    let first = &board.labels[0];
+    let first = &labels[0];
     let ratio = |label: &String, test: &&(String, String)| {
         let (a, b) = (board.middle(first, test)?, board.middle(label, test)?);
         (a.rate > 0.0 && b.rate > 0.0 && !is_void(a) && !is_void(b)).then(|| b.rate / a.rate)
     };
-    let all: Vec<Vec<Option<f64>>> = board.labels[1..]
+    let all: Vec<Vec<Option<f64>>> = labels[1..]
         .iter()
         .map(|label| tests.iter().map(|test| ratio(label, test)).collect())
         .collect();

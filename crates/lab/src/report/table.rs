@@ -1,6 +1,7 @@
 //! The tables of reports: a row for each test, a column for each server.
 
 use crate::results::Measurement;
+use crate::statistics::ratio::{Ratio, Verdict};
 
 /// How a figure is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +109,12 @@ impl Board {
         suites
     }
 
+    /// The servers that ran a suite, in the order they came.
+    pub fn labels_of(&self, suite: &str) -> Vec<String> {
+        let ran = |label: &&String| self.all.iter().any(|m| m.label == **label && m.suite == suite);
+        self.labels.iter().filter(ran).cloned().collect()
+    }
+
     /// Throughput of each test of `suite`.
     pub fn throughput(&self, suite: &str) -> Table {
         self.table(
@@ -120,17 +127,39 @@ impl Board {
         )
     }
 
-    /// The same relative to the first server.
+    /// The same relative to the first server; of several rounds the mean ratio of those that were neighbours, and where it lies with 95 %
+    /// confidence.
     pub fn relative(&self, suite: &str) -> Table {
         self.table(
             suite,
-            format!("{suite}: throughput relative to {}", self.first()),
+            format!("{suite}: throughput relative to {}", self.first(suite)),
             &|m, first| {
-                let ratio = m.rate / first?.rate;
-                let tone = if is_void(m) { Tone::Void } else { Tone::of_ratio(ratio) };
-                ratio.is_finite().then(|| (format!("{ratio:.2}"), tone))
+                let first = first?;
+                let tone = |ratio| if is_void(m) { Tone::Void } else { Tone::of_ratio(ratio) };
+                if let Some(ratio) = self.ratio(m).filter(|_| m.label != first.label) {
+                    // What noise alone could have made has no colour.
+                    let tone = match ratio.verdict() {
+                        Verdict::Same if !is_void(m) => Tone::Plain,
+                        _ => tone(ratio.mean),
+                    };
+                    return Some((format!("{:.2} [{:.2}–{:.2}]", ratio.mean, ratio.low, ratio.high), tone));
+                }
+                let ratio = m.rate / first.rate;
+                ratio.is_finite().then(|| (format!("{ratio:.2}"), tone(ratio)))
             },
         )
+    }
+
+    /// The ratio of the rounds of this test to those of the first server.
+    fn ratio(&self, m: &Measurement) -> Option<Ratio> {
+        let test = (m.suite.clone(), test_name(m));
+        let ours = self.rounds(&m.label, &test);
+        let firsts = self.rounds(&self.first(&m.suite), &test);
+        let pair = |b: &&Measurement| {
+            let a = firsts.iter().find(|a| a.round == b.round)?;
+            Some((a.rate, b.rate))
+        };
+        Ratio::of(&ours.iter().filter_map(pair).collect::<Vec<_>>())
     }
 
     /// Rates that had to be kept beside the steps of `suite`.
@@ -192,7 +221,7 @@ impl Board {
     pub fn tables(&self, suite: &str) -> Vec<Table> {
         let used = |who: &str, what: &str, title: &str, factor: f64| self.used(suite, who, what, title, factor);
         let mut tables = vec![self.throughput(suite)];
-        if self.labels.len() > 1 {
+        if self.labels_of(suite).len() > 1 {
             tables.push(self.relative(suite));
         }
         tables.push(self.background(suite));
@@ -292,24 +321,26 @@ impl Board {
         out
     }
 
-    fn first(&self) -> &str {
-        self.labels.first().map_or("", String::as_str)
+    fn first(&self, suite: &str) -> String {
+        self.labels_of(suite).into_iter().next().unwrap_or_default()
     }
 
     fn table(&self, suite: &str, title: String, figure: Show<'_>) -> Table {
+        let (labels, name_of_first) = (self.labels_of(suite), self.first(suite));
         let row = |test: &(String, String)| {
-            let first = self.middle(self.first(), test);
+            let first = self.middle(&name_of_first, test);
             let figure = |label: &String| {
                 let found = self.middle(label, test).and_then(|m| figure(m, first));
                 let (text, tone) = found.unwrap_or_else(|| ("-".to_owned(), Tone::Plain));
                 Figure { text, tone }
             };
-            (test.1.clone(), self.labels.iter().map(figure).collect())
+            (test.1.clone(), labels.iter().map(figure).collect())
         };
+        let rows = self.tests.iter().filter(|(of, _)| of == suite).map(row).collect();
         Table {
             title,
-            columns: self.labels.clone(),
-            rows: self.tests.iter().filter(|(of, _)| of == suite).map(row).collect(),
+            rows,
+            columns: labels,
         }
     }
 }

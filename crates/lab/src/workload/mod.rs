@@ -1,3 +1,149 @@
 //! What is measured: each workload makes its data from a seed, does its operations, and knows what every answer has to be.
 
+pub mod insert;
 pub mod micro;
+
+use crate::drive::Times;
+use crate::results::Measurement;
+use crate::target::{Target, command};
+use crate::wire::{Protocol, mongo_command};
+use clap::ValueEnum;
+use nestor_model::doc;
+use std::time::Duration;
+
+/// How large, and by how many.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Tables, where a workload has any number of them.
+    pub tables: usize,
+    /// Rows of each.
+    pub rows: u64,
+    /// Clients, each on a thread and a connection of its own.
+    pub clients: usize,
+    /// Operations a second of all clients together; `None` for a closed loop.
+    pub rate: Option<f64>,
+    /// What everything random comes from.
+    pub seed: u64,
+    /// Between two samples of a series.
+    pub sample: Duration,
+}
+
+/// A workload on one server, with its data loaded.
+pub trait Workload {
+    /// Runs a test of [`Suite::tests`]. An error is a message for the user.
+    fn run(&mut self, test: &str, times: Times) -> Result<Measurement, String>;
+
+    /// Another number of clients from now on.
+    fn set_clients(&mut self, clients: usize);
+}
+
+/// The workloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Suite {
+    /// The 32 microbenchmarks
+    Micro,
+    /// The Insert Benchmark
+    Insert,
+}
+
+impl Suite {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Micro, Self::Insert];
+
+    /// As results have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Micro => "micro",
+            Self::Insert => "insert",
+        }
+    }
+
+    /// Its tests, in the order they run.
+    pub fn tests(self) -> Vec<&'static str> {
+        match self {
+            Self::Micro => micro::Test::all().iter().map(|test| test.name).collect(),
+            Self::Insert => insert::STEPS.to_vec(),
+        }
+    }
+
+    /// Connections that a client of it keeps busy at once.
+    pub fn connections_per_client(self) -> usize {
+        match self {
+            Self::Micro => 1,
+            // One asks, one inserts, one deletes.
+            Self::Insert => 3,
+        }
+    }
+
+    /// Whether its tests need those before them.
+    pub fn is_sequence(self) -> bool {
+        self == Self::Insert
+    }
+
+    /// Loads its data; what loading came to stands beside it.
+    pub fn load(self, target: &Target, settings: Settings) -> Result<(Box<dyn Workload>, Measurement), String> {
+        Ok(match self {
+            Self::Micro => {
+                let (micro, loaded) = micro::Micro::load(target, settings)?;
+                (Box::new(micro), loaded)
+            }
+            Self::Insert => {
+                let (insert, loaded) = insert::Insert::load(target, settings)?;
+                (Box::new(insert), loaded)
+            }
+        })
+    }
+}
+
+/// Drops a table that may not be there.
+fn drop_table(target: &Target, name: &str) -> Result<(), String> {
+    if target.protocol != Protocol::Mongo {
+        return target.run(&[command(doc! {}, &format!("DROP TABLE IF EXISTS {name}"))]);
+    }
+    let mut stream = (target.dial)()?;
+    let drop = doc! { "drop": name, "$db": target.database.as_str() };
+    match mongo_command(&mut *stream, &drop) {
+        // Servers disagree on whether what is not there can be dropped.
+        Err(error) if !error.contains("(code 26)") => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The server's own upkeep of these tables, which would otherwise run while the next test is measured.
+fn settle(target: &Target, names: &[String]) -> Result<(), String> {
+    for name in names {
+        let upkeep = match target.protocol {
+            Protocol::Mongo => break,
+            Protocol::Postgres => format!("VACUUM (ANALYZE) {name}"),
+            Protocol::MySql => format!("ANALYZE TABLE {name}"),
+        };
+        match target.run(&[command(doc! {}, &upkeep)]) {
+            // SQLSTATEs of a syntax and of a feature that a server does not have: it has no such upkeep either.
+            Err(error) if !["42601", "0A000"].iter().any(|code| error.contains(code)) => return Err(error),
+            _ => {}
+        }
+    }
+    checkpoint(target)
+}
+
+/// Has what was written reach the place where it stays.
+fn checkpoint(target: &Target) -> Result<(), String> {
+    match target.protocol {
+        Protocol::Mongo => {
+            let mut stream = (target.dial)()?;
+            for ask in [
+                doc! { "fsync": 1, "lock": true, "$db": "admin" },
+                doc! { "fsyncUnlock": 1, "$db": "admin" },
+            ] {
+                // Servers that have no such command have no such upkeep either.
+                if mongo_command(&mut *stream, &ask).is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        }
+        // Only its superuser may ask for one.
+        Protocol::Postgres => target.run(&[command(doc! {}, "CHECKPOINT")]).or(Ok(())),
+        Protocol::MySql => Ok(()),
+    }
+}

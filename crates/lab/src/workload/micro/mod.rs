@@ -9,5 +9,5 @@ pub mod model;
 pub mod run;
 pub mod test;
 
-pub use run::{Micro, Scale};
+pub use run::Micro;
 pub use test::Test;

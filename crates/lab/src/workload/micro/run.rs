@@ -6,38 +6,24 @@ use super::model::{Maker, Row};
 use super::test::{Choice, Test};
 use crate::drive::{Done, Load, Outcome, Pace, Times, Worker, drive};
 use crate::random::Random;
+use crate::results::Measurement;
 use crate::rows::{Arguments, Rows};
 use crate::statement::{Role, Statement, aggregate};
 use crate::target::{Caller, Target, command};
 use crate::wire::Protocol;
+use crate::workload::{Settings, Workload, drop_table, settle};
 use nestor_model::{Value, doc};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::Duration;
 
 /// Rows of one insert while loading.
 const BATCH: usize = 500;
 /// Fewest rows that a client works on: the longest list of keys.
 const ROWS_MIN: u64 = 1_000;
 
-/// How large, and by how many.
-#[derive(Clone, Copy, Debug)]
-pub struct Scale {
-    /// Tables: one, or eight.
-    pub tables: usize,
-    /// Rows of each.
-    pub rows: u64,
-    /// Clients, each on a thread and a connection of its own.
-    pub clients: usize,
-    /// Operations a second of all clients together; `None` for a closed loop.
-    pub rate: Option<f64>,
-    /// What everything random comes from.
-    pub seed: u64,
-}
-
 /// The tables on a server, and what they have to be.
 pub struct Micro {
     target: Target,
-    scale: Scale,
+    settings: Settings,
     names: Vec<String>,
     makers: Vec<Maker>,
     models: Vec<Vec<Row>>,
@@ -45,7 +31,7 @@ pub struct Micro {
 
 impl Micro {
     /// Makes the tables anew and loads them; the outcome is that of loading.
-    pub fn load(target: &Target, scale: Scale, sample: Duration) -> Result<(Self, Outcome), String> {
+    pub fn load(target: &Target, scale: Settings) -> Result<(Self, Measurement), String> {
         if scale.clients == 0 || scale.tables == 0 {
             return Err("at least one client and one table are wanted".into());
         }
@@ -70,7 +56,7 @@ impl Micro {
             group: 0,
         };
         let processes = target.processes();
-        let outcome = drive(vec![load], Times::until_finished(sample), processes.as_ref());
+        let outcome = drive(vec![load], Times::until_finished(scale.sample), processes.as_ref());
         if outcome.failure.is_none() {
             for name in &names {
                 let sql = format!("CREATE INDEX {name}_k ON {name} (k)");
@@ -83,38 +69,21 @@ impl Micro {
         let models = makers.iter().map(rows).collect();
         let micro = Self {
             target: target.clone(),
-            scale,
+            settings: scale,
             names,
             makers,
             models,
         };
         if outcome.failure.is_none() {
-            micro.settle()?;
+            settle(&micro.target, &micro.names)?;
         }
-        Ok((micro, outcome))
-    }
-
-    /// The server's own upkeep, which would otherwise run while the next test is measured.
-    pub fn settle(&self) -> Result<(), String> {
-        for name in &self.names {
-            let upkeep = match self.target.protocol {
-                Protocol::Mongo => break,
-                Protocol::Postgres => format!("VACUUM (ANALYZE) {name}"),
-                Protocol::MySql => format!("ANALYZE TABLE {name}"),
-            };
-            match self.target.run(&[command(doc! {}, &upkeep)]) {
-                // SQLSTATEs of a syntax and of a feature that a server does not have: it has no such upkeep either.
-                Err(error) if !["42601", "0A000"].iter().any(|code| error.contains(code)) => return Err(error),
-                _ => {}
-            }
-        }
-        checkpoint(&self.target)
+        Ok((micro, Measurement::of("micro", "load", &outcome, 0)))
     }
 
     /// Runs `test`; afterwards the tables have the rows that the model has, and no others.
-    pub fn run(&mut self, test: &Test, times: Times) -> Result<Outcome, String> {
+    fn run_test(&mut self, test: &Test, times: Times) -> Result<Outcome, String> {
         let by_k = self.ids_by_k(test);
-        let clients = self.scale.clients;
+        let clients = self.settings.clients;
         let added: Vec<Vec<AtomicU32>> = match test.choice {
             Choice::One | Choice::Zipf => self
                 .models
@@ -142,15 +111,15 @@ impl Micro {
                 maker: self.makers[table],
                 block,
                 by_k: by_k.get(table).map(Vec::as_slice),
-                next_new: (self.scale.rows + 1 + client as u64, clients as u64),
+                next_new: (self.settings.rows + 1 + client as u64, clients as u64),
             };
             let views = blocks.into_iter().enumerate().map(view).collect();
-            let random = Random::of_part(self.scale.seed, client as u64);
+            let random = Random::of_part(self.settings.seed, client as u64);
             let worker = Client::new(self.target.connect()?, test, &self.names, views, random)?;
             loads.push(Load {
                 worker: Box::new(worker),
                 pace: self
-                    .scale
+                    .settings
                     .rate
                     .map_or(Pace::Closed, |rate| Pace::Rate(rate / clients as f64)),
                 group: 0,
@@ -189,14 +158,14 @@ impl Micro {
     fn audit(&self, test: &Test) -> Result<(), String> {
         let mut caller = self.target.connect()?;
         for (name, rows) in self.names.iter().zip(&self.models) {
-            let filter = doc! { "_id": doc! { "$lte": self.scale.rows as i64 } };
+            let filter = doc! { "_id": doc! { "$lte": self.settings.rows as i64 } };
             let group = doc! { "_id": Value::Null, "n": doc! { "$sum": 1 }, "k": doc! { "$sum": "$k" } };
             let stages = vec![
                 doc! { "$match": filter },
                 doc! { "$group": group },
                 doc! { "$project": doc! { "_id": 0 } },
             ];
-            let sql = format!("SELECT COUNT(*), SUM(k) FROM {name} WHERE id <= {}", self.scale.rows);
+            let sql = format!("SELECT COUNT(*), SUM(k) FROM {name} WHERE id <= {}", self.settings.rows);
             let statement = Statement::new("the audit", Role::Reads, vec![], aggregate(name, stages), sql);
             let found = caller.once(&statement)?;
             let (count, sum) = match found.is_empty() {
@@ -222,11 +191,11 @@ impl Micro {
         let (mut arguments, mut answer) = (Arguments::default(), Rows::default());
         for (table, name) in self.names.iter().enumerate() {
             if test.choice == Choice::New {
-                let beyond = doc! { "q": doc! { "_id": doc! { "$gt": self.scale.rows as i64 } }, "limit": 0 };
+                let beyond = doc! { "q": doc! { "_id": doc! { "$gt": self.settings.rows as i64 } }, "limit": 0 };
                 let mongo = doc! { "delete": name.as_str(), "deletes": vec![Value::from(beyond)] };
                 caller.once(&command(
                     mongo,
-                    &format!("DELETE FROM {name} WHERE id > {}", self.scale.rows),
+                    &format!("DELETE FROM {name} WHERE id > {}", self.settings.rows),
                 ))?;
             }
             let insert = caller.prepare(&Ask::Insert(1).statement(name))?;
@@ -243,45 +212,27 @@ impl Micro {
     }
 }
 
-/// Has what was written reach the place where it stays.
-pub fn checkpoint(target: &Target) -> Result<(), String> {
-    match target.protocol {
-        Protocol::Mongo => {
-            let mut stream = (target.dial)()?;
-            for ask in [
-                doc! { "fsync": 1, "lock": true, "$db": "admin" },
-                doc! { "fsyncUnlock": 1, "$db": "admin" },
-            ] {
-                // Servers that have no such command have no such upkeep either.
-                if crate::wire::mongo_command(&mut *stream, &ask).is_err() {
-                    break;
-                }
-            }
-            Ok(())
-        }
-        // Only its superuser may ask for one.
-        Protocol::Postgres => target.run(&[command(doc! {}, "CHECKPOINT")]).or(Ok(())),
-        Protocol::MySql => Ok(()),
+impl Workload for Micro {
+    fn run(&mut self, test: &str, times: Times) -> Result<Measurement, String> {
+        let test = Test::named(test).ok_or_else(|| format!("there is no test {test}"))?;
+        let outcome = self.run_test(&test, times)?;
+        Ok(Measurement::of("micro", test.name, &outcome, 0))
+    }
+
+    fn set_clients(&mut self, clients: usize) {
+        self.settings.clients = clients;
     }
 }
 
 fn make_table(target: &Target, name: &str) -> Result<(), String> {
+    drop_table(target, name)?;
     if target.protocol == Protocol::Mongo {
-        let mut stream = (target.dial)()?;
-        let drop = doc! { "drop": name, "$db": target.database.as_str() };
-        return match crate::wire::mongo_command(&mut *stream, &drop) {
-            // Servers disagree on whether what is not there can be dropped.
-            Err(error) if !error.contains("(code 26)") => Err(error),
-            _ => Ok(()),
-        };
+        return Ok(());
     }
     let create = format!(
         "CREATE TABLE {name} (id INTEGER NOT NULL PRIMARY KEY, k INTEGER NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL)"
     );
-    target.run(&[
-        command(doc! {}, &format!("DROP TABLE IF EXISTS {name}")),
-        command(doc! {}, &create),
-    ])
+    target.run(&[command(doc! {}, &create)])
 }
 
 fn push_row(maker: &Maker, id: u64, arguments: &mut Arguments) {
@@ -303,7 +254,7 @@ struct Loader {
 }
 
 impl Loader {
-    fn new(target: &Target, names: &[String], makers: &[Maker], scale: Scale) -> Result<Self, String> {
+    fn new(target: &Target, names: &[String], makers: &[Maker], scale: Settings) -> Result<Self, String> {
         let mut caller = target.connect()?;
         let mut prepared = Vec::new();
         for name in names {
