@@ -69,6 +69,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     windows::wrap_offsets(&mut tokens);
     windows::name_exclusions(&mut tokens);
     windows::name_rows_from(&mut tokens);
+    windows::leave_out_only(&mut tokens);
     cursors::spell_out(&mut tokens);
     if wraps {
         own::wrap(&mut tokens);

@@ -131,6 +131,15 @@ impl Binder<'_> {
                 args: table.args.iter().map(outward).collect(),
                 width: 1,
             };
+            // The same function of a select list and its order gives its rows once.
+            let shown = format!("{inner:?}");
+            let is_volatile = table.args.iter().any(Expr::is_volatile);
+            let same = |own: &super::Pending| {
+                matches!(own.kind, ApplyKind::Lateral { keeps: false }) && format!("{:?}", own.inner) == shown
+            };
+            if let Some(at) = self.pending.iter().position(same).filter(|_| !is_volatile) {
+                return Ok(Expr::column(super::PENDING + at, "subquery", ty));
+            }
             let found = self.subquery(inner, ApplyKind::Lateral { keeps: false }, ty);
             if let Some(pending) = self.pending.last_mut() {
                 pending.fields = fields;

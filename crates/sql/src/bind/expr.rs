@@ -617,6 +617,9 @@ impl Binder<'_> {
             None => Some('\\'),
             Some(expr) => {
                 let bound = self.expr(expr, scope)?;
+                if matches!(bound.node(), Node::Const(Value::Null, _)) {
+                    return Ok(Expr::constant(Value::Null, Type::Bool));
+                }
                 let Node::Const(Value::String(escape), _) = bound.node() else {
                     return unsupported("an escape character that is computed");
                 };

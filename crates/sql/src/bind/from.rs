@@ -315,8 +315,6 @@ impl Binder<'_> {
             index if (from..to).contains(&index) => (1, index - from),
             index => (0, if is_left { index - left_width } else { index }),
         };
-        let mut wanted = Vec::new();
-        condition.for_each_column(&mut |index| wanted.push(index));
         for pending in &mut self.pending {
             pending.inner = plan::map(&pending.inner, 0, &mut |expr, depth| split(expr, depth + 1, &moved));
             if let ApplyKind::In { probe } = &mut pending.kind {
@@ -325,6 +323,7 @@ impl Binder<'_> {
                 }
             }
         }
+        let inner = plan::map(&inner, 0, &mut |expr, at| lift(expr, at, 1));
         let inner = self.filter(inner, split(&condition, 0, &moved));
         let applied = Relation::Apply(Box::new(Apply {
             input: kept,

@@ -312,7 +312,35 @@ impl<'c> Binder<'c> {
             let Some(pending) = self.pending.get(first - PENDING) else {
                 return plan;
             };
-            let (inner, mut kind) = (pending.inner.clone(), pending.kind.clone());
+            let (mut inner, mut kind) = (pending.inner.clone(), pending.kind.clone());
+            let mut waits: Vec<usize> = Vec::new();
+            plan::map(&inner, 0, &mut |expr, depth| {
+                expr.for_each_outer(&mut |levels, index| {
+                    if levels == depth + 1 && (PENDING..AGGREGATE).contains(&index) && !waits.contains(&index) {
+                        waits.push(index);
+                    }
+                });
+                expr.clone()
+            });
+            if !waits.is_empty() {
+                let column = |index: &usize| {
+                    self.pending
+                        .get(index - PENDING)
+                        .map(|own| Expr::column(*index, "subquery", own.ty.clone()))
+                };
+                let mut before: Vec<Expr> = waits.iter().filter_map(column).collect();
+                plan = self.flush(plan, &mut before);
+                inner = plan::map(&inner, 0, &mut |expr, depth| {
+                    plan::replace_outer(expr, depth, &|index, name, ty| match waits
+                        .iter()
+                        .position(|own| *own == index)
+                        .and_then(|at| before.get(at))
+                    {
+                        Some(found) => found.clone(),
+                        None => Expr::column(index, name, ty.clone()),
+                    })
+                });
+            }
             if let ApplyKind::In { probe } = &mut kind {
                 let mut own = std::mem::take(probe);
                 plan = self.flush(plan, &mut own);

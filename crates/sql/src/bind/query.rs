@@ -197,7 +197,21 @@ impl Binder<'_> {
         if query.with.is_some() || query.order_by.is_some() || query.limit_clause.is_some() {
             return self.query(query);
         }
-        let base = self.deeper(|binder| binder.set(left))?;
+        let mut base = self.deeper(|binder| binder.set(left))?;
+        if base.columns.iter().any(|column| column.ty == Type::Unknown) {
+            let known = base.columns.iter().cloned().map(|column| match column.ty {
+                Type::Unknown => ScopeColumn {
+                    ty: Type::Text,
+                    ..column
+                },
+                _ => column,
+            });
+            let columns: Vec<ScopeColumn> = known.collect();
+            base = Bound {
+                plan: cast_to(base, &columns)?,
+                columns,
+            };
+        }
         let columns = renamed(base.columns.clone(), names)?;
         let id = self.id();
         self.ctes.push(Cte {

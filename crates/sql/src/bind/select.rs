@@ -171,7 +171,7 @@ impl Binder<'_> {
         }
         for named in &select.named_window {
             let spec = match &named.1 {
-                NamedWindowExpr::WindowSpec(spec) => spec.clone(),
+                NamedWindowExpr::WindowSpec(spec) => self.window_of(spec)?,
                 NamedWindowExpr::NamedWindow(_) => return unsupported("a window that is another one"),
             };
             self.level()?.named.insert(ident(&named.0), spec);
@@ -198,7 +198,15 @@ impl Binder<'_> {
         let mut keys: Vec<SortKey<Expr>> = Vec::new();
         for item in order {
             let by = match Output::place(&item.expr, &columns)? {
-                Some(at) => items[at].clone(),
+                Some(at) => {
+                    let name = &columns[at].name;
+                    let other =
+                        (at + 1..columns.len()).any(|i| columns[i].name == *name && !items[i].is_same(&items[at]));
+                    if other && matches!(item.expr, Ast::Identifier(_)) {
+                        return fail("42702", format!("ORDER BY \"{name}\" is ambiguous"));
+                    }
+                    items[at].clone()
+                }
                 None => self.expr(&item.expr, &scope)?,
             };
             let by = if by.ty() == Type::Unknown {

@@ -217,6 +217,37 @@ impl Binder<'_> {
         Ok(Expr::column(place, name, ty))
     }
 
+    /// What a window is that may be made of another one.
+    ///
+    /// Errors: 42704, 42P20.
+    pub(super) fn window_of(&mut self, spec: &WindowSpec) -> Result<WindowSpec> {
+        let Some(name) = &spec.window_name else {
+            return Ok(spec.clone());
+        };
+        let Some(base) = self.level()?.named.get(&ident(name)).cloned() else {
+            return fail("42704", format!("window \"{}\" does not exist", ident(name)));
+        };
+        let own = |item: &sqlparser::ast::OrderByExpr| excluded(&item.expr).is_none();
+        if !spec.partition_by.is_empty() {
+            return fail("42P20", "cannot override PARTITION BY clause of a window");
+        }
+        if base.order_by.iter().any(own) && spec.order_by.iter().any(own) {
+            return fail("42P20", "cannot override ORDER BY clause of a window");
+        }
+        if base.window_frame.is_some() {
+            return fail(
+                "42P20",
+                format!("cannot copy window \"{}\" because it has a frame clause", ident(name)),
+            );
+        }
+        Ok(WindowSpec {
+            window_name: None,
+            partition_by: base.partition_by,
+            order_by: base.order_by.into_iter().chain(spec.order_by.clone()).collect(),
+            window_frame: spec.window_frame.clone(),
+        })
+    }
+
     fn window_parts(
         &mut self,
         name: &str,
@@ -364,7 +395,7 @@ impl Binder<'_> {
                 (FrameUnits::Range, Some(key)) => {
                     let ty = match key.by.ty() {
                         Type::Date | Type::Timestamp | Type::Timestamptz => Type::Interval,
-                        Type::Int2 => Type::Int4,
+                        Type::Int2 | Type::Int4 => Type::Int8,
                         ty => ty,
                     };
                     coerce(bound, &ty, Context::Implicit)

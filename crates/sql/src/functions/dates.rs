@@ -234,7 +234,7 @@ fn trunc(field: &str, us: i64) -> Result<Value> {
     }
     let mut parts = Parts::of(us);
     let clock = |unit: i64| Ok(Value::Int64(us.div_euclid(unit) * unit));
-    match field.to_ascii_lowercase().trim_end_matches('s') {
+    match unit(field).as_str() {
         "microsecond" => return Ok(Value::Int64(us)),
         "millisecond" => return clock(1000),
         "second" => return clock(1_000_000),
@@ -636,6 +636,12 @@ pub(super) const ROWS: &[Row] = &[
     ),
     ("date_trunc", "text,interval->interval", |a, _, _| {
         trunc_interval(str(&a[0]), Interval::of(&a[1])).map(Interval::to_value)
+    }),
+    ("isfinite", "timestamptz->bool", |a, _, _| {
+        Ok(Value::Bool(!matches!(
+            int(&a[0]),
+            datetime::INFINITY | datetime::NEGATIVE_INFINITY
+        )))
     }),
     ("isfinite", "timestamp->bool", |a, _, _| {
         Ok(Value::Bool(!matches!(

@@ -195,7 +195,36 @@ pub fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
             _ => error("42883", format!("function {name}({}) does not exist", shown.join(", "))),
         }
     };
-    let candidates = TABLE.get(name).ok_or_else(unknown)?;
+    // The name of a type is a function that casts to it, unless it is one of the grammar's words.
+    let is_word = matches!(
+        name,
+        "int"
+            | "integer"
+            | "smallint"
+            | "bigint"
+            | "real"
+            | "float"
+            | "numeric"
+            | "decimal"
+            | "dec"
+            | "boolean"
+            | "bit"
+            | "char"
+            | "character"
+            | "varchar"
+            | "time"
+            | "timestamp"
+            | "interval"
+    );
+    let of_type = |args: Vec<Expr>| match (Type::of_name(name), args.as_slice()) {
+        (Some(to), [arg]) if !is_word && !to.is_reg() && cast::exists(&arg.ty(), &to, Context::Explicit) => {
+            coerce(arg.clone(), &to, Context::Explicit)
+        }
+        _ => Err(unknown()),
+    };
+    let Some(candidates) = TABLE.get(name) else {
+        return of_type(args);
+    };
     // A literal beside a value of a known type is of that type, if there is such an operator.
     let mut guesses = vec![types.clone()];
     if let [a, b] = types.as_slice() {
@@ -227,7 +256,7 @@ pub fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
             return bind(function, args);
         }
     }
-    Err(unknown())
+    of_type(args)
 }
 
 fn bind(function: &'static Function, args: Vec<Expr>) -> Result<Expr> {

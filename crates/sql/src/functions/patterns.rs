@@ -138,7 +138,8 @@ fn regexp_replace_from(s: &str, pattern: &str, with: &str, (start, n): (i64, i64
                         }
                     }
                     Some('&') => out.push_str(&s[from..to]),
-                    Some(c) => out.push(c),
+                    Some('\\') => out.push('\\'),
+                    Some(c) => out.extend(['\\', c]),
                     None => out.push('\\'),
                 },
                 c => out.push(c),

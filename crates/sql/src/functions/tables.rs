@@ -83,6 +83,14 @@ fn series_numeric(args: &[Value]) -> Result<Rows> {
     if step.is_zero() {
         return fail("22023", "step size cannot equal zero");
     }
+    for (what, n) in [("start value", from), ("stop value", to), ("step size", step)] {
+        if n.is_nan() {
+            return fail("22023", format!("{what} cannot be NaN"));
+        }
+        if n.is_infinite() {
+            return fail("22023", format!("{what} cannot be infinity"));
+        }
+    }
     let (mut next, to, step) = (Some(*from), *to, *step);
     Ok(Box::new(std::iter::from_fn(move || {
         let now = next?;

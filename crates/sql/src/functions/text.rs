@@ -419,6 +419,14 @@ pub(crate) fn quote_ident(name: &str) -> String {
     }
 }
 
+/// A literal of a value's text, which is that of a cast.
+fn quote_value(value: &Value, arg: &crate::expr::Expr) -> String {
+    match value {
+        Value::Bool(is) => quote_literal(if *is { "true" } else { "false" }),
+        value => quote_literal(&shown(value, arg)),
+    }
+}
+
 fn quote_literal(s: &str) -> String {
     let quoted = s.replace('\'', "''");
     match quoted.contains('\\') {
@@ -604,7 +612,7 @@ pub(super) const ROWS: &[Row] = &[
     ("quote_ident", "text->text", |a, _, _| text(quote_ident(str(&a[0])))),
     ("quote_literal", "text->text", |a, _, _| text(quote_literal(str(&a[0])))),
     ("quote_literal", "any->text", |a, _, args| {
-        text(quote_literal(&shown(&a[0], &args[0])))
+        text(quote_value(&a[0], &args[0]))
     }),
     ("quote_nullable", "?text->text", |a, _, _| {
         if matches!(a[0], Value::Null) {
@@ -612,6 +620,12 @@ pub(super) const ROWS: &[Row] = &[
         } else {
             text(quote_literal(str(&a[0])))
         }
+    }),
+    ("quote_nullable", "?any->text", |a, _, args| {
+        text(match &a[0] {
+            Value::Null => "NULL".to_owned(),
+            value => quote_value(value, &args[0]),
+        })
     }),
     ("pg_client_encoding", "->name", |_, _, _| text("UTF8")),
     ("unistr", "text->text", |a, _, _| unistr(str(&a[0]))),

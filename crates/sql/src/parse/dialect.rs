@@ -123,7 +123,12 @@ impl Dialect for Sql {
     }
 
     fn is_column_alias(&self, word: &Keyword, parser: &mut Parser) -> bool {
-        *word != Keyword::FOR && BASE.is_column_alias(word, parser)
+        // Words that other dialects reserve.
+        let is_plain = matches!(
+            word,
+            Keyword::TOP | Keyword::SORT | Keyword::VIEW | Keyword::EXPLAIN | Keyword::CLUSTER | Keyword::DISTRIBUTE
+        );
+        *word != Keyword::FOR && (is_plain || BASE.is_column_alias(word, parser))
     }
 
     fn is_custom_operator_part(&self, ch: char) -> bool {

@@ -1,4 +1,4 @@
-//! Forms that the grammar's library does not read, written as ones that it does: `EXCLUDE` of frames and `ROWS FROM`.
+//! Forms that the grammar's library does not read, written as ones that it does: `EXCLUDE` of frames, `ROWS FROM` and `FROM ONLY`.
 
 use super::dialect::{EXCLUDE, ROWS_FROM};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
@@ -110,6 +110,22 @@ pub(super) fn name_rows_from(tokens: &mut Vec<TokenWithSpan>) {
         {
             tokens[at].token = Token::make_word(ROWS_FROM, Some('"'));
             tokens.drain(at + 1..open);
+        }
+        at += 1;
+    }
+}
+
+/// Leaves out `ONLY` before the name of a table: no table has others that inherit from it.
+pub(super) fn leave_out_only(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while at < tokens.len() {
+        let next: Vec<usize> = solid(tokens, at + 1).take(2).collect();
+        if ["from", "join", "update"].iter().any(|word| is(&tokens[at], word))
+            && let [only, table] = next[..]
+            && is(&tokens[only], "only")
+            && matches!(tokens[table].token, Token::Word(_))
+        {
+            tokens.drain(only..table);
         }
         at += 1;
     }

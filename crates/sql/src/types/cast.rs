@@ -144,6 +144,9 @@ fn fit(value: Value, ty: &Type, modifier: i32, explicit: bool) -> Result<Value> 
         (Type::Array(element), Value::Array(items)) => {
             let items = items.iter().map(|item| match item.to_value() {
                 Value::Null => Ok(Value::Null),
+                item @ Value::Array(_) if **element != Type::Jsonb && **element != Type::Json => {
+                    fit(item, ty, modifier, explicit)
+                }
                 item => fit(item, element, modifier, explicit),
             });
             Ok(Value::Array(Array::new(items.collect::<Result<_>>()?)))
@@ -179,7 +182,10 @@ fn convert(value: Value, from: &Type, to: &Type) -> Result<Value> {
         (a, Type::Array(b)) if a.is_vector() || matches!(a, Type::Array(_)) => {
             let a = a.element().unwrap_or(&Type::Unknown);
             let Value::Array(items) = value else { return Ok(value) };
-            let items = items.iter().map(|item| cast(item.to_value(), a, b, -1, true));
+            let items = items.iter().map(|item| match item.to_value() {
+                item @ Value::Array(_) if *a != Type::Jsonb && *a != Type::Json => convert(item, from, to),
+                item => cast(item, a, b, -1, true),
+            });
             return Ok(Value::Array(Array::new(items.collect::<Result<_>>()?)));
         }
         (Type::Unknown, to) => {

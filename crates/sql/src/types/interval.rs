@@ -173,7 +173,6 @@ impl Interval {
             Some(body) => (body, true),
             None => (lower.as_str(), false),
         };
-        let body = body.trim_start_matches('@');
         let words = split(body);
         if words.is_empty() {
             return Err(wrong());
@@ -309,6 +308,14 @@ impl Interval {
             .times(number * each)
             .ok()
         };
+        // Parts of years are whole months.
+        let years = |each: f64| {
+            let n = (number * each).round_ties_even();
+            (n.abs() <= f64::from(i32::MAX)).then_some(Self {
+                months: n as i32,
+                ..Self::default()
+            })
+        };
         let days = |each: f64| {
             Self {
                 days: 1,
@@ -325,10 +332,10 @@ impl Interval {
             })
         };
         match name {
-            "millennium" | "millennia" | "mil" | "mils" => months(12_000.0),
-            "century" | "centuries" | "c" | "cent" => months(1200.0),
-            "decade" | "decades" | "dec" | "decs" => months(120.0),
-            "year" | "years" | "y" | "yr" | "yrs" => months(12.0),
+            "millennium" | "millennia" | "mil" | "mils" => years(12_000.0),
+            "century" | "centuries" | "c" | "cent" => years(1200.0),
+            "decade" | "decades" | "dec" | "decs" => years(120.0),
+            "year" | "years" | "y" | "yr" | "yrs" => years(12.0),
             "month" | "months" | "mon" | "mons" => months(1.0),
             "week" | "weeks" | "w" => days(7.0),
             "day" | "days" | "d" => days(1.0),
@@ -344,13 +351,17 @@ impl Interval {
     /// PostgreSQL's short form.
     pub fn format(self) -> String {
         let mut out = String::new();
+        // What follows a negative field shows that it is not.
+        let mut negative = false;
         let mut part = |n: i32, one: &str, many: &str| {
             if n != 0 {
                 if !out.is_empty() {
                     out.push(' ');
                 }
+                let sign = if negative && n > 0 { "+" } else { "" };
                 // Writing to a string cannot fail.
-                let _ = write!(out, "{n} {}", if n == 1 { one } else { many });
+                let _ = write!(out, "{sign}{n} {}", if n == 1 { one } else { many });
+                negative = n < 0;
             }
         };
         part(self.months / 12, "year", "years");
@@ -361,7 +372,11 @@ impl Interval {
                 out.push(' ');
             }
             let us = self.us.unsigned_abs();
-            let sign = if self.us < 0 { "-" } else { "" };
+            let sign = match (self.us < 0, negative) {
+                (true, _) => "-",
+                (false, true) => "+",
+                (false, false) => "",
+            };
             let (hours, rest) = (us / HOUR_US as u64, us % HOUR_US as u64);
             let _ = write!(
                 out,
@@ -378,7 +393,7 @@ impl Interval {
 /// Words: numbers, names and clock times, also where no space is between number and name.
 fn split(text: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
-    for word in text.split([' ', ',', '\t', '\n']).filter(|word| !word.is_empty()) {
+    for word in text.split([' ', ',', '@', '\t', '\n']).filter(|word| !word.is_empty()) {
         let at = word.find(|c: char| c.is_alphabetic());
         match at {
             Some(at) if at > 0 && !word.contains(':') => {
