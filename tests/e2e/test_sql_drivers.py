@@ -120,12 +120,24 @@ def test_moves_of_cursors(port):
         ("SELECT * FROM nowhere", "42P01", "nowhere"),
         ('SELECT "Nothing"', "42703", '"Nothing"'),
         ("SELECT nofunction(1)", "42883", "nofunction"),
+        ("SELECT nofunction(upper('a'))", "42883", "nofunction"),
+        ("SELECT true + 1", "42883", "+"),
+        ("SELECT 1 + (true)", "42883", "+"),
+        ("SELECT count(*) < current_date FROM pg_class", "42883", "<"),
+        ("SELECT 1 WHERE count(*) > 1", "42803", "count"),
+        ("SELECT 'x'::int", "22P02", "'x'"),
+        ("SELECT 1 + 'x'", "22P02", "'x'"),
+        ("SELECT date '2024-13-01'", "22008", "'2024-13-01'"),
+        ("INSERT INTO placed (_id, nothing) VALUES (1, 2)", "42703", "nothing"),
+        ("UPDATE placed SET nothing = 1", "42703", "nothing"),
         ("SELECT 1 1", "42601", " 1"),
         ("SELECT (1", "42601", ""),
     ],
 )
 def test_errors_say_where(port, statement, state, place):
-    error = failed(Sql(port), statement)
+    sql = Sql(port)
+    sql.query("CREATE TABLE IF NOT EXISTS placed (_id int PRIMARY KEY)")
+    error = failed(sql, statement)
     at = statement.rindex(place) + 1 if place else len(statement) + 1
     if place == " 1":
         at += 1
@@ -139,6 +151,24 @@ def test_errors_of_other_texts_have_no_place(port):
     sql.query("DROP TABLE going")
     error = failed(sql, "SELECT * FROM of_going")
     assert error[b"C"] == "42P01" and b"P" not in error
+
+
+def test_errors_say_what_to_do(port):
+    sql = Sql(port)
+    sql.query("CREATE TABLE hinted (_id int PRIMARY KEY, name text, number int GENERATED ALWAYS AS IDENTITY, twice int GENERATED ALWAYS AS (_id * 2) STORED)")
+    for statement, state, field, said in [
+        ("SELECT nme FROM hinted", "42703", b"H", 'Perhaps you meant to reference the column "hinted.name".'),
+        ("SELECT h.nam FROM hinted h", "42703", b"H", 'Perhaps you meant to reference the column "h.name".'),
+        ("SELECT zzzzzzz FROM hinted", "42703", b"H", None),
+        ("SELECT name - 1 FROM hinted", "42883", b"H", "No operator matches the given name and argument types. You might need to add explicit type casts."),
+        ("SELECT nofunction()", "42883", b"H", "No function matches the given name and argument types. You might need to add explicit type casts."),
+        ("INSERT INTO hinted (_id, number) VALUES (1, 1)", "428C9", b"H", "Use OVERRIDING SYSTEM VALUE to override."),
+        ("UPDATE hinted SET number = 1", "428C9", b"D", 'Column "number" is an identity column defined as GENERATED ALWAYS.'),
+        ("UPDATE hinted SET twice = 1", "428C9", b"D", 'Column "twice" is a generated column.'),
+    ]:
+        error = failed(sql, statement)
+        assert (error[b"C"], error.get(field)) == (state, said), statement
+    assert failed(sql, "SELECT 1 WHERE count(*) > 1")[b"M"] == "aggregate functions are not allowed in WHERE"
 
 
 def test_catalogs_that_tools_look_at(port):

@@ -2,6 +2,7 @@
 
 use nestor_model::{Document, Error, ErrorCode, Result, Value};
 use sqlparser::ast::Ident;
+use sqlparser::tokenizer::Location;
 
 /// Name of the field of an error's details that has its SQLSTATE.
 pub const STATE: &str = "sqlState";
@@ -32,18 +33,46 @@ pub fn at(error: Error, at: usize) -> Error {
 
 /// An error about a name of the statement, whose place is found once the text is at hand ([`placed`]).
 pub fn about(error: Error, name: &Ident) -> Error {
-    let start = name.span.start;
+    match name.span.start.line {
+        0 => error,
+        _ => about_word(error, name.span.start, &name.value, false),
+    }
+}
+
+/// An error about a word of the statement that begins at a place, or that stands `before` what begins there. What is known of an error's
+/// place stays; line 0 says that it has none.
+pub fn about_word(error: Error, start: Location, word: &str, before: bool) -> Error {
     let is_known = error
         .extra()
-        .is_some_and(|extra| extra.get("line").is_some() || extra.get("position").is_some());
-    if start.line == 0 || is_known || error.extra().is_none() {
+        .is_none_or(|extra| extra.get("line").is_some() || extra.get("position").is_some());
+    if is_known {
         return error;
     }
     let mut extra = error.extra().cloned().unwrap_or_default();
     extra.set("line", i64::try_from(start.line).unwrap_or(0));
     extra.set("column_of_line", i64::try_from(start.column).unwrap_or(0));
-    extra.set("word", name.value.as_str());
+    extra.set("word", word);
+    extra.set("before", before);
     error.with_extra(extra)
+}
+
+/// 42883 for an operator of one or two operands.
+pub fn no_operator(shown: impl std::fmt::Display, operands: usize) -> Error {
+    let hint = match operands {
+        1 => "No operator matches the given name and argument type. You might need to add an explicit type cast.",
+        _ => "No operator matches the given name and argument types. You might need to add explicit type casts.",
+    };
+    let error = error("42883", format!("operator does not exist: {shown}"));
+    with(error, &[(Field::Hint, hint)])
+}
+
+/// 42883 for a function, with the types of its arguments.
+pub fn no_function(shown: impl std::fmt::Display) -> Error {
+    let hint = "No function matches the given name and argument types. You might need to add explicit type casts.";
+    with(
+        error("42883", format!("function {shown} does not exist")),
+        &[(Field::Hint, hint)],
+    )
 }
 
 /// An error with the place of the name that it is about, if the text has that name there: what a view or a default of a column names stands
@@ -58,21 +87,38 @@ pub fn placed(error: Error, text: &str) -> Error {
     };
     let word = error
         .extra()
-        .and_then(|extra| extra.get("word")?.as_str().map(str::to_owned));
+        .and_then(|extra| extra.get("word")?.as_str().map(str::to_owned))
+        .unwrap_or_default();
+    let is_before = error
+        .extra()
+        .and_then(|extra| extra.get("before"))
+        .is_some_and(|before| matches!(before.to_value(), Value::Bool(true)));
     let mut extra = error.extra().cloned().unwrap_or_default();
-    for name in ["line", "column_of_line", "word"] {
+    for name in ["line", "column_of_line", "word", "before"] {
         extra.remove(name);
     }
-    let place = position_of(text, line, column).filter(|place| {
-        let rest: String = text.chars().skip(place - 1).take(64 + 1).collect();
-        let rest = rest.trim_start_matches('"').to_lowercase();
-        let word = word.unwrap_or_default().to_lowercase();
-        rest.starts_with(&word.chars().take(63).collect::<String>())
+    let place = position_of(text, line, column).and_then(|place| match is_before {
+        true => before(text, place, &word),
+        false => begins(text, place, &word).then_some(place),
     });
     match place {
         Some(place) => at(error.with_extra(extra), place),
         None => error.with_extra(extra),
     }
+}
+
+/// Whether a word, or its first 63 characters, begin at a place of a text, in quotes or not.
+fn begins(text: &str, place: usize, word: &str) -> bool {
+    let rest: String = text.chars().skip(place - 1).take(64 + 1).collect();
+    let rest = rest.trim_start_matches('"').to_lowercase();
+    rest.starts_with(&word.to_lowercase().chars().take(63).collect::<String>())
+}
+
+/// The place of a word that stands before a place of a text, with nothing but spaces and parentheses between them.
+fn before(text: &str, place: usize, word: &str) -> Option<usize> {
+    let head: String = text.chars().take(place - 1).collect();
+    let head = head.trim_end_matches(|c: char| c.is_whitespace() || c == '(');
+    Some(head.strip_suffix(word)?.chars().count() + 1)
 }
 
 /// The place of a line and column, all from 1, in characters.

@@ -26,6 +26,9 @@ pub(super) fn arguments(call: &Function) -> Result<Vec<FunctionArg>> {
     }
 }
 
+/// What is said of an aggregate where there can be none; who knows the clause says that.
+pub(super) const AGGREGATE_HERE: &str = "aggregate functions are not allowed here";
+
 impl Binder<'_> {
     /// Binds a call.
     pub(super) fn call(&mut self, call: &Function, scope: &Scope) -> Result<Expr> {
@@ -176,13 +179,13 @@ impl Binder<'_> {
             levels => self.outer_levels[self.outer_levels.len() - levels],
         };
         let Some(level) = at.and_then(|at| self.levels.get_mut(at)) else {
-            return fail("42803", "aggregate functions are not allowed here");
+            return fail("42803", AGGREGATE_HERE);
         };
         if level.in_aggregate {
             return fail("42803", "aggregate function calls cannot be nested");
         }
         if !level.allows_aggregates {
-            return fail("42803", "aggregate functions are not allowed here");
+            return fail("42803", AGGREGATE_HERE);
         }
         let outside = |expr: &Expr| match levels {
             0 => expr.clone(),

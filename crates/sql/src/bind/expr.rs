@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::{Binder, Scope, ident};
+use super::{Binder, Scope, ident, places};
 use crate::error::{self, about, fail, unsupported};
 use crate::expr::like::{Compiled, Kind, Match};
 use crate::expr::{Comparison, Expr, Node};
@@ -33,7 +33,7 @@ impl Binder<'_> {
     ///
     /// Errors: those of names, types and functions; 0A000.
     pub(super) fn expr(&mut self, ast: &Ast, scope: &Scope) -> Result<Expr> {
-        let bound = self.bind(ast, scope)?;
+        let bound = self.bind(ast, scope).map_err(|e| places::of(e, ast))?;
         self.note_params(&bound);
         Ok(bound)
     }
@@ -343,13 +343,7 @@ impl Binder<'_> {
                     _ => unsupported(format!("collation {collation}")),
                 }
             }
-            Ast::Function(call) => self.call(call, scope).map_err(|e| {
-                let first = call.name.0.first().and_then(|part| part.as_ident());
-                match (error::state(&e).as_str(), first) {
-                    ("42883", Some(name)) => error::about(e, name),
-                    _ => e,
-                }
-            }),
+            Ast::Function(call) => self.call(call, scope),
             Ast::Tuple(items) => {
                 let items = items.iter().map(|item| self.expr(item, scope)).collect::<Result<_>>()?;
                 Ok(Node::Row(items).into())
@@ -457,7 +451,7 @@ impl Binder<'_> {
             _ => cast::common([&x, &y]),
         };
         let Some(ty) = ty else {
-            return fail("42883", format!("operator does not exist: {x} {sign} {y}"));
+            return Err(error::no_operator(format!("{x} {sign} {y}"), 2));
         };
         if ty == Type::Regclass {
             let a = if x.is_text() || x == Type::Unknown {
@@ -644,7 +638,7 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let ty = text.ty();
         if !ty.is_text() && ty != Type::Unknown {
-            return fail("42883", format!("operator does not exist: {ty} ~~ {}", pattern.ty()));
+            return Err(error::no_operator(format!("{ty} ~~ {}", pattern.ty()), 2));
         }
         Ok(Node::Match(Match {
             kind,
@@ -732,7 +726,7 @@ impl Binder<'_> {
             (x, Type::Unknown) => x.clone(),
             (x, y) => match cast::common([x, y]) {
                 Some(ty) => ty,
-                None => return fail("42883", format!("operator does not exist: {x} {} {y}", op.sign())),
+                None => return Err(error::no_operator(format!("{x} {} {y}", op.sign()), 2)),
             },
         };
         Ok(Node::Quantified {

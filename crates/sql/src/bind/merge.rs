@@ -3,8 +3,9 @@
 //! The plan gives rows of three parts: the record that is met, the number of the clause, and a value for each target of any clause. Values
 //! of other clauses than the row's own are null and never computed, but for subqueries, which are asked for every row.
 
+use super::always::check_identity;
 use super::through::{Verb, Written};
-use super::write::{Action, Target, Write, check_distinct, check_identity, check_width};
+use super::write::{Action, Target, Write, check_distinct, check_width};
 use super::{Binder, PENDING, Scope, ident};
 use crate::error::{Field, error, fail, unsupported, with};
 use crate::expr::{Expr, Node};

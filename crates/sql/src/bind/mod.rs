@@ -1,11 +1,12 @@
 //! From statements as they were parsed to plans whose names and types are settled.
 //!
-//! Reading order: this file (scopes), [`names`], [`types`], [`from`], [`query`], [`select`], [`expr`] with [`call`] and [`window`], [`write`](mod@write) with [`through`], [`alter`].
+//! Reading order: this file (scopes), [`names`], [`types`], [`from`], [`query`], [`select`], [`expr`] with [`call`], [`window`] and [`places`] of errors, [`write`](mod@write) with [`through`] and [`always`], [`alter`].
 //!
 //! Subqueries, aggregates and window functions within expressions are bound where they stand, and stand in the expression as columns
 //! with numbers from [`PENDING`] on; whoever builds the plan puts a node below that gives the column ([`Binder::flush`]).
 
 pub mod alter;
+mod always;
 mod call;
 pub mod declared;
 pub mod entry;
@@ -15,6 +16,7 @@ mod locks;
 pub mod merge;
 mod named;
 mod names;
+mod places;
 mod query;
 mod select;
 mod through;

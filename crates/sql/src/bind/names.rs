@@ -1,6 +1,6 @@
 //! Names: what is not quoted is in lower case.
 
-use super::{Binder, Scope, ScopeColumn};
+use super::{Binder, Scope, ScopeColumn, places};
 use crate::error::{error, fail};
 use crate::expr::{Expr, Node};
 use crate::types::Type;
@@ -46,6 +46,15 @@ impl Scope {
         };
         let numbered = self.columns.iter().enumerate();
         numbered.filter(|(_, column)| matches(column)).map(|(i, _)| i).collect()
+    }
+
+    /// The columns that can be named, of one table or of all, each with its table.
+    fn named(&self, table: Option<&str>) -> Vec<(String, String)> {
+        let wanted = |column: &&ScopeColumn| {
+            !column.hidden && !column.name.starts_with('\u{1}') && (table.is_none() || column.table.as_deref() == table)
+        };
+        let named = |column: &ScopeColumn| Some((column.table.clone()?, column.name.clone()));
+        self.columns.iter().filter(wanted).filter_map(named).collect()
     }
 
     /// Whether a table is called so.
@@ -119,8 +128,15 @@ impl Binder<'_> {
             parts.len() > 1 && (scope.has_table(&parts[0]) || self.outer.iter().any(|s| s.has_table(&parts[0])));
         match parts {
             [table, _, ..] if !known => fail("42P01", format!("missing FROM-clause entry for table \"{table}\"")),
-            [name] => fail("42703", format!("column \"{name}\" does not exist")),
-            parts => fail("42703", format!("column {} does not exist", parts.join("."))),
+            [name] => {
+                let error = error("42703", format!("column \"{name}\" does not exist"));
+                Err(places::with_likely(error, name, &scope.named(None)))
+            }
+            parts => {
+                let error = error("42703", format!("column {} does not exist", parts.join(".")));
+                let columns = scope.named(parts.first().map(String::as_str));
+                Err(places::with_likely(error, &parts[1], &columns))
+            }
         }
     }
 }

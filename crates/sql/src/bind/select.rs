@@ -1,5 +1,6 @@
 //! SELECT: from its clauses to a plan, in the order in which they work.
 
+use super::call::AGGREGATE_HERE;
 use super::query::sort_key;
 use super::{AGGREGATE, Binder, Bound, Level, PENDING, Scope, ScopeColumn, WINDOW, ident, locks, object_name};
 use crate::error::{error, fail, unsupported};
@@ -428,7 +429,19 @@ impl Binder<'_> {
 
     /// A condition. Errors: 42804 when it is no boolean.
     pub(super) fn condition(&mut self, condition: &Ast, scope: &Scope, clause: &str) -> Result<Expr> {
-        let bound = self.expr(condition, scope)?;
+        let bound = self.expr(condition, scope).map_err(|e| match e.message() {
+            AGGREGATE_HERE => {
+                let clause = match clause {
+                    "JOIN/ON" => "JOIN conditions",
+                    "CHECK" => "check constraints",
+                    "MERGE WHEN" => "MERGE WHEN conditions",
+                    clause => clause,
+                };
+                let told = error("42803", format!("aggregate functions are not allowed in {clause}"));
+                told.with_extra(e.extra().cloned().unwrap_or_default())
+            }
+            _ => e,
+        })?;
         match bound.ty() {
             Type::Bool => Ok(bound),
             Type::Unknown => coerce(bound, &Type::Bool, Context::Implicit),

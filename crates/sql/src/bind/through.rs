@@ -8,7 +8,7 @@
 use super::write::{Element, Target};
 use super::{Binder, Bound, Level, PENDING, Scope, ScopeColumn, ident, object_name};
 use crate::catalog::{Column, Kind, Table, schemas};
-use crate::error::{Field, error, fail, unsupported, with};
+use crate::error::{Field, about, error, fail, unsupported, with};
 use crate::expr::{Expr, Node};
 use crate::functions::element;
 use crate::parse::own::CheckOption;
@@ -667,6 +667,12 @@ impl Binder<'_> {
     ///
     /// Errors: 42703; 0A000 for a column of a view that is none of the table.
     pub(super) fn target_of(&self, written: &Written, name: &ObjectName, verb: Verb) -> Result<Target> {
+        let first = name.0.first().and_then(ObjectNamePart::as_ident);
+        let found = self.target_through(written, name, verb);
+        found.map_err(|e| first.map_or(e.clone(), |first| about(e, first)))
+    }
+
+    fn target_through(&self, written: &Written, name: &ObjectName, verb: Verb) -> Result<Target> {
         let Some(view) = &written.view else {
             return self.target(&written.table, name);
         };

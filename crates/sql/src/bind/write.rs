@@ -4,12 +4,13 @@
 //! table that is not declared, a column of type `jsonb` takes values of any type and keeps them as what they are, `column.field` names a
 //! field within one, `_doc` is the document, and the columns of an insert into a collection without documents become its fields.
 
+use super::always::{check_identity, is_always, why_always};
 use super::merge::Merging;
 use super::query::is_default;
 use super::through::{Verb, Written};
 use super::{Binder, Bound, Level, Scope, ScopeColumn, ident, object_name};
-use crate::catalog::{Column, IdentityKind, Table};
-use crate::error::{error, fail, unsupported};
+use crate::catalog::{Column, Table};
+use crate::error::{Field, error, fail, unsupported, with};
 use crate::expr::{Expr, Node};
 use crate::functions::coerce;
 use crate::plan::Plan;
@@ -744,9 +745,10 @@ impl Binder<'_> {
                 };
                 let column = table.column(&target.column);
                 let is_default = matches!(value.node(), Node::Const(value, _) if value.identical(&NEXT_NUMBER));
-                if column.is_some_and(|column| column.generated.is_some()) && !is_default {
+                if let Some(column) = column.filter(|column| is_always(column) && !is_default) {
                     let name = &target.column;
-                    return fail("428C9", format!("column \"{name}\" can only be updated to DEFAULT"));
+                    let told = error("428C9", format!("column \"{name}\" can only be updated to DEFAULT"));
+                    return Err(with(told, &[(Field::Detail, &why_always(column))]));
                 }
                 self.assigned(target, &mut [&mut value])?;
                 values.push(value);
@@ -951,33 +953,6 @@ pub(super) fn check_width(targets: &mut Vec<Target>, width: usize, is_listed: bo
         return fail("42601", "INSERT has more target columns than expressions");
     }
     targets.truncate(width);
-    Ok(())
-}
-
-/// Columns that count alone are given nothing but their default.
-pub(super) fn check_identity(table: &Table, targets: &[Target], plan: &Plan) -> Result<()> {
-    for (i, target) in targets.iter().enumerate() {
-        let column = table.columns.iter().find(|column| column.name == target.column);
-        let is_always = |column: &Column| {
-            let identity = column.identity.map(|identity| identity.kind);
-            identity == Some(IdentityKind::Always) || column.generated.is_some()
-        };
-        if !column.is_some_and(is_always) {
-            continue;
-        }
-        let is_default = |value: &Expr| matches!(value.node(), Node::Const(value, _) if value.identical(&NEXT_NUMBER));
-        let all = match plan {
-            Relation::Values { rows, .. } => rows.iter().all(|row| is_default(&row[i])),
-            _ => false,
-        };
-        if !all {
-            let column = &target.column;
-            return fail(
-                "428C9",
-                format!("cannot insert a non-DEFAULT value into column \"{column}\""),
-            );
-        }
-    }
     Ok(())
 }
 

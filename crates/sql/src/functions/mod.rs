@@ -30,7 +30,7 @@ pub use records::{is_of_records, records};
 pub use system::{STANDARD, part_key, uuid_v7};
 pub use tables::{Table, as_documents, once, side_by_side, table};
 
-use crate::error::{error, fail};
+use crate::error::{error, fail, no_function, no_operator};
 use crate::expr::{Expr, Node};
 use crate::types::Type;
 use crate::types::cast::{self, Context};
@@ -190,9 +190,9 @@ pub fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
         let shown: Vec<String> = types.iter().map(ToString::to_string).collect();
         let is_operator = !name.starts_with(|c: char| c.is_alphabetic() || c == '_');
         match (is_operator, shown.as_slice()) {
-            (true, [a, b]) => error("42883", format!("operator does not exist: {a} {name} {b}")),
-            (true, [a]) => error("42883", format!("operator does not exist: {name} {a}")),
-            _ => error("42883", format!("function {name}({}) does not exist", shown.join(", "))),
+            (true, [a, b]) => no_operator(format!("{a} {name} {b}"), 2),
+            (true, [a]) => no_operator(format!("{name} {a}"), 1),
+            _ => no_function(format!("{name}({})", shown.join(", "))),
         }
     };
     // The name of a type is a function that casts to it, unless it is one of the grammar's words.
