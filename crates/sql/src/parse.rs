@@ -9,6 +9,7 @@ mod merge;
 mod options;
 pub mod own;
 mod views;
+mod whole;
 mod windows;
 
 pub use self::columns::{columns, with_column_renamed};
@@ -71,6 +72,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     windows::name_rows_from(&mut tokens);
     windows::leave_out_only(&mut tokens);
     cursors::spell_out(&mut tokens);
+    whole::spell_out(&mut tokens);
     if wraps {
         own::wrap(&mut tokens);
     }

@@ -379,9 +379,9 @@ impl Binder<'_> {
                     for (name, value) in self.catalog.settings() {
                         texts.push(name, value);
                     }
-                    args.truncate(1);
-                    args.push(Expr::constant(Value::Document(texts), Type::Jsonb));
-                    functions::call("catalog_text", args)
+                    let name = functions::call("lower", vec![args.swap_remove(0)])?;
+                    let texts = Expr::constant(Value::Document(texts), Type::Jsonb);
+                    functions::call("catalog_text", vec![name, texts])
                 }
             },
             ("pg_cancel_backend", 1) => {
@@ -414,6 +414,13 @@ impl Binder<'_> {
                 args.truncate(1);
                 args.push(self.catalog_texts(name)?);
                 functions::call("catalog_text", args)
+            }
+            ("pg_table_is_visible" | "pg_type_is_visible", 1) => {
+                let number = coerce(args.swap_remove(0), &Type::Oid, Context::Explicit)?;
+                let key = coerce(number.clone(), &Type::Text, Context::Explicit)?;
+                let hidden = functions::call("catalog_text", vec![key, self.catalog_texts(name)?])?;
+                let plain = functions::call(name, vec![number])?;
+                Ok(plain.and(Node::IsNull(hidden, false).into()))
             }
             ("to_regtype", 1) => {
                 let own = match args[0].node() {

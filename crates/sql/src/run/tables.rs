@@ -570,6 +570,10 @@ impl Facts for Reading<'_, '_> {
             .collect()
     }
 
+    fn path(&self) -> Vec<String> {
+        self.schemas_of_path()
+    }
+
     fn relations(&self) -> Result<Arc<Vec<Relation>>> {
         if let Some(relations) = &*self.relations.borrow() {
             return Ok(relations.clone());

@@ -146,6 +146,8 @@ pub trait Facts {
     fn sequences(&self) -> Result<Vec<SequenceFacts>>;
     /// The schemas of the database's own, with their numbers.
     fn schemas(&self) -> Vec<(i64, String)>;
+    /// The schemas of `search_path` that there are, in its order.
+    fn path(&self) -> Vec<String>;
     /// The enums of the database, each with its schema.
     fn enums(&self) -> Vec<(String, Arc<Enum>)>;
     /// What is said of them, by their numbers.
@@ -232,6 +234,14 @@ fn schema_number(facts: &dyn Facts, schema: &str) -> i64 {
 pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, String)>>> {
     Ok(Some(match function {
         "regclass" => relations::named(facts)?,
+        "pg_table_is_visible" => relations::hidden(facts)?,
+        "pg_type_is_visible" => {
+            let (enums, path) = (facts.enums(), facts.path());
+            let all = enums.iter().filter(|(schema, _)| !path.contains(schema));
+            all.flat_map(|(_, own)| [own.oid, own.array_oid()])
+                .map(|number| (i64::from(number), "hidden".to_owned()))
+                .collect()
+        }
         "regproc" => server::function_names(false),
         "regprocedure" => server::function_names(true),
         "regnamespace" => {

@@ -625,6 +625,28 @@ fn declared_constraints(relation: &Relation, all: &[Relation]) -> Result<Vec<Row
     Ok(out)
 }
 
+/// The relations that names without a schema do not find, by OID: those of schemas that are not in `search_path`, and those behind others of
+/// their name.
+///
+/// Errors: those of [`Facts::relations`].
+pub fn hidden(facts: &dyn Facts) -> Result<Vec<(i64, String)>> {
+    let path = facts.path();
+    let mut all: Vec<(usize, String, i64)> = Vec::new();
+    let place = |schema: &str| path.iter().position(|own| own == schema).unwrap_or(usize::MAX);
+    for relation in facts.relations()?.iter() {
+        let at = place(&relation.table.schema);
+        all.push((at, relation.table.name.clone(), i64::from(relation.oid)));
+        let indexes = relation.indexes.iter();
+        all.extend(indexes.map(|index| (at, index.name.clone(), i64::from(index.oid))));
+    }
+    let sequences = facts.sequences()?.into_iter();
+    all.extend(sequences.map(|sequence| (place(&sequence.schema), sequence.name, i64::from(sequence.oid))));
+    all.sort();
+    let mut seen = std::collections::HashSet::new();
+    all.retain(|(at, name, _)| *at == usize::MAX || !seen.insert(name.clone()));
+    Ok(all.into_iter().map(|(_, name, number)| (number, name)).collect())
+}
+
 /// The names of relations as `regclass` shows them.
 ///
 /// Errors: those of [`Facts::relations`].
