@@ -5,6 +5,9 @@ use nestor_model::vector::{Builder, Data, Texts, Vector};
 use nestor_model::{ObjectId, Value, ValueRef};
 use std::collections::HashMap;
 
+/// Bytes of a value that is held, at most.
+const BYTES_MAX: usize = 4096;
+
 /// What a document has at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -14,7 +17,7 @@ pub enum State {
     Null,
     /// Nothing.
     Missing,
-    /// A document, an array, or the field twice: it is not held.
+    /// A document, an array, something long, or the field twice: it is not held.
     Other,
 }
 
@@ -58,6 +61,16 @@ pub enum Values {
 }
 
 impl Column {
+    /// A column that nothing is held of.
+    pub(crate) fn unknown() -> Self {
+        Self {
+            values: Values::Nothing,
+            states: None,
+            others: 1,
+            range: None,
+        }
+    }
+
     /// The form of its values.
     pub fn values(&self) -> &Values {
         &self.values
@@ -174,11 +187,25 @@ impl Column {
     }
 }
 
+/// Whether a value is too long to be held.
+fn is_long(value: ValueRef<'_>) -> bool {
+    let bytes = match value {
+        ValueRef::String(text) | ValueRef::Code(text) | ValueRef::Symbol(text) => text.len(),
+        ValueRef::Binary { bytes, .. } => bytes.len(),
+        ValueRef::Regex { pattern, .. } => pattern.len(),
+        ValueRef::CodeWithScope { .. } => return true,
+        _ => return false,
+    };
+    bytes > BYTES_MAX
+}
+
 /// Makes a column, row by row.
 #[derive(Debug, Default)]
 pub(crate) struct ColumnBuilder {
     values: Builder,
     states: Vec<State>,
+    /// Rows that have something.
+    rows: usize,
 }
 
 impl ColumnBuilder {
@@ -193,8 +220,10 @@ impl ColumnBuilder {
             ValueRef::Null => State::Null,
             ValueRef::Missing => State::Missing,
             ValueRef::Document(_) | ValueRef::Array(_) => State::Other,
+            value if is_long(value) => State::Other,
             _ => State::Value,
         };
+        self.rows += usize::from(state != State::Missing);
         match (state, value) {
             (State::Value, ValueRef::String(text)) => self.values.push_text(text),
             (State::Value, ValueRef::Int32(value)) => self.values.push_int32(value),
@@ -203,6 +232,11 @@ impl ColumnBuilder {
             _ => self.values.push_null(),
         }
         self.states.push(state);
+    }
+
+    /// How many rows have something.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
     }
 
     fn fill(&mut self, rows: usize) {

@@ -7,7 +7,14 @@ use nestor_storage::{Block, Blocks, Result, record};
 use std::ops::Range;
 
 /// Paths of a segment, at most; of documents with more some are not held.
-const PATHS_MAX: usize = 2000;
+const PATHS_MAX: usize = 1000;
+
+/// Of segments with more paths than these only those are held that more than one in [`RARE`] documents has.
+const PATHS_MANY: usize = 100;
+const RARE: usize = 16;
+
+/// Bytes of the documents of a segment, at most; of larger ones nothing is held.
+const BYTES_MAX: usize = 64 << 20;
 
 /// Fields below one another, at most.
 const DEPTH_MAX: usize = 16;
@@ -71,7 +78,11 @@ impl Segment {
             if builder.rows % 1024 == 0 && stopped() {
                 return Ok(None);
             }
-            builder.add(cursor.value()?);
+            match builder.bytes <= BYTES_MAX {
+                true => builder.add(cursor.value()?),
+                // They are counted still.
+                false => builder.rows += 1,
+            }
             more = cursor.next()?;
         }
         // Blocks behind the last record have none.
@@ -128,6 +139,8 @@ struct SegmentBuilder {
     fields: Vec<Field<ColumnBuilder>>,
     is_cut: bool,
     rows: usize,
+    /// Bytes of the documents.
+    bytes: usize,
 }
 
 impl Default for SegmentBuilder {
@@ -136,6 +149,7 @@ impl Default for SegmentBuilder {
             fields: vec![Field::default()],
             is_cut: false,
             rows: 0,
+            bytes: 0,
         }
     }
 }
@@ -152,6 +166,7 @@ impl Default for Field<ColumnBuilder> {
 
 impl SegmentBuilder {
     fn add(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len();
         let doc = record::document(bytes);
         self.fields_of(0, doc.iter(), 0);
         self.rows += 1;
@@ -191,11 +206,19 @@ impl SegmentBuilder {
         }
     }
 
-    fn finish(self, parts: &[Block], begins: Vec<u32>) -> Segment {
+    fn finish(mut self, parts: &[Block], begins: Vec<u32>) -> Segment {
         let rows = self.rows;
+        if self.bytes > BYTES_MAX {
+            self.fields = vec![Field::default()];
+            self.is_cut = true;
+        }
+        let are_many = self.fields.len() > PATHS_MANY;
         let fields = self.fields.into_iter().map(|field| Field {
             below: field.below,
-            column: field.column.finish(rows),
+            column: match are_many && field.column.rows() * RARE < rows {
+                true => Column::unknown(),
+                false => field.column.finish(rows),
+            },
             has_arrays: field.has_arrays,
         });
         let fields: Vec<Field<Column>> = fields.collect();

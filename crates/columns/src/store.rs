@@ -3,9 +3,9 @@
 use crate::Segment;
 use crate::pieces::{Piece, Pieces};
 use nestor_storage::base::NodeName;
-use nestor_storage::{Block, Blocks, Engine, Result, TreeId, View};
+use nestor_storage::{Block, Blocks, Engine, Result, Snapshot, TreeId, View};
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
@@ -27,6 +27,8 @@ struct Shared {
     wanted: Mutex<Wanted>,
     changed: Condvar,
     stop: AtomicBool,
+    /// How often columns were read.
+    reads: AtomicU64,
     /// Bytes of all segments, and how many there may be.
     bytes: AtomicUsize,
     bytes_max: usize,
@@ -41,6 +43,8 @@ struct Wanted {
 #[derive(Default)]
 struct Tree {
     segments: RwLock<Segments>,
+    /// When it was read last, by the count of reads.
+    used: AtomicU64,
 }
 
 #[derive(Default)]
@@ -73,6 +77,7 @@ impl Columns {
                 wanted: Mutex::default(),
                 changed: Condvar::new(),
                 stop: AtomicBool::new(false),
+                reads: AtomicU64::new(0),
                 bytes: AtomicUsize::new(0),
                 bytes_max,
             }),
@@ -101,8 +106,11 @@ impl Columns {
             self.want(tree);
             return Ok(None);
         };
+        let now = self.shared.reads.fetch_add(1, Ordering::Relaxed);
+        known.used.store(now, Ordering::Relaxed);
         let (pieces, is_stale) = known.read(&blocks)?;
-        if is_stale {
+        // With no room, and nobody to give some, what is missing stays so.
+        if is_stale && !(self.shared.is_full() && lock(&self.shared.trees).len() == 1) {
             self.want(tree);
         }
         let enough = pieces.rows as u64 * 2 > blocks.entries();
@@ -181,6 +189,7 @@ impl Shared {
     /// Makes the segments that a tree lacks, and lets go of those that nothing is left of.
     fn make(&self, engine: &Engine, tree: TreeId) -> Result<()> {
         let snapshot = engine.snapshot();
+        self.forget_dropped(&snapshot, tree);
         let Some(blocks) = snapshot.blocks(tree, ROWS_MIN)? else {
             return Ok(());
         };
@@ -196,8 +205,10 @@ impl Shared {
             if !own.lacks(group, &parts) {
                 continue;
             }
-            if self.bytes.load(Ordering::Relaxed) >= self.bytes_max {
-                break;
+            while self.is_full() {
+                if !self.give_up_another(tree) {
+                    return Ok(());
+                }
             }
             if let Some(segment) = Segment::build(&blocks, at, &stopped)? {
                 self.bytes.fetch_add(segment.bytes(), Ordering::Relaxed);
@@ -207,6 +218,44 @@ impl Shared {
         let freed = own.purge(&live);
         self.bytes.fetch_sub(freed, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) >= self.bytes_max
+    }
+
+    /// Gives up the columns of the tree that was read the longest time ago; `false` when there is none but `own`.
+    fn give_up_another(&self, own: TreeId) -> bool {
+        let mut trees = lock(&self.trees);
+        let others = trees.iter().filter(|(tree, _)| **tree != own);
+        let oldest = others.min_by_key(|(_, known)| known.used.load(Ordering::Relaxed));
+        let Some(oldest) = oldest.map(|(tree, _)| *tree) else {
+            return false;
+        };
+        self.give_up(&mut trees, oldest);
+        true
+    }
+
+    /// Gives up the columns of collections that are no more; of `own` it is known that it is.
+    fn forget_dropped(&self, snapshot: &Snapshot, own: TreeId) {
+        let live: HashSet<TreeId> = snapshot
+            .catalog()
+            .collections()
+            .map(|collection| collection.records)
+            .collect();
+        let mut trees = lock(&self.trees);
+        let dropped: Vec<TreeId> = trees
+            .keys()
+            .filter(|tree| !live.contains(tree) && **tree != own)
+            .copied()
+            .collect();
+        dropped.into_iter().for_each(|tree| self.give_up(&mut trees, tree));
+    }
+
+    fn give_up(&self, trees: &mut HashMap<TreeId, Arc<Tree>>, tree: TreeId) {
+        if let Some(known) = trees.remove(&tree) {
+            self.bytes.fetch_sub(known.purge(&HashSet::new()), Ordering::Relaxed);
+        }
     }
 }
 

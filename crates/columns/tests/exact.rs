@@ -34,7 +34,11 @@ fn made(dice: &Dice, id: u64) -> Document {
         3 => doc.push("b", 0.25 * dice.below(9) as f64),
         _ => doc.push("b", dice.below(5) as i64 - 2),
     }
-    doc.push("c", format!("text {}", dice.below(20)));
+    match dice.below(3000) {
+        // Too long to be held.
+        0 => doc.push("c", "long ".repeat(1000)),
+        _ => doc.push("c", format!("text {}", dice.below(20))),
+    }
     if dice.below(3) > 0 {
         doc.push("d", dice.below(10_000) as f64 / 100.0);
     }
@@ -188,4 +192,38 @@ fn columns_are_exact_for_every_snapshot() {
     }
     assert!(by_columns > 20 && most > 8000, "{by_columns} {most}");
     assert!(columns.bytes() > 0);
+}
+
+#[test]
+fn columns_of_documents_that_have_little_in_common_are_small() {
+    let dir = tempfile::tempdir().expect("sound");
+    let engine = Engine::open(dir.path(), EngineOptions::at_time(1)).expect("sound");
+    let mut ws = engine.begin();
+    for id in 0..40_000u64 {
+        let mut doc = doc! { "a": id as i64, "b": "x" };
+        doc.push(format!("own {id}"), 1);
+        doc.push("c", "long text ".repeat(if id < 20 { 1 << 19 } else { 1 }));
+        ws.put_document(RECORDS, record_key(RecordId(id)), doc.to_raw());
+    }
+    engine.commit(ws).expect("sound");
+    engine.checkpoint().expect("sound");
+    let columns = Columns::new(engine.clone(), 64 << 20);
+    columns.want(RECORDS);
+    columns.settle();
+    assert!(columns.bytes() > 0 && columns.bytes() < 1 << 20, "{}", columns.bytes());
+    let snapshot = engine.snapshot();
+    let reading = columns.read(&snapshot, RECORDS).expect("sound").expect("columns");
+    let (mut held, mut unknown) = (0, 0);
+    for piece in &reading.pieces {
+        let Piece::Columns(segment, rows, _) = piece else {
+            continue;
+        };
+        match segment.find(["a"]) {
+            Found::Column(_) => held += rows.len(),
+            // Its documents are too large.
+            _ => unknown += rows.len(),
+        }
+        assert!(!matches!(segment.find(["own 5000"]), Found::Nothing), "somebody has it");
+    }
+    assert!(held > 0 && unknown > 0 && held + unknown == 40_000, "{held} {unknown}");
 }
