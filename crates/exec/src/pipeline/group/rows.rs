@@ -10,6 +10,7 @@ use crate::columns::fields::{Fields, column, paths_of};
 use crate::kept::Kept;
 use nestor_columns::{Column, Places, Segment};
 use nestor_model::statement::work;
+use nestor_model::vector::Data;
 use nestor_model::{Result, Str, Value, ValueRef};
 use nestor_query::accumulator::Accumulator;
 use nestor_query::env::{Env, OpContext, Val};
@@ -20,6 +21,9 @@ use std::sync::Arc;
 
 /// Rows in a loop that count as a unit of work.
 const ROWS_PER_UNIT: usize = 16;
+
+/// With more groups than these values are added one by one.
+const PARTS_MAX: usize = 64;
 
 /// No number yet.
 const NONE: u32 = u32::MAX;
@@ -324,20 +328,17 @@ impl Table {
     /// Lets the accumulators of an output field take the values of a column.
     fn add_column(&mut self, field: usize, (places, groups): (&Places<'_>, &[u32]), column: &Column) -> Result<()> {
         let vector = column.vector(places);
-        let is_one = groups.iter().all(|group| *group == groups[0]);
-        if is_one && vector.nulls.is_none() {
-            use nestor_model::vector::Data;
-            let added = match &vector.data {
-                Data::Double(values) => Some(self.change(field, groups[0], |state| state.add_doubles(values))),
-                Data::Int64(values) => Some(self.change(field, groups[0], |state| state.add_integers(values, true))),
+        if vector.nulls.is_none() {
+            let integers =
+                |are_longs| move |state: &mut Accumulator, values: &[i64]| state.add_integers(values, are_longs);
+            match &vector.data {
+                Data::Double(values) => return self.add_parts(field, groups, values, Accumulator::add_doubles),
+                Data::Int64(values) => return self.add_parts(field, groups, values, integers(true)),
                 Data::Int32(values) => {
                     let values: Vec<i64> = values.iter().map(|value| i64::from(*value)).collect();
-                    Some(self.change(field, groups[0], |state| state.add_integers(&values, false)))
+                    return self.add_parts(field, groups, &values, integers(false));
                 }
-                _ => None,
-            };
-            if let Some(added) = added {
-                return added;
+                _ => {}
             }
         }
         let mut result = Ok(());
@@ -350,6 +351,33 @@ impl Table {
             }
         });
         result
+    }
+
+    /// Lets the accumulators of an output field take numbers, those of one group together.
+    fn add_parts<T: Copy>(
+        &mut self,
+        field: usize,
+        groups: &[u32],
+        values: &[T],
+        add: impl Fn(&mut Accumulator, &[T]) -> Result<()>,
+    ) -> Result<()> {
+        if groups.iter().all(|group| *group == groups[0]) {
+            return self.change(field, groups[0], |state| add(state, values));
+        }
+        if self.len() > PARTS_MAX {
+            for (group, value) in groups.iter().zip(values) {
+                self.change(field, *group, |state| add(state, std::slice::from_ref(value)))?;
+            }
+            return Ok(());
+        }
+        let mut parts: Vec<Vec<T>> = vec![Vec::new(); self.len()];
+        for (group, value) in groups.iter().zip(values) {
+            parts[*group as usize].push(*value);
+        }
+        for (group, part) in (0..).zip(&parts).filter(|(_, part)| !part.is_empty()) {
+            self.change(field, group, |state| add(state, part))?;
+        }
+        Ok(())
     }
 
     /// Changes the accumulator of an output field of a group.
