@@ -5,7 +5,7 @@ use super::find;
 use super::ordered::Order;
 use super::probe;
 use super::reader::Documents;
-use super::tables::{Find, Reading};
+use super::tables::{FETCH_COST, Find, Reading};
 use crate::catalog::{Kind, Table};
 use crate::error::fail;
 use crate::expr::Expr;
@@ -24,7 +24,7 @@ use nestor_storage::{Collection, Index};
 use std::sync::Arc;
 
 /// What it costs to read a document that an index found, in rows of columns.
-const COLUMN_COST: u64 = 40;
+const COLUMN_COST: f64 = 40.0;
 
 /// With more columns than these no index is looked at for all of them.
 const READ_MAX: usize = 8;
@@ -129,8 +129,7 @@ impl Tables<'_, '_> {
             Kind::Query(_) => fail("XX000", "a view was read as a table"),
             Kind::Collection(ns) | Kind::View(ns) => {
                 if self.columns_are("on") && scan.order.is_empty() {
-                    let all = Document::new();
-                    if let Some(columns) = self.columns(scan, (table, ns), (&all, None), env)? {
+                    if let Some(columns) = self.columns(scan, (table, ns), env)? {
                         return Ok(Opened::Columns(Box::new(columns)));
                     }
                 }
@@ -171,17 +170,19 @@ impl Tables<'_, '_> {
                     None => (filter, None, 1),
                 };
                 let reads = fields_read(scan, table);
-                if sort.is_none()
-                    && let Some(columns) = self.columns(scan, (table, ns), (&filter, reads.clone()), env)?
+                let per_found = match self.reading.view.catalog().get(ns) {
+                    Some(_) if sort.is_none() && filter.is_empty() => 0.0,
+                    Some(collection) if sort.is_none() && !self.reading.is_piped(ns)? => {
+                        self.reading.per_found(collection, &filter, reads.clone())?
+                    }
+                    _ => f64::INFINITY,
+                };
+                if per_found < COLUMN_COST
+                    && let Some(columns) = self.columns(scan, (table, ns), env)?
                 {
                     return Ok(Opened::Columns(Box::new(columns)));
                 }
-                let natural = match self.reading.view.catalog().get(ns) {
-                    Some(collection) if sort.is_none() && !filter.is_empty() && !self.reading.is_piped(ns)? => {
-                        self.reading.reads_all(collection, &filter, reads.clone())?
-                    }
-                    _ => false,
-                };
+                let natural = per_found < FETCH_COST && !filter.is_empty();
                 // Of declared columns the conditions are looked at here, where documents become rows.
                 let whole = natural && table.declared && scan.settles;
                 let (filter, exact) = match whole {
@@ -212,12 +213,11 @@ impl Tables<'_, '_> {
         settings.get(columns::SETTING).is_some_and(|own| own == setting)
     }
 
-    /// What reads a scan by columns, where that costs less than by documents and by indexes.
+    /// What reads a scan by columns, where there are any.
     fn columns(
         &self,
         scan: &Scan<Expr>,
         (table, ns): (&Arc<Table>, &Namespace),
-        (filter, reads): (&Document, Option<Arc<[Str]>>),
         env: &Env<'_>,
     ) -> Result<Option<ByColumns>> {
         let reading = self.reading;
@@ -233,9 +233,6 @@ impl Tables<'_, '_> {
             return Ok(None);
         }
         if self.columns_are("off") || collection.is_clustered() {
-            return Ok(None);
-        }
-        if !filter.is_empty() && !reading.reads_all_by(collection, filter, reads, COLUMN_COST)? {
             return Ok(None);
         }
         let records = collection.records;

@@ -114,10 +114,10 @@ impl<'f> Find<'f> {
 }
 
 /// What it costs to read a document that an index found, in documents of a scan: it is looked up, and lies somewhere.
-const FETCH_COST: u64 = 4;
+pub(super) const FETCH_COST: f64 = 4.0;
 
 /// Documents of collections of which it is asked what plans cost.
-const COSTED_MIN: u64 = 1000;
+const COSTED_MIN: i64 = 1000;
 
 /// The state that a statement reads, and what it is run for.
 pub struct Reading<'s, 'r> {
@@ -260,7 +260,7 @@ impl<'s, 'r> Reading<'s, 'r> {
     /// Errors: those of storage.
     pub(super) fn different(&self, collection: &Collection, path: &str) -> Result<Option<f64>> {
         let documents = collection.state.documents();
-        if documents < COSTED_MIN as i64 {
+        if documents < COSTED_MIN {
             return Ok(None);
         }
         let any = doc! { path: doc! { "$ne": Value::Null } };
@@ -296,39 +296,27 @@ impl<'s, 'r> Reading<'s, 'r> {
         Ok((ends > 0.0).then(|| documents as f64 * ends / times))
     }
 
-    /// Whether it costs less to read all documents than those that an index finds: none serves the filter, or it finds too many. `reads` are
-    /// the fields that are looked at, if an index may have them all.
+    /// How many documents can be read one after another for each that an index finds: 0 when none serves the filter, infinity where an index has all
+    /// that is looked at, or it is not known. `reads` are the fields that are looked at, if an index may have them all.
     ///
     /// Errors: those of the filter and of storage.
-    pub(super) fn reads_all(
+    pub(super) fn per_found(
         &self,
         collection: &Collection,
         filter: &Document,
         reads: Option<Arc<[Str]>>,
-    ) -> Result<bool> {
-        self.reads_all_by(collection, filter, reads, FETCH_COST)
-    }
-
-    /// As [`Reading::reads_all`], where a document that an index finds costs as much as `fetch_cost` of those that are read one after another.
-    ///
-    /// Errors: those of the filter and of storage.
-    pub(super) fn reads_all_by(
-        &self,
-        collection: &Collection,
-        filter: &Document,
-        reads: Option<Arc<[Str]>>,
-        fetch_cost: u64,
-    ) -> Result<bool> {
-        let documents = u64::try_from(collection.state.documents()).unwrap_or(0);
+    ) -> Result<f64> {
+        let documents = collection.state.documents();
         if documents < COSTED_MIN {
-            return Ok(false);
+            return Ok(f64::INFINITY);
         }
         let plans = self.plans(collection, filter, reads)?;
         if matches!(plans.as_slice(), [PlanNode::CollScan(_)]) {
-            return Ok(true);
+            return Ok(0.0);
         }
         let least = least_entries(&plans, collection, self.view)?;
-        Ok(least.is_some_and(|least| least.fetched && least.count.saturating_mul(fetch_cost) > documents))
+        let fetched = least.filter(|least| least.fetched);
+        Ok(fetched.map_or(f64::INFINITY, |least| documents as f64 / least.count as f64))
     }
 
     /// Finds each value of a field once of what `filter` matches, by an index that has several documents for a value; `None` when there
