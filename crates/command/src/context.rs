@@ -8,6 +8,7 @@ use crate::service::Service;
 use nestor_database::audit::Event;
 use nestor_database::rights::Privilege;
 use nestor_database::statement::record::Observed;
+use nestor_database::statement::relational::Asserted;
 use nestor_database::statement::{Effects, Statement};
 use nestor_exec::Interrupt;
 use nestor_model::{Document, RawDoc, RawDocBuf};
@@ -97,6 +98,7 @@ impl<'r> Context<'r> {
         let terms = std::mem::take(&mut generic.terms);
         let mut statement = Statement::new(&service.database, conn.slot, terms, spec.op, (interrupt, started));
         statement.relational = service.relational.as_deref();
+        statement.asserted = statement.relational.map(|relational| relational as &dyn Asserted);
         Self {
             statement,
             service,

@@ -9,17 +9,24 @@ use crate::run::query::{self, Field};
 use crate::run::tables::SessionFacts;
 use crate::session::settings;
 use crate::types::{Type, stored};
+use crate::write::assertions;
 use nestor_database::statement::Statement;
-use nestor_database::statement::relational::{GiveRow, Relational};
+use nestor_database::statement::relational::{Asserted, GiveRow, Relational};
 use nestor_database::users::UserName;
 use nestor_model::{Document, Result, Value, bail};
 use nestor_query::stage::SqlQuery;
-use nestor_storage::View;
+use nestor_storage::{View, WriteSet};
 use sqlparser::ast::{Query, Statement as Ast};
 
 /// Answers `$sql`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SqlStage;
+
+impl Asserted for SqlStage {
+    fn check(&self, statement: &Statement<'_>, ws: &mut WriteSet, db: &str) -> Result<()> {
+        assertions::check(statement, ws, db)
+    }
+}
 
 impl Relational for SqlStage {
     fn rows(

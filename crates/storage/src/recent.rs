@@ -48,7 +48,8 @@ pub(crate) struct Reads {
 }
 
 impl RecentWrites {
-    /// Begins a transaction on the state `seq`, which is the newest one: the caller holds the sequencer's lock.
+    /// Begins a transaction on the state `seq`: the caller holds the sequencer's lock. What was written before the first of them began is not
+    /// known, so it is the newest state, or one whose transaction conflicts unless others have kept it.
     pub(crate) fn open(self: &Arc<Self>, seq: u64) -> Reads {
         let mut log = self.lock();
         if log.snapshots.is_empty() {

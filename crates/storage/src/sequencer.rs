@@ -124,6 +124,11 @@ impl Sequencer {
         self.recent.open(seq)
     }
 
+    /// The same of one that may stand on an older state, of which it then conflicts.
+    pub(crate) fn open_reads_of(&self, seq: u64) -> Reads {
+        self.recent.open(seq)
+    }
+
     /// Claims what a transaction wrote since the last time, unless another transaction has or someone committed it
     /// after the transaction's snapshot.
     pub(crate) fn claim(&self, ws: &mut WriteSet) -> Result<()> {

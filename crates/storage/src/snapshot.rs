@@ -27,6 +27,11 @@ pub trait View {
     /// The last commit that it shows, if the tree is as that commit left it; `None` if changes of its own show there.
     fn lsn_of(&self, tree: TreeId) -> Option<Lsn>;
 
+    /// Whether it notes what is read through it, so that nothing may be known without reading.
+    fn notes_reads(&self) -> bool {
+        false
+    }
+
     /// How `tree` is stored; `None` where that is not in parts, where these have fewer than `least` entries, and where more keys are above them than
     /// one for [`CHANGED_PART`](crate::blocks::CHANGED_PART) entries. Of a serializable transaction this counts as reading all of it.
     fn blocks(&self, tree: TreeId, least: u64) -> Result<Option<Blocks>>;

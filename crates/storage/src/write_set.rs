@@ -174,6 +174,26 @@ impl WriteSet {
         self.trees.is_empty() && self.oplog.is_empty() && self.counts.is_empty() && self.dropped.is_empty()
     }
 
+    /// Whether documents of a collection were written.
+    pub fn has_written(&self, collection: &Collection) -> bool {
+        self.trees.contains_key(&collection.records)
+    }
+
+    /// The databases that were written to, catalog entries included.
+    pub fn written_databases(&self) -> Vec<nestor_model::Str> {
+        let required = self.required.iter().map(|collection| collection.ns.db.clone());
+        let changed = self.catalog_changes().into_iter().map(|(ns, _)| ns.db);
+        let mut out: Vec<nestor_model::Str> = required.chain(changed).collect();
+        out.sort();
+        out.dedup();
+        out
+    }
+
+    /// Whether catalog entries were changed.
+    pub fn alters_catalog(&self) -> bool {
+        self.trees.contains_key(&TreeId::CATALOG)
+    }
+
     /// Sets `key` to `value`. Not for record trees: see [`WriteSet::put_document`].
     pub fn put(&mut self, tree: TreeId, key: impl Into<Bytes>, value: impl Into<Bytes>) {
         self.change(tree, key.into().detached(), Some(value.into().detached()));
@@ -507,6 +527,10 @@ impl View for WriteSet {
 
     fn is_fixed(&self) -> bool {
         false
+    }
+
+    fn notes_reads(&self) -> bool {
+        self.reads.is_some()
     }
 
     fn lsn_of(&self, tree: TreeId) -> Option<Lsn> {

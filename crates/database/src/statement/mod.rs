@@ -26,7 +26,7 @@ use nestor_planner::FindQuery;
 use nestor_planner::shape::Written;
 use nestor_query::env::Caller;
 use nestor_storage::{Guarantee, Lsn, View as _, WriteSet};
-use relational::Relational;
+use relational::{Asserted, Relational};
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -75,6 +75,8 @@ pub struct Statement<'r> {
     pub catalog_changes: RefCell<Vec<Change>>,
     /// Answers `$sql`; without it the stage is refused.
     pub relational: Option<&'r dyn Relational>,
+    /// Knows what databases assert; without it none that asserts something is written to.
+    pub asserted: Option<&'r dyn Asserted>,
     /// The effects it wants besides its answer.
     pub effects: Effects,
 }
@@ -135,6 +137,7 @@ impl<'r> Statement<'r> {
             protocol: "op_msg",
             catalog_changes: RefCell::default(),
             relational: None,
+            asserted: None,
             effects: Effects::default(),
         }
     }

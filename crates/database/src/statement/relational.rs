@@ -10,15 +10,23 @@ use nestor_model::memory::Held;
 use nestor_model::{Document, Namespace, Result, Value, bail, statement};
 use nestor_query::env::OpContext;
 use nestor_query::stage::{Pipeline, SourceStage, SqlQuery, Stage};
-use nestor_storage::View;
+use nestor_storage::{View, WriteSet};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Takes the rows of a query as documents; an error ends it.
 pub type GiveRow<'g> = dyn FnMut(Document) -> Result<()> + 'g;
 
+/// Knows what databases assert.
+pub trait Asserted {
+    /// Sees that what the database `db` asserts holds in the state of a write set that is to commit.
+    ///
+    /// Errors: BadValue, with the state 23514, for an assertion that does not hold.
+    fn check(&self, statement: &Statement<'_>, ws: &mut WriteSet, db: &str) -> Result<()>;
+}
+
 /// A language whose queries give rows.
-pub trait Relational: Debug + Send + Sync {
+pub trait Relational: Asserted + Debug + Send + Sync {
     /// Runs a query as part of a statement, in the database `db`, over `view`.
     ///
     /// Errors: those of the query; Unauthorized for a table that the statement's user may not read.

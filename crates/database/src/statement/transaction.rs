@@ -177,6 +177,7 @@ pub fn abort(statement: &Statement<'_>) {
 
 /// Commits a transaction: its operations become one oplog entry, or a chain of them.
 pub fn commit(statement: &Statement<'_>, mut txn: Box<Transaction>) -> Result<Option<(Lsn, Timestamp)>> {
+    statement.check_transaction(&mut txn)?;
     let mut operations = std::mem::take(&mut *lock(&txn.operations));
     if txn.ws.drops() {
         // That a collection is gone is told before the writes of its transaction, of which nothing is left.

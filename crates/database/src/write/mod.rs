@@ -4,6 +4,7 @@
 //! parsed), [`insert`], [`update`] and [`delete`] (one statement each, [`groups`] those of many documents), [`timeseries`] (the same of measurements). The loop that runs the
 //! list is [`writing`](crate::operation::writing).
 
+pub mod assertions;
 pub mod catalog;
 pub mod comments;
 pub mod delete;
@@ -128,7 +129,7 @@ impl Statement<'_> {
             let figures = self.figures.borrow();
             (figures.keys_inserted, figures.keys_deleted)
         };
-        let mut attempts = 0;
+        let (mut attempts, mut notes) = (0, false);
         let locks = &self.database.node.gates.collections;
         let mut exclusion: Option<Exclusion<'_>> = None;
         let mut attempt = |obstacle: &mut Obstacle, waits_for: &mut Vec<CollectionId>| {
@@ -144,8 +145,12 @@ impl Statement<'_> {
                 exclusion = Some(locks.exclude(&std::mem::take(waits_for), &self.interrupt)?);
             }
             let _admitted = self.database.node.gates.admission.enter(&self.interrupt)?;
-            let mut ws = engine.begin();
+            let mut ws = self.begin_write(notes);
             let out = work(&mut ws)?;
+            if !self.check_assertions(&mut ws)? {
+                notes = true;
+                return Ok(None);
+            }
             let altered = ws.altered_collections();
             if !exclusion
                 .as_ref()

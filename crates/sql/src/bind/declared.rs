@@ -81,7 +81,11 @@ impl Declared {
     pub fn of_collection(collection: &Collection) -> Option<Arc<Self>> {
         match entry::of(collection)? {
             Object::Table(declared, _) => Some(declared.clone()),
-            Object::Sequence(..) | Object::Schema | Object::Enum(_) | Object::Materialized(_) => None,
+            Object::Sequence(..)
+            | Object::Schema
+            | Object::Enum(_)
+            | Object::Materialized(_)
+            | Object::Assertion(_) => None,
         }
     }
 

@@ -11,9 +11,10 @@ use crate::error::{fail, unsupported};
 use crate::parse::own::CheckOption;
 use crate::types::Type;
 use crate::types::enums::Enum;
+use nestor_database::write::assertions::ENTRIES;
 use nestor_database::write::sequence::Counting;
-use nestor_model::{Document, Error, Result, ValueRef, doc};
-use nestor_storage::{Collection, Derive};
+use nestor_model::{Document, Error, Namespace, Result, ValueRef, doc};
+use nestor_storage::{Collection, Derive, View};
 use sqlparser::ast::UserDefinedTypeRepresentation;
 use sqlparser::ast::{CreateTable, Expr, Ident, Query, SequenceOptions, Statement, UnaryOperator, Value as Literal};
 use std::sync::Arc;
@@ -34,8 +35,13 @@ pub const MATERIALIZED: &str = "SQL materialized view";
 /// The title of a materialized view that was not populated.
 pub const UNPOPULATED: &str = "SQL materialized view without data";
 
+/// The title of an assertion.
+pub const ASSERTION: &str = "SQL assertion";
+
 /// What an entry is.
 pub enum Object {
+    /// An assertion.
+    Assertion(Arc<Query>),
     /// A materialized view.
     Materialized(Arc<Table>),
     /// An enum.
@@ -60,7 +66,10 @@ impl Derive for OfEntry {
             _ => return Ok(Self(None)),
         };
         let title = schema.get("title").and_then(ValueRef::as_str).unwrap_or_default();
-        if !matches!(title, TABLE | SEQUENCE | SCHEMA | ENUM | MATERIALIZED | UNPOPULATED) {
+        if !matches!(
+            title,
+            TABLE | SEQUENCE | SCHEMA | ENUM | MATERIALIZED | UNPOPULATED | ASSERTION
+        ) {
             return Ok(Self(None));
         }
         let text = schema.get("description").and_then(ValueRef::as_str).unwrap_or_default();
@@ -119,6 +128,7 @@ impl Derive for OfEntry {
                 }
                 _ => None,
             },
+            (ASSERTION, Some(Statement::Query(query))) => Some(Object::Assertion(Arc::new((**query).clone()))),
             (SCHEMA, Some(Statement::CreateSchema { .. })) => Some(Object::Schema),
             _ => None,
         }))
@@ -165,11 +175,30 @@ fn enum_oid(collection: &Collection) -> u32 {
     20_000u32.saturating_add(collection.id.0)
 }
 
+/// The assertions of a database, by name.
+pub fn assertions(view: &dyn View, db: &str) -> Vec<(String, Arc<Collection>, Arc<Query>)> {
+    let database = view.catalog().database(db);
+    let collections = database.into_iter().flat_map(|database| database.collections());
+    let own = collections.filter_map(|collection| {
+        let name = collection.ns.coll.strip_prefix(ENTRIES)?;
+        match of(collection) {
+            Some(Object::Assertion(query)) => Some((name.to_owned(), collection.clone(), query.clone())),
+            _ => None,
+        }
+    });
+    own.collect()
+}
+
+/// The entry of an assertion.
+pub fn assertion(db: &str, name: &str) -> Namespace {
+    Namespace::new(db, format!("{ENTRIES}{name}"))
+}
+
 /// Whether a collection is an entry of SQL's that holds no documents.
 pub fn holds_nothing(collection: &Collection) -> bool {
     matches!(
         of(collection),
-        Some(Object::Sequence(..) | Object::Schema | Object::Enum(_))
+        Some(Object::Sequence(..) | Object::Schema | Object::Enum(_) | Object::Assertion(_))
     )
 }
 

@@ -1,8 +1,9 @@
 //! Statements that change what tables there are.
 //!
-//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes, [`sequence`] sequences, [`schema`](mod@schema) schemas, [`enums`] types; [`comment`] says something about them, [`keys`] has what making and altering tables share. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
+//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes, [`sequence`] sequences, [`schema`](mod@schema) schemas, [`enums`] types, [`assertion`] assertions; [`comment`] says something about them, [`keys`] has what making and altering tables share. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
 
 mod alter;
+mod assertion;
 mod comment;
 mod enums;
 mod index;
@@ -148,6 +149,8 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             comment::comment(statement, session, &object, text.as_deref(), progress)?
         }
         Own::AlterSequence(alter) => sequence::alter(statement, session, alter, progress)?,
+        Own::CreateAssertion { name, condition } => assertion::create(statement, session, (name, condition), progress)?,
+        Own::DropAssertion { names, if_exists } => assertion::drop(statement, session, (names, *if_exists), progress)?,
         Own::View { create, check } => view::create(statement, session, (create, Some(*check)), progress)?,
         Own::Materialize { create, has_data } => {
             return materialized::create(statement, session, (create, *has_data), progress);

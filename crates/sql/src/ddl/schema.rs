@@ -1,6 +1,6 @@
 //! CREATE SCHEMA and DROP SCHEMA.
 
-use super::{alter, enums, sequence, table};
+use super::{alter, assertion, enums, sequence, table};
 use crate::bind::entry::{self, Object};
 use crate::catalog::schemas;
 use crate::error::{self, error, fail, unsupported};
@@ -103,6 +103,7 @@ pub(super) fn drop(
             for ns in &own {
                 session.check_right(ns, Right::DropCollection)?;
                 alter::let_go(statement, ws, ns)?;
+                assertion::let_go(statement, session, ws, ns)?;
                 if let Some(collection) = ws.catalog().get(ns).cloned() {
                     match entry::of(&collection) {
                         Some(Object::Enum(own)) => {

@@ -2,7 +2,7 @@
 
 use super::keys::{check_expressions, check_keys, keep_type, qualify, spec};
 use super::sequence as own_sequence;
-use super::{alter, hold_schema, name_of, namespace, new_namespace};
+use super::{alter, assertion, hold_schema, name_of, namespace, new_namespace};
 use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry::{self, Object};
 use crate::catalog::schemas;
@@ -235,6 +235,7 @@ pub(super) fn drop(
             }
             if cascades {
                 alter::let_go(statement, ws, ns)?;
+                assertion::let_go(statement, session, ws, ns)?;
             }
             let others = foreign::referring(ws, ns);
             if let Some((other, constraint)) = others.iter().find(|(other, _)| !all.contains(other)) {

@@ -31,6 +31,20 @@ pub enum Own {
     },
     /// `ALTER SEQUENCE name` with options.
     AlterSequence(AlterSequence),
+    /// `CREATE ASSERTION name CHECK (condition)`
+    CreateAssertion {
+        /// The name.
+        name: ObjectName,
+        /// The condition, in parentheses.
+        condition: String,
+    },
+    /// `DROP ASSERTION`
+    DropAssertion {
+        /// The names.
+        names: Vec<ObjectName>,
+        /// Nothing happens when there is nothing.
+        if_exists: bool,
+    },
     /// `CREATE VIEW … WITH CHECK OPTION`
     View {
         /// The view.
@@ -117,6 +131,9 @@ pub struct AlterSequence {
 /// The words that begin a CREATE MATERIALIZED VIEW.
 const CREATE_MATERIALIZED: [&str; 2] = ["CREATE", "MATERIALIZED"];
 
+/// The words that begin a CREATE ASSERTION.
+const CREATE_ASSERTION: [&str; 2] = ["CREATE", "ASSERTION"];
+
 /// The words that begin such a statement, and one that stands in it further on.
 const BEGINNINGS: &[(&[&str], &str)] = &[
     (&["COMMENT", "ON", "CONSTRAINT"], ""),
@@ -124,6 +141,8 @@ const BEGINNINGS: &[(&[&str], &str)] = &[
     (&["ALTER", "MATERIALIZED"], "RENAME"),
     (&CREATE_MATERIALIZED, ""),
     (&["REFRESH"], ""),
+    (&CREATE_ASSERTION, ""),
+    (&["DROP", "ASSERTION"], ""),
     (&["CREATE", "VIEW"], "OPTION"),
     (&["CREATE", "OR", "REPLACE", "VIEW"], "OPTION"),
     (&["ALTER", "SEQUENCE"], ""),
@@ -213,7 +232,8 @@ pub fn of(ast: &Statement) -> Result<Option<Own>> {
         let create = Box::new(create);
         return Ok(Some(Own::Materialize { create, has_data }));
     }
-    if words(tokens.iter()).next().is_some_and(|word| word == "CREATE") {
+    let creates = words(tokens.iter()).next().is_some_and(|word| word == "CREATE");
+    if creates && !begins_with(tokens.iter(), &CREATE_ASSERTION) {
         let (create, cascades) = super::views::checked(tokens)?;
         let check = match cascades {
             true => CheckOption::Cascaded,
@@ -252,6 +272,29 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
     }
     if parser.parse_keyword(Keyword::REFRESH) {
         return refresh(parser);
+    }
+    if parser.parse_keyword(Keyword::CREATE) {
+        parser.next_token();
+        let name = parser.parse_object_name(false)?;
+        parser.expect_keyword(Keyword::CHECK)?;
+        let mut condition = String::new();
+        while parser.peek_token().token != Token::EOF {
+            condition.push_str(&format!("{} ", written(&parser.next_token().token)));
+        }
+        let condition = condition.trim().to_owned();
+        return match condition.starts_with('(') && condition.ends_with(')') {
+            true => Ok(Own::CreateAssertion { name, condition }),
+            false => Err(ParserError::ParserError(
+                "expected a condition in parentheses".to_owned(),
+            )),
+        };
+    }
+    if parser.parse_keyword(Keyword::DROP) {
+        parser.next_token();
+        let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+        let names = parser.parse_comma_separated(|parser| parser.parse_object_name(false))?;
+        let _ = parser.parse_one_of_keywords(&[Keyword::CASCADE, Keyword::RESTRICT]);
+        return Ok(Own::DropAssertion { names, if_exists });
     }
     parser.expect_keyword(Keyword::ALTER)?;
     let kind = match parser.expect_one_of_keywords(&[Keyword::VIEW, Keyword::MATERIALIZED, Keyword::SEQUENCE])? {

@@ -112,7 +112,7 @@ pub fn of_collection(collection: &Collection) -> Vec<Sequence> {
             });
             each.collect()
         }
-        Some(Object::Schema | Object::Enum(_) | Object::Materialized(_)) | None => Vec::new(),
+        Some(Object::Schema | Object::Enum(_) | Object::Materialized(_) | Object::Assertion(_)) | None => Vec::new(),
     }
 }
 

@@ -469,7 +469,7 @@ impl<'s, 'r> Reading<'s, 'r> {
         match entry::of(&collection) {
             Some(Object::Table(_, table) | Object::Materialized(table)) => return Ok(Some(table.clone())),
             Some(Object::Sequence(..)) => return self.sequence_rows(&collection),
-            Some(Object::Schema | Object::Enum(_)) => return Ok(None),
+            Some(Object::Schema | Object::Enum(_) | Object::Assertion(_)) => return Ok(None),
             None => {}
         }
         if let Some(text) = entry::query_of(&collection) {
@@ -645,6 +645,18 @@ impl Facts for Reading<'_, '_> {
 
     fn activities(&self) -> Vec<system::Activity> {
         self.all_activities()
+    }
+
+    fn assertions(&self) -> Vec<(u32, String, String)> {
+        let all = entry::assertions(self.view, &self.session.database).into_iter();
+        let shown =
+            all.filter(|(name, ..)| self.may_find(&Namespace::new(self.session.database.as_str(), name.as_str())));
+        let each = shown.map(|(name, collection, query)| {
+            let text = query.to_string();
+            let condition = text.strip_prefix("SELECT ").unwrap_or(&text).to_owned();
+            (RELATIONS.saturating_add(collection.id.0), name, condition)
+        });
+        each.collect()
     }
 
     fn databases(&self) -> Vec<String> {

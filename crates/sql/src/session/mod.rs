@@ -721,6 +721,7 @@ fn attend<'r, T>(
     let mut statement = Statement::new(database, slot, terms, kind, (interrupt.clone(), started));
     statement.caller = facts.account.as_ref().map(|account| account.caller.clone());
     statement.protocol = "postgresql";
+    statement.asserted = Some(&write::assertions::Checks);
     let result = under(&interrupt, slot.account.as_ref(), || {
         statement.admit(false)?;
         let session = Current {

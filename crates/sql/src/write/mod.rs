@@ -5,6 +5,7 @@
 //! the whole statement again in a newer state.
 
 mod apply;
+pub mod assertions;
 mod child;
 mod conflict;
 pub mod foreign;

@@ -44,6 +44,12 @@ impl Database {
         self.collections.values()
     }
 
+    /// The first collection or view whose name is this one or comes behind it.
+    pub fn first_from(&self, name: &str) -> Option<&Arc<Collection>> {
+        let behind = (std::ops::Bound::Included(name), std::ops::Bound::Unbounded);
+        self.collections.range::<str, _>(behind).next().map(|(_, found)| found)
+    }
+
     /// The collection or view of that name.
     pub fn collection(&self, name: &str) -> Option<&Arc<Collection>> {
         self.collections.get(name)

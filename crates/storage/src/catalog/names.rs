@@ -25,7 +25,7 @@ const SYSTEM_ALLOWED: &[&str] = &[
 ];
 
 /// And the beginnings of such names.
-const SYSTEM_PREFIXES: &[&str] = &["system.buckets.", "system.schemas."];
+const SYSTEM_PREFIXES: &[&str] = &["system.buckets.", "system.schemas.", "system.assertions."];
 
 /// Refuses a database name that is not allowed: `InvalidNamespace`.
 pub fn check_database(db: &str) -> Result<()> {

@@ -17,6 +17,7 @@ pub(crate) mod directory;
 mod history;
 mod load;
 mod log;
+mod noting;
 mod options;
 mod reclaim;
 pub(crate) mod recovery;
@@ -335,10 +336,8 @@ impl Engine {
     /// of its snapshot in the order of commits, and never conflicts. All transactions have to be serializable
     /// for their order to be serial; those that are not are ordered as they were.
     pub fn begin_serializable(&self) -> WriteSet {
-        let sequencer = self.inner.lock_sequencer();
-        let mut ws = self.begin();
-        ws.claim = Some(sequencer.open_claim());
-        ws.reads = Some(sequencer.open_reads(ws.snapshot.state.seq));
+        let mut ws = self.begin_noting();
+        ws.claim = Some(self.inner.lock_sequencer().open_claim());
         ws
     }
 
@@ -530,10 +529,10 @@ impl Engine {
         self.oplog_cursor(Timestamp::default()).range()
     }
 
-    /// Documents and bytes that commits have counted in a collection; `None` if something was committed since what `view` shows, or it
-    /// shows changes of its own there.
+    /// Documents and bytes that commits have counted in a collection; `None` if something was committed since what `view` shows, it
+    /// shows changes of its own there, or notes what is read through it.
     pub fn counts_at(&self, view: &dyn View, collection: &Collection) -> Option<(i64, i64)> {
-        let shown = view.lsn_of(collection.records)?;
+        let shown = view.lsn_of(collection.records).filter(|_| !view.notes_reads())?;
         // Counts change before the commit is shown, both under this lock.
         let _sequencer = self.inner.lock_sequencer();
         let state = &collection.state;

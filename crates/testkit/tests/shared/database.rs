@@ -3,6 +3,7 @@
 use nestor_command::{Connection, Request, Service};
 use nestor_database::DatabaseOptions;
 use nestor_model::{Document, RawDoc, ValueRef};
+use nestor_sql::stage::SqlStage;
 use nestor_storage::{Engine, EngineOptions};
 
 /// The database and a connection to it.
@@ -25,7 +26,7 @@ impl Database {
     }
 
     fn over(engine: Engine) -> Self {
-        let service = Service::new(DatabaseOptions::default(), engine);
+        let service = Service::new(DatabaseOptions::default(), engine).with_relational(std::sync::Arc::new(SqlStage));
         let connection = Connection::new(&service, "test");
         Self { service, connection }
     }

@@ -156,6 +156,8 @@ pub trait Facts {
     fn said_of_schemas(&self) -> Result<Vec<(i64, String)>>;
     /// What connections are at, of those that the user may see.
     fn activities(&self) -> Vec<Activity>;
+    /// The assertions of the database: number, name and condition.
+    fn assertions(&self) -> Vec<(u32, String, String)>;
     /// The databases.
     fn databases(&self) -> Vec<String>;
     /// The database of the connection.

@@ -62,6 +62,17 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
             for relation in relations.iter() {
                 out.extend(declared_constraints(relation, &relations)?);
             }
+            out.extend(facts.assertions().into_iter().map(|(number, name, condition)| {
+                vec![
+                    ("oid", oid(number)),
+                    ("conname", text(name)),
+                    ("connamespace", oid(PUBLIC)),
+                    ("contype", text("c")),
+                    ("convalidated", Value::Bool(true)),
+                    ("conrelid", oid(0)),
+                    ("conbin", text(condition)),
+                ]
+            }));
             out
         }
         "pg_attrdef" => {
@@ -678,6 +689,10 @@ pub fn named(facts: &dyn Facts) -> Result<Vec<(i64, String)>> {
 /// Errors: those of [`Facts::relations`].
 pub fn definition(function: &str, facts: &dyn Facts) -> Result<Vec<(i64, String)>> {
     let mut out = Vec::new();
+    if function == "pg_get_constraintdef" {
+        let all = facts.assertions().into_iter();
+        out.extend(all.map(|(number, _, condition)| (i64::from(number), format!("CHECK {condition}"))));
+    }
     let relations = facts.relations()?;
     for relation in relations.iter() {
         match function {
