@@ -160,13 +160,6 @@ impl State {
         let Some(collection) = view.catalog().get(ns) else {
             return Err(Error::location(50933, format!("collection '{ns}' does not exist")));
         };
-        if collection.timeseries().is_some() {
-            // What unpacks its buckets comes first.
-            return Err(Error::location(
-                40602,
-                "$planCacheStats is only valid as the first stage in a pipeline",
-            ));
-        }
         let entries = self.shared.plan_cache.list(collection);
         Ok(entries
             .iter()

@@ -9,9 +9,9 @@ use crate::choose::candidates;
 use crate::find::{FindQuery, Hint, no_scores};
 use crate::plan::{FindPlan, PipelinePlan, PlanNode, StageNode, StageOp, StagePlan};
 use crate::rules::{Rule, rewrite};
-use nestor_model::{Namespace, Result};
+use nestor_model::{Error, Namespace, Result};
 use nestor_query::collation::Collator;
-use nestor_query::stage::{Stage, text_not_first};
+use nestor_query::stage::{SourceStage, Stage, not_first, text_not_first};
 use std::sync::Arc;
 
 /// Restricts the indexes that a query on a namespace may use; true when it did.
@@ -64,9 +64,13 @@ pub(super) fn unchecked(
             // A stage that makes documents itself masks the stored ones that it shows.
             resolved.stages.remove(0);
         }
+        if let Some(Stage::Source(source)) = stages.first().and_then(StageNode::parsed) {
+            check_source_on_view(source, &resolved.stages)?;
+        }
         stages.splice(0..0, resolved.stages);
-        (resolved.namespace, resolved.exists)
+        Ok::<_, Error>((resolved.namespace, resolved.exists))
     });
+    let found = found.transpose()?;
     // What a view does comes first.
     if stages.iter().skip(1).any(searches) {
         return Err(text_not_first());
@@ -131,6 +135,23 @@ fn check_text(find: &mut FindQuery, stages: &[StageNode], indexes: Option<&Index
     match indexes {
         Some(indexes) => find.bind_text(indexes),
         None => Ok(()),
+    }
+}
+
+/// Refuses a stage that tells of a collection's indexes or plans behind the stages of a view, also where these change nothing.
+/// The buckets of a time-series collection are shown by a stage that nobody wrote; what unpacks them counts for plans, as in
+/// MongoDB (SERVER-57259).
+///
+/// Error: 40602.
+fn check_source_on_view(source: &SourceStage, of_view: &[StageNode]) -> Result<()> {
+    let may_be_behind = |stage: &StageNode| match (source, stage.parsed()) {
+        (_, Some(Stage::PublicBuckets(_))) | (SourceStage::IndexStats, Some(Stage::Unpack(_))) => true,
+        (SourceStage::IndexStats | SourceStage::PlanCacheStats, _) => false,
+        _ => true,
+    };
+    match of_view.iter().all(may_be_behind) {
+        true => Ok(()),
+        false => Err(not_first(source.name())),
     }
 }
 

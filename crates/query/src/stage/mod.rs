@@ -519,6 +519,11 @@ impl Pipeline {
     }
 }
 
+/// The error 40602 of a stage that must be the first one.
+pub fn not_first(stage: &str) -> Error {
+    Error::location(40602, format!("{stage} is only valid as the first stage in a pipeline"))
+}
+
 /// The error 17313.
 pub fn text_not_first() -> Error {
     Error::location(17313, "$match with $text is only allowed as the first pipeline stage")
@@ -563,10 +568,7 @@ fn check_positions(placed: &[&StageDef], context: &ParseContext<'_>) -> Result<(
     }
     for (at, def) in placed.iter().enumerate() {
         if def.rules.first && at > 0 {
-            return Err(Error::location(
-                40602,
-                format!("{} is only valid as the first stage in a pipeline", def.name),
-            ));
+            return Err(not_first(def.name));
         }
         if def.rules.last && at + 1 < placed.len() {
             return Err(Error::location(
