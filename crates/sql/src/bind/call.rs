@@ -90,8 +90,8 @@ impl Binder<'_> {
             let (bound, ty) = bound?;
             return match &call.over {
                 Some(_) if before => fail("42803", "aggregate function calls cannot contain window function calls"),
-                Some(over) => self.window(&name, Vec::new(), Some((bound, ty)), over, scope),
-                None => self.collected(&name, bound, ty),
+                Some(over) => self.window(call, Vec::new(), Some((bound, ty)), over, scope),
+                None => self.collected(&name, call.to_string(), bound, ty),
             };
         }
         if distinct || !order_by.is_empty() || call.filter.is_some() || !call.within_group.is_empty() {
@@ -112,7 +112,7 @@ impl Binder<'_> {
                     format!("OVER specified, but {name} is not a window function nor an aggregate function"),
                 );
             }
-            return self.window(&name, args, None, over, scope);
+            return self.window(call, args, None, over, scope);
         }
         if is_window {
             return fail("42809", format!("window function {name} requires an OVER clause"));
@@ -135,17 +135,15 @@ impl Binder<'_> {
                 width: 1,
             };
             // The same function of a select list and its order gives its rows once.
-            let shown = format!("{inner:?}");
+            let (shown, written) = (format!("{inner:?}"), Some(call.to_string()));
             let is_volatile = table.args.iter().any(Expr::is_volatile);
-            let same = |own: &super::Pending| {
-                matches!(own.kind, ApplyKind::Lateral { keeps: false }) && format!("{:?}", own.inner) == shown
-            };
+            let same = |own: &super::Pending| own.written == written && format!("{:?}", own.inner) == shown;
             if let Some(at) = self.pending.iter().position(same).filter(|_| !is_volatile) {
                 return Ok(Expr::column(super::PENDING + at, "subquery", ty));
             }
             let found = self.subquery(inner, ApplyKind::Lateral { keeps: false }, ty);
             if let Some(pending) = self.pending.last_mut() {
-                pending.fields = fields;
+                (pending.fields, pending.written) = (fields, written);
             }
             return Ok(found);
         }
@@ -156,7 +154,7 @@ impl Binder<'_> {
     /// alone, the nearest of these.
     ///
     /// Errors: 42803 where that query takes no aggregates.
-    fn collected(&mut self, name: &str, call: Call<Expr>, ty: Type) -> Result<Expr> {
+    fn collected(&mut self, name: &str, written: String, call: Call<Expr>, ty: Type) -> Result<Expr> {
         let (mut own, mut nearest) = (false, None);
         let exprs = || {
             call.args
@@ -202,15 +200,15 @@ impl Binder<'_> {
             order: call.order.iter().map(by).collect(),
             ..call
         };
-        // The same aggregate is computed once.
+        // The same aggregate, of the same columns and written in the same way, is computed once.
         let shown = format!("{call:?}");
-        let found = level
-            .aggregates
-            .iter()
-            .position(|own| !is_volatile && format!("{own:?}") == shown);
+        let is_same = |(own, text): (&Call<Expr>, &String)| *text == written && format!("{own:?}") == shown;
+        let found = level.aggregates.iter().zip(&level.written).position(is_same);
+        let found = found.filter(|_| !is_volatile);
         let place = AGGREGATE + found.unwrap_or(level.aggregates.len());
         if found.is_none() {
             level.aggregates.push(call);
+            level.written.push(written);
         }
         Ok(match levels {
             0 => Expr::column(place, name, ty),

@@ -1,22 +1,21 @@
 //! Expressions.
 
-use super::{Binder, Scope, ident, places};
+use super::{Binder, Scope, ident, object_name, places};
 use crate::error::{self, about, fail, unsupported};
 use crate::expr::like::{Compiled, Kind, Match};
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions::{self, coerce};
-use crate::plan::{self, Plan};
 use crate::types::cast::{self, Context};
 use crate::types::interval::{Interval, unit_of};
 use crate::types::{Type, numeric};
 use nestor_model::{Result, Value};
-use nestor_planner::relation::{ApplyKind, Relation};
+use nestor_planner::relation::ApplyKind;
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CeilFloorKind, Expr as Ast, Query, Subscript, TrimWhereField, UnaryOperator,
-    Value as Literal,
+    AccessExpr, BinaryOperator, CeilFloorKind, Expr as Ast, FunctionArg, FunctionArgExpr, Subscript, TrimWhereField,
+    UnaryOperator, Value as Literal,
 };
 
-fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {
+pub(super) fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {
     Some(match op {
         BinaryOperator::Eq => Comparison::Equal,
         BinaryOperator::NotEq => Comparison::NotEqual,
@@ -166,7 +165,7 @@ impl Binder<'_> {
             } => self.like(
                 Kind::Like,
                 false,
-                *negated || *any,
+                *negated,
                 (expr, pattern, escape_char.as_deref()),
                 scope,
                 *any,
@@ -180,7 +179,7 @@ impl Binder<'_> {
             } => self.like(
                 Kind::Like,
                 true,
-                *negated || *any,
+                *negated,
                 (expr, pattern, escape_char.as_deref()),
                 scope,
                 *any,
@@ -439,7 +438,7 @@ impl Binder<'_> {
     }
 
     /// Two expressions as ones of the type in which they are compared.
-    fn alike(&mut self, a: Expr, b: Expr, sign: &str) -> Result<(Expr, Expr)> {
+    pub(super) fn alike(&mut self, a: Expr, b: Expr, sign: &str) -> Result<(Expr, Expr)> {
         let (x, y) = (a.ty(), b.ty());
         // A literal beside ObjectIds and other types is read as one.
         let ty = match (&x, &y) {
@@ -603,8 +602,27 @@ impl Binder<'_> {
         scope: &Scope,
         any: bool,
     ) -> Result<Expr> {
-        if any {
-            return unsupported("LIKE ANY");
+        let each = match pattern {
+            Ast::Function(call) if call.over.is_none() && object_name(&call.name)?.1 == "all" => {
+                match super::call::arguments(call)?.as_slice() {
+                    [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))] => Some((array.clone(), true)),
+                    _ => None,
+                }
+            }
+            pattern => any.then(|| (pattern.clone(), false)),
+        };
+        if let Some((array, all)) = each {
+            if kind != Kind::Like || escape.is_some() {
+                return unsupported("ANY and ALL of these patterns");
+            }
+            let text = self.expr(text, scope)?;
+            let array = match &array {
+                Ast::Subquery(query) => self.array_subquery(query, scope)?,
+                array => self.expr(array, scope)?,
+            };
+            let flags = i32::from(insensitive) | i32::from(negated) << 1 | i32::from(all) << 2;
+            let flags = Expr::constant(Value::Int32(flags), Type::Int4);
+            return functions::call(functions::patterns::LIKE_EACH, vec![text, array, flags]);
         }
         let (text, pattern) = (self.expr(text, scope)?, self.expr(pattern, scope)?);
         let escape = match escape {
@@ -650,123 +668,6 @@ impl Binder<'_> {
             compiled: Compiled::default(),
         })
         .into())
-    }
-
-    fn in_subquery(&mut self, left: &Ast, query: &Query, scope: &Scope) -> Result<Expr> {
-        let left = self.expr(left, scope)?;
-        let mut inner = self.within(scope, |binder| binder.query(query))?;
-        let probe = match left.node() {
-            Node::Row(items) => items.clone(),
-            _ => vec![left],
-        };
-        if probe.len() != inner.columns.len() {
-            let few = if probe.len() < inner.columns.len() {
-                "many"
-            } else {
-                "few"
-            };
-            return fail("42601", format!("subquery has too {few} columns"));
-        }
-        let (mut probes, mut columns) = (Vec::new(), Vec::new());
-        for (i, (probe, column)) in probe.into_iter().zip(&inner.columns).enumerate() {
-            let own = Expr::column(i, column.name.clone(), column.ty.clone());
-            let (a, b) = self.alike(probe, own, "=")?;
-            probes.push(a);
-            columns.push(b);
-        }
-        if columns
-            .iter()
-            .any(|column| !matches!(column.node(), Node::Column { .. }))
-        {
-            inner.plan = Relation::Project {
-                input: Box::new(inner.plan),
-                columns,
-            };
-        }
-        Ok(self.subquery(inner.plan, ApplyKind::In { probe: probes }, Type::Bool))
-    }
-
-    fn quantified(&mut self, left: &Ast, op: &BinaryOperator, right: &Ast, all: bool, scope: &Scope) -> Result<Expr> {
-        let Some(op) = comparison_of(op) else {
-            return unsupported(format!("operator {op} with ANY or ALL"));
-        };
-        let query = match right {
-            Ast::Subquery(query) => Some(query),
-            Ast::Nested(inner) => match &**inner {
-                Ast::Subquery(query) => Some(query),
-                _ => None,
-            },
-            _ => None,
-        };
-        if let (Some(query), Comparison::Equal, false) = (query, op, all) {
-            return self.in_subquery(left, query, scope);
-        }
-        let arg = self.expr(left, scope)?;
-        if let (Some(query), Node::Row(_)) = (query, arg.node()) {
-            // It holds for any if it is true for one of them; for all if it is not false for any.
-            let inner = self.compared(op, &arg, query, all, scope)?;
-            let probe = vec![Expr::bool(true)];
-            let found = self.subquery(inner, ApplyKind::In { probe }, Type::Bool);
-            return Ok(if all { Node::Not(found).into() } else { found });
-        }
-        let array = match query {
-            Some(query) => self.array_subquery(query, scope)?,
-            None => self.expr(right, scope)?,
-        };
-        let array = match array.ty() {
-            Type::Unknown => coerce(array, &arg.ty().array(), Context::Implicit)?,
-            _ => array,
-        };
-        let Some(element) = array.ty().element().cloned() else {
-            return fail("42809", "op ANY/ALL (array) requires array on right side");
-        };
-        let (x, y) = (arg.ty(), element);
-        let ty = match (&x, &y) {
-            (Type::Unknown, y) => y.clone(),
-            (x, Type::Unknown) => x.clone(),
-            (x, y) => match cast::common([x, y]) {
-                Some(ty) => ty,
-                None => return Err(error::no_operator(format!("{x} {} {y}", op.sign()), 2)),
-            },
-        };
-        Ok(Node::Quantified {
-            op,
-            arg: coerce(arg, &ty, Context::Implicit)?,
-            array: coerce(array, &ty.array(), Context::Implicit)?,
-            all,
-        }
-        .into())
-    }
-
-    /// For each row of a subquery, how a row compares with it; `negated` turns what comes of it around.
-    ///
-    /// Errors: 42601 for rows of other lengths.
-    fn compared(&mut self, op: Comparison, row: &Expr, query: &Query, negated: bool, scope: &Scope) -> Result<Plan> {
-        let inner = self.within(scope, |binder| binder.query(query))?;
-        let count = match row.node() {
-            Node::Row(items) => items.len(),
-            _ => 1,
-        };
-        if count != inner.columns.len() {
-            let few = if count < inner.columns.len() { "many" } else { "few" };
-            return fail("42601", format!("subquery has too {few} columns"));
-        }
-        let theirs = (0..count).map(|i| self.column(&inner.columns, i)).collect();
-        let found = self.comparison(op, plan::outward(row), Node::Row(theirs).into())?;
-        Ok(Relation::Project {
-            input: Box::new(inner.plan),
-            columns: vec![if negated { Node::Not(found).into() } else { found }],
-        })
-    }
-
-    /// `ARRAY(SELECT ...)`.
-    pub(super) fn array_subquery(&mut self, query: &Query, scope: &Scope) -> Result<Expr> {
-        let inner = self.within(scope, |binder| binder.query(query))?;
-        let [column] = inner.columns.as_slice() else {
-            return fail("42601", "subquery must return only one column");
-        };
-        let ty = column.ty.clone().array();
-        Ok(self.subquery(inner.plan, ApplyKind::Array, ty))
     }
 
     fn cast(&mut self, arg: Expr, to: &Type, modifier: i32) -> Result<Expr> {

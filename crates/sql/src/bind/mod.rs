@@ -1,6 +1,6 @@
 //! From statements as they were parsed to plans whose names and types are settled.
 //!
-//! Reading order: this file (scopes), [`names`], [`types`], [`from`], [`query`], [`select`], [`expr`] with [`call`], [`window`] and [`places`] of errors, [`write`](mod@write) with [`through`] and [`always`], [`alter`].
+//! Reading order: this file (scopes), [`names`], [`types`], [`from`], [`query`], [`select`], [`expr`] with [`call`], [`compared`], [`window`] and [`places`] of errors, [`write`](mod@write) with [`through`] and [`always`], [`alter`].
 //!
 //! Subqueries, aggregates and window functions within expressions are bound where they stand, and stand in the expression as columns
 //! with numbers from [`PENDING`] on; whoever builds the plan puts a node below that gives the column ([`Binder::flush`]).
@@ -8,6 +8,7 @@
 pub mod alter;
 mod always;
 mod call;
+mod compared;
 pub mod declared;
 pub mod entry;
 mod expr;
@@ -102,6 +103,8 @@ struct Pending {
     fields: Vec<crate::catalog::Column>,
     /// It is this column of what another one gives.
     beside: Option<(usize, usize)>,
+    /// How it is written, if it is a function that gives rows.
+    written: Option<String>,
 }
 
 /// A name of WITH.
@@ -126,6 +129,8 @@ enum CtePlan {
 #[derive(Default)]
 struct Level {
     aggregates: Vec<Call<Expr>>,
+    /// How each of `aggregates` is written.
+    written: Vec<String>,
     windows: Vec<window::Pending>,
     /// Aggregates may stand here.
     allows_aggregates: bool,
@@ -251,6 +256,7 @@ impl<'c> Binder<'c> {
             ty: ty.clone(),
             fields: Vec::new(),
             beside: None,
+            written: None,
         });
         Expr::column(PENDING + self.pending.len() - 1, "subquery", ty)
     }

@@ -1,7 +1,7 @@
 //! Window functions.
 
 use super::query::sort_key;
-use super::{Binder, Scope, WINDOW, ident};
+use super::{Binder, Scope, WINDOW, ident, object_name};
 use crate::error::fail;
 use crate::expr::Expr;
 use crate::functions::coerce;
@@ -15,7 +15,7 @@ use nestor_planner::relation::{
     Call, FrameBound, FrameExclusion, FrameUnits, InRange, Relation, SortKey, Window, WindowCall, WindowFrame,
     WindowFunction,
 };
-use sqlparser::ast::{Expr as Ast, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType};
+use sqlparser::ast::{Expr as Ast, Function, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType};
 use std::sync::Arc;
 
 /// A window function that waits for a place in the plan.
@@ -24,6 +24,8 @@ pub(super) struct Pending {
     order: Vec<SortKey<Expr>>,
     call: WindowCall<Expr>,
     ty: Type,
+    /// The function as it is written.
+    written: String,
 }
 
 impl Pending {
@@ -154,12 +156,13 @@ impl Binder<'_> {
     /// A window function; `aggregate` when it is one.
     pub(super) fn window(
         &mut self,
-        name: &str,
+        function: &Function,
         args: Vec<Expr>,
         aggregate: Option<(Call<Expr>, Type)>,
         over: &WindowType,
         scope: &Scope,
     ) -> Result<Expr> {
+        let (_, name) = object_name(&function.name)?;
         let call = aggregate.as_ref().map(|(call, _)| call);
         let mut nested = false;
         for arg in args
@@ -193,7 +196,7 @@ impl Binder<'_> {
         };
         let level = self.level()?;
         level.allows_windows = false;
-        let bound = self.window_parts(name, args, aggregate, &spec, base.as_ref(), scope);
+        let bound = self.window_parts(&name, args, aggregate, &spec, base.as_ref(), scope);
         let level = self.level()?;
         level.allows_windows = true;
         let mut pending = bound?;
@@ -203,13 +206,11 @@ impl Binder<'_> {
             is_volatile |= expr.is_volatile();
             Ok(())
         })?;
+        pending.written = function.to_string();
         let shown = |pending: &Pending| format!("{:?} {:?} {:?}", pending.partition, pending.order, pending.call);
-        let own = shown(&pending);
-        // The same window function is computed once.
-        let found = level
-            .windows
-            .iter()
-            .position(|other| !is_volatile && shown(other) == own);
+        let is_same = |other: &Pending| other.written == pending.written && shown(other) == shown(&pending);
+        // The same window function, of the same columns and written in the same way, is computed once.
+        let found = level.windows.iter().position(is_same).filter(|_| !is_volatile);
         let place = WINDOW + found.unwrap_or(level.windows.len());
         if found.is_none() {
             level.windows.push(pending);
@@ -378,6 +379,7 @@ impl Binder<'_> {
             order,
             call: WindowCall { function, args, frame },
             ty,
+            written: String::new(),
         })
     }
 

@@ -167,6 +167,20 @@ impl Match {
     }
 }
 
+/// Whether a text is `LIKE` a pattern whose escape is a backslash.
+///
+/// Errors: 22025, and those of matching.
+pub fn is_like(text: &str, pattern: &str, insensitive: bool) -> Result<bool> {
+    if !insensitive && let Some(pieces) = pieces(pattern, Some('\\')) {
+        return Matcher::Pieces(pieces).matches(text);
+    }
+    let flags = Flags {
+        insensitive,
+        ..Flags::default()
+    };
+    Matcher::Regex(regex::compile(&like(pattern, Some('\\'))?, flags)?).matches(text)
+}
+
 fn literal(c: char, out: &mut String) {
     if !c.is_alphanumeric() && c.is_ascii() {
         out.push('\\');

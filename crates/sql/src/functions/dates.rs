@@ -3,7 +3,7 @@
 use super::Row;
 use super::args::int;
 use super::formats::{self, Clock};
-use crate::error::fail;
+use crate::error::{error, fail};
 use crate::types::datetime::{self, Parts};
 use crate::types::interval::{DAY_US, Interval};
 use crate::types::numeric;
@@ -106,6 +106,10 @@ fn milliseconds(us: i64) -> Result<Value> {
     let sign = if us < 0 { "-" } else { "" };
     let us = us.unsigned_abs();
     numeric::parse(&format!("{sign}{}.{:03}", us / 1000, us % 1000)).map(Value::Decimal128)
+}
+
+fn out_of_range() -> nestor_model::Error {
+    error("22008", "interval out of range")
 }
 
 /// A part of a time of day; `None` for units that it has not.
@@ -607,7 +611,7 @@ pub(super) const ROWS: &[Row] = &[
     ("justify_days", "interval->interval", |a, _, _| {
         let i = Interval::of(&a[0]);
         Ok(Interval {
-            months: i.months + i.days / 30,
+            months: i.months.checked_add(i.days / 30).ok_or_else(out_of_range)?,
             days: i.days % 30,
             us: i.us,
         }
@@ -617,7 +621,7 @@ pub(super) const ROWS: &[Row] = &[
         let i = Interval::of(&a[0]);
         Ok(Interval {
             months: i.months,
-            days: i.days + (i.us / DAY_US) as i32,
+            days: i.days.checked_add((i.us / DAY_US) as i32).ok_or_else(out_of_range)?,
             us: i.us % DAY_US,
         }
         .to_value())

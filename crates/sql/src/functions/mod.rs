@@ -18,7 +18,7 @@ mod jsonpath;
 mod keywords;
 mod math;
 mod numerals;
-mod patterns;
+pub(crate) mod patterns;
 mod ranges;
 mod records;
 mod system;

@@ -4,6 +4,7 @@ use super::Row;
 use super::args::int;
 use super::text::{count, room, str, text};
 use crate::error::fail;
+use crate::expr::like::is_like;
 use crate::types::regex::{Flags, compile};
 use nestor_model::statement::{charge, work};
 use nestor_model::{Array, Result, Value};
@@ -235,6 +236,34 @@ pub(super) fn regexp_split(s: &str, pattern: &str, options: &str) -> Result<Valu
     Ok(Value::Array(Array::new(out)))
 }
 
+/// `LIKE` with `ANY` or `ALL` of an array is a call of this function; its last argument has bits for `ILIKE`, `NOT` and `ALL`.
+pub(crate) const LIKE_EACH: &str = "like each";
+
+/// What is known of `LIKE` with each pattern of an array, `null` where it is open.
+///
+/// Errors: those of the patterns that are met before the answer is known.
+fn like_each(value: &Value, patterns: &Value, flags: i64) -> Result<Value> {
+    let (insensitive, negated, all) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
+    let Value::Array(patterns) = patterns else {
+        return Ok(Value::Null);
+    };
+    let mut unknown = false;
+    for pattern in patterns.iter() {
+        work(1)?;
+        let found = match (value, pattern.to_value()) {
+            (_, inner @ Value::Array(_)) => like_each(value, &inner, flags)?,
+            (Value::Null, _) | (_, Value::Null) => Value::Null,
+            (value, pattern) => Value::Bool(is_like(str(value), str(&pattern), insensitive)? != negated),
+        };
+        match found {
+            Value::Bool(found) if found != all => return Ok(Value::Bool(!all)),
+            Value::Bool(_) => {}
+            _ => unknown = true,
+        }
+    }
+    Ok(if unknown { Value::Null } else { Value::Bool(all) })
+}
+
 pub(super) const ROWS: &[Row] = &[
     ("regexp_count", "text,text->int4", |a, _, _| regexp_count(a)),
     ("regexp_count", "text,text,int4->int4", |a, _, _| regexp_count(a)),
@@ -259,6 +288,9 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("regexp_substr", "text,text,int4,int4,text,int4->text", |a, _, _| {
         regexp_substr(a)
+    }),
+    (LIKE_EACH, "?text,_text,int4->bool", |a, _, _| {
+        like_each(&a[0], &a[1], int(&a[2]))
     }),
     ("regexp_like", "text,text,text->bool", |a, _, _| {
         if str(&a[2]).contains('g') {

@@ -147,6 +147,14 @@ impl Dialect for Sql {
     }
 
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        if parser.peek_token_ref().token == Token::LParen && is(&parser.peek_nth_token_ref(1).token, "values") {
+            parser.advance_token();
+            let query = parser.parse_query().and_then(|query| {
+                parser.expect_token(&Token::RParen)?;
+                Ok(Expr::Subquery(query))
+            });
+            return Some(query);
+        }
         let op = match parser.peek_token_ref().token {
             Token::Minus => UnaryOperator::Minus,
             Token::Plus => UnaryOperator::Plus,
