@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,49 @@ def test_the_insert_benchmark_by_both_protocols(tmp_path):
         assert found["qr500"]["sla"]["wanted"] == 500 and found["qr500"]["operations"] > 0
     shown = run("bench", "report", path).stdout
     assert "background rate reached" in shown, shown
+
+
+@pytest.mark.parametrize("suite", ["documents", "events", "hits", "storage", "concerns"])
+def test_other_workloads(tmp_path, suite):
+    path = tmp_path / "run.json"
+    quick = ["--suite", suite, "--rows", 3000, "--seconds", 0.05, "--warm-seconds", 0, "--clients", 2, "--oversubscribe"]
+    labels = ["mongo"] if suite in ("documents", "concerns") else ["mongo", "sql"]
+    # Temporary files may lie in memory, which not every system reads directly; the program lies on a disk.
+    folder = Path(BIN).resolve().parent
+    started = {"mongo": f"nestor:{BIN} --dir {folder}", "sql": f"nestor+sql:{BIN} --dir {folder}"}
+    targets = [word for label in labels for word in ("--target", f"{label}={started[label]}")]
+    done = run("bench", "run", *quick, *targets, "--output", path)
+    assert done.returncode == 0, done.stdout
+    names = [line.split()[1] for line in run("bench", "list").stdout.splitlines() if line.startswith(f"{suite} ")]
+    for label in labels:
+        found = [r for r in results(path) if r["label"] == label]
+        assert [r["test"] for r in found] == ["load", *names]
+        assert all("failure" not in r and r["operations"] > 0 for r in found)
+
+
+def test_delays_are_felt(tmp_path):
+    """Only what waits for the disk feels a slow one, and all feel a long network: medians are at least the delay, whatever the machine."""
+    path = tmp_path / "slow.json"
+    delays = ["--sync-delay", 20000, "--network-delay", 3000]
+    quick = ["--suite", "concerns", "--seconds", 0.5, "--warm-seconds", 0, "--rows", 1000]
+    done = run("bench", "run", *quick, *delays, "--target", "A=nestor:", "--output", path)
+    assert done.returncode == 0, done.stdout
+    median = {r["test"]: r["figures"]["median, µs"] for r in results(path) if "figures" in r}
+    assert all(median[test] >= 2900 for test in ("ping", "w:0", "w:1")), median
+    assert all(median[test] >= 22000 for test in ("j:true", "majority")), median
+
+
+def test_history(tmp_path):
+    path, history = tmp_path / "run.json", tmp_path / "history.json"
+    done = micro("--target", "A=nestor:", "--tests", "point-query", "--output", path)
+    assert done.returncode == 0, done.stdout
+    assert run("bench", "history", history, "--add", path, "--release", "1.0").returncode == 0
+    slower = [dict(result, rate=result["rate"] / 2) for result in results(path)]
+    path.write_text("".join(json.dumps(result) + "\n" for result in slower))
+    done = run("bench", "history", history, "--add", path, "--release", "1.1")
+    assert done.returncode == 0 and "micro point-query: 1.1 does 0.50 of what 1.0 did" in done.stdout, done.stdout
+    done = run("bench", "history", history, "--add", path, "--release", "1.1")
+    assert done.returncode == 1 and "already" in done.stdout, done.stdout
 
 
 def test_more_clients_and_a_profile(server, tmp_path):

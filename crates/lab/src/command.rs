@@ -1,6 +1,8 @@
 //! The arguments of `nestor bench run` and `nestor bench report`, and what they do.
 
+use crate::delay::{delayed, write_shim};
 use crate::drive::Times;
+use crate::history;
 use crate::measure::host::cores;
 use crate::measure::profile::{Profiler, Stacks};
 use crate::report::{page::page, table::Board, text};
@@ -23,6 +25,10 @@ pub enum LabCommand {
     Run(RunArgs),
     /// Compare results: tables here, and a page for a browser
     Report(ReportArgs),
+    /// Results by release: what each does relative to the first, and what the last one lost
+    History(HistoryArgs),
+    /// Write the library that delays a server's syncs, for LD_PRELOAD, by NESTOR_LAB_SYNC_MICROS
+    Shim(ShimArgs),
     /// The names of all workloads and their tests
     List,
 }
@@ -81,6 +87,12 @@ pub struct RunArgs {
     /// What commits wait for
     #[arg(long, value_enum, default_value = "relaxed")]
     pub durability: Wait,
+    /// Put so many µs before each question, as a longer network would
+    #[arg(long, default_value_t = 0)]
+    pub network_delay: u64,
+    /// Each sync of the server's disk is delayed by so many µs: servers that are started here are told to, others are preloaded with the library of nestor bench shim
+    #[arg(long, default_value_t = 0)]
+    pub sync_delay: u64,
     /// What all that is random comes from
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -100,14 +112,45 @@ pub struct ReportArgs {
     pub title: String,
 }
 
-/// Finds the server that a `--target` names.
-pub type Resolve<'r> = &'r dyn Fn(&str, &str, Durability) -> Result<Target, String>;
+/// Arguments of `nestor bench history`.
+#[derive(Args, Debug)]
+pub struct HistoryArgs {
+    /// The file with the results of releases
+    pub file: PathBuf,
+    /// Add these results first
+    #[arg(long, requires = "release")]
+    pub add: Option<PathBuf>,
+    /// As those of this release
+    #[arg(long, requires = "add")]
+    pub release: Option<String>,
+}
 
-/// Does what the command says; `resolve` makes a [`Target`] of a label and a URI. An error is a message for the user.
+/// Arguments of `nestor bench shim`.
+#[derive(Args, Debug)]
+pub struct ShimArgs {
+    /// Where it is written
+    pub file: PathBuf,
+}
+
+/// Finds the server that a `--target` names.
+pub type Resolve<'r> = &'r dyn Fn(&str, &str, Durability, Duration) -> Result<Target, String>;
+
+/// Does what the command says; `resolve` makes a [`Target`] of a label and a URI, whose commits
+/// wait for this, and whose syncs are delayed so long if it is started for the run. An error is a message for the user.
 pub fn run(command: &LabCommand, resolve: Resolve<'_>) -> Result<(), String> {
     match command {
         LabCommand::Run(args) => measure(args, resolve),
         LabCommand::Report(args) => report(args),
+        LabCommand::History(args) => {
+            if let (Some(file), Some(release)) = (&args.add, &args.release) {
+                history::add(&args.file, release, file)?;
+            }
+            let shown = history::show(&args.file, std::io::stdout().is_terminal())?;
+            // Who closes the pipe has seen enough.
+            let _ = std::io::stdout().write_all(shown.as_bytes());
+            Ok(())
+        }
+        LabCommand::Shim(args) => write_shim(&args.file),
         LabCommand::List => {
             for suite in Suite::ALL {
                 for test in suite.tests() {
@@ -216,7 +259,10 @@ fn measure(args: &RunArgs, resolve: Resolve<'_>) -> Result<(), String> {
     };
     for target in &args.targets {
         let (label, uri) = labelled(target);
-        let target = resolve(&label, uri, durability)?;
+        let sync_delay = Duration::from_micros(args.sync_delay);
+        let network_delay = Duration::from_micros(args.network_delay);
+        let mut target = resolve(&label, uri, durability, sync_delay)?;
+        target.dial = delayed(target.dial, network_delay);
         let surroundings = Surroundings::of(&target).map_err(|error| format!("{label}: {error}"))?;
         let settings = Settings {
             tables: args.tables,
@@ -225,6 +271,8 @@ fn measure(args: &RunArgs, resolve: Resolve<'_>) -> Result<(), String> {
             rate: args.rate,
             seed: args.seed,
             sample: run.times.sample,
+            sync_delay,
+            network_delay,
         };
         let loaded = args
             .suite
@@ -312,6 +360,8 @@ impl Run<'_> {
             ("tables", self.args.tables.to_string()),
             ("rows", self.args.rows.to_string()),
             ("seed", self.args.seed.to_string()),
+            ("syncDelayMicros", self.args.sync_delay.to_string()),
+            ("networkDelayMicros", self.args.network_delay.to_string()),
         ];
         m.config.extend(config.map(|(name, value)| (name.to_owned(), value)));
         if let Some(rate) = self.args.rate {

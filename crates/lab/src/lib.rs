@@ -3,12 +3,14 @@
 //! Reading order: [`random`] (seeds), [`rows`] and [`statement`] (what is asked and answered, in the words of every protocol),
 //! [`wire`] (connections of the three protocols), [`measure`] (`/proc` and response times), [`target`] (a server), [`statistics`]
 //! (ratios with their intervals, levels of series), [`drive`] (workers in closed loops or at fixed rates), [`workload`] (what
-//! they do), [`results`] (JSON lines), [`report`] (tables and pages), [`command`] (the arguments).
+//! they do), [`delay`] (a slower disk, a longer network), [`results`] (JSON lines), [`report`] (tables and pages), [`history`] (releases), [`command`] (the arguments).
 //!
 //! It does not know the database it measures: servers are reached by their protocols, and who logs in to them hands a connection in.
 
 pub mod command;
+pub mod delay;
 pub mod drive;
+pub mod history;
 pub mod measure;
 pub mod random;
 pub mod report;

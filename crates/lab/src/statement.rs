@@ -62,9 +62,9 @@ impl Statement {
 
 const MARK: i64 = 0x7A5A_3C1E_0F80_0000;
 /// Begins the text that stands for a text; too unlikely elsewhere to be met.
-const TEXT_MARK: &str = "\u{1}text parameter ";
-/// Bytes of the shortest text that can be a parameter: the mark and a number of 8 digits.
-const TEXT_MARK_BYTES: usize = TEXT_MARK.len() + 8;
+const TEXT_MARK: &str = "\u{1}~";
+/// Bytes of the shortest text that can be a parameter: the mark and a number of 4 digits.
+const TEXT_MARK_BYTES: usize = TEXT_MARK.len() + 4;
 const PARAMETERS_MAX: i64 = 1 << 20;
 
 /// Stands in a command for parameter `number` (from 0), a whole number.
@@ -72,10 +72,10 @@ pub fn mark(number: usize) -> Value {
     Value::from(MARK + number as i64)
 }
 
-/// Stands in a command for parameter `number` (from 0), a text of `bytes` bytes, at least 24.
+/// Stands in a command for parameter `number` (from 0), a text of `bytes` bytes, at least 6; `number` is below 10,000.
 pub fn text_mark(number: usize, bytes: usize) -> Value {
     debug_assert!(bytes >= TEXT_MARK_BYTES, "a mark has its number in it");
-    let mut text = format!("{TEXT_MARK}{number:08}");
+    let mut text = format!("{TEXT_MARK}{number:04}");
     text.extend(std::iter::repeat_n('.', bytes.saturating_sub(text.len())));
     Value::from(text.as_str())
 }

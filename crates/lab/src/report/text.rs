@@ -17,7 +17,8 @@ pub fn print(board: &Board, with_colours: bool) -> String {
     out
 }
 
-fn print_table(table: &Table, with_colours: bool, out: &mut String) {
+/// Prints one table.
+pub fn print_table(table: &Table, with_colours: bool, out: &mut String) {
     let width = |text: &str| text.chars().count();
     let first = table.rows.iter().map(|(test, _)| width(test)).max().unwrap_or(0);
     let widths: Vec<usize> = (0..table.columns.len())

@@ -167,7 +167,7 @@ impl Session for Mongo {
             first_field.as_deref(),
             Some("insert" | "update" | "delete" | "findAndModify")
         );
-        if statement.role == Role::Writes && takes_concern {
+        if statement.role == Role::Writes && takes_concern && statement.mongo.get("writeConcern").is_none() {
             alone.push("writeConcern", self.concern());
         }
         let prepared = Prepared {

@@ -1,8 +1,13 @@
 //! What is measured: each workload makes its data from a seed, does its operations, and knows what every answer has to be.
 
+pub mod analytics;
+pub mod concerns;
+pub mod documents;
 pub mod insert;
 pub mod micro;
+pub mod storage;
 
+use self::analytics::Shape;
 use crate::drive::Times;
 use crate::results::Measurement;
 use crate::target::{Target, command};
@@ -26,6 +31,10 @@ pub struct Settings {
     pub seed: u64,
     /// Between two samples of a series.
     pub sample: Duration,
+    /// What was put before each sync of the server's disk.
+    pub sync_delay: Duration,
+    /// What was put before each question to the server.
+    pub network_delay: Duration,
 }
 
 /// A workload on one server, with its data loaded.
@@ -44,17 +53,40 @@ pub enum Suite {
     Micro,
     /// The Insert Benchmark
     Insert,
+    /// What only documents have: arrays, pipelines, text, places, change streams, transactions
+    Documents,
+    /// Five queries over nested events, in the shape of JSONBench
+    Events,
+    /// Queries over one wide table, in the shape of ClickBench
+    Hits,
+    /// Random reads against the disk's own, and bytes written for each insert
+    Storage,
+    /// What each write concern takes, beside what arithmetic says
+    Concerns,
 }
 
 impl Suite {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Micro, Self::Insert];
+    pub const ALL: [Self; 7] = [
+        Self::Micro,
+        Self::Insert,
+        Self::Documents,
+        Self::Events,
+        Self::Hits,
+        Self::Storage,
+        Self::Concerns,
+    ];
 
     /// As results have it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Micro => "micro",
             Self::Insert => "insert",
+            Self::Documents => "documents",
+            Self::Events => "events",
+            Self::Hits => "hits",
+            Self::Storage => "storage",
+            Self::Concerns => "concerns",
         }
     }
 
@@ -63,21 +95,26 @@ impl Suite {
         match self {
             Self::Micro => micro::Test::all().iter().map(|test| test.name).collect(),
             Self::Insert => insert::STEPS.to_vec(),
+            Self::Documents => documents::NAMES.to_vec(),
+            Self::Events => analytics::Shape::Events.names().to_vec(),
+            Self::Hits => analytics::Shape::Hits.names().to_vec(),
+            Self::Storage => storage::NAMES.to_vec(),
+            Self::Concerns => concerns::NAMES.to_vec(),
         }
     }
 
     /// Connections that a client of it keeps busy at once.
     pub fn connections_per_client(self) -> usize {
         match self {
-            Self::Micro => 1,
             // One asks, one inserts, one deletes.
             Self::Insert => 3,
+            _ => 1,
         }
     }
 
     /// Whether its tests need those before them.
     pub fn is_sequence(self) -> bool {
-        self == Self::Insert
+        matches!(self, Self::Insert | Self::Storage | Self::Concerns)
     }
 
     /// Loads its data; what loading came to stands beside it.
@@ -90,6 +127,27 @@ impl Suite {
             Self::Insert => {
                 let (insert, loaded) = insert::Insert::load(target, settings)?;
                 (Box::new(insert), loaded)
+            }
+            Self::Documents => {
+                let (documents, loaded) = documents::Documents::load(target, settings)?;
+                (Box::new(documents), loaded)
+            }
+            Self::Storage => {
+                let (storage, loaded) = storage::Storage::load(target, settings)?;
+                (Box::new(storage), loaded)
+            }
+            Self::Concerns => {
+                let (concerns, loaded) = concerns::Concerns::load(target, settings)?;
+                (Box::new(concerns), loaded)
+            }
+            Self::Events | Self::Hits => {
+                let shape = if self == Self::Events {
+                    Shape::Events
+                } else {
+                    Shape::Hits
+                };
+                let (analytics, loaded) = analytics::Analytics::load(target, settings, shape)?;
+                (Box::new(analytics), loaded)
             }
         })
     }

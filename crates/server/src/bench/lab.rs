@@ -5,12 +5,14 @@ use super::process::{Folder, Server};
 use crate::client::postgres::{Postgres, Target as PostgresUri};
 use crate::client::{Client, ClientError, Host, Uri};
 use nestor_lab::command::{self, LabCommand};
+use nestor_lab::delay::{SYNC_VARIABLE, write_shim};
 use nestor_lab::target::{Dial, Target};
 use nestor_lab::wire::{Durability, MySqlTarget, Protocol, Stream};
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// The database of MongoDB's servers that the laboratory works in.
 const DATABASE: &str = "nestor_lab";
@@ -20,7 +22,7 @@ pub fn run(command: &LabCommand) -> Result<(), String> {
     command::run(command, &resolve)
 }
 
-fn resolve(label: &str, uri: &str, durability: Durability) -> Result<Target, String> {
+fn resolve(label: &str, uri: &str, durability: Durability, sync_delay: Duration) -> Result<Target, String> {
     let target = |protocol, dial: Dial, database: &str, local_port| Target {
         label: label.to_owned(),
         protocol,
@@ -58,7 +60,7 @@ fn resolve(label: &str, uri: &str, durability: Durability) -> Result<Target, Str
             ))
         }
         "nestor" | "nestor+sql" => {
-            let started = Started::new(rest, scheme == "nestor+sql")?;
+            let started = Started::new(rest, scheme == "nestor+sql", sync_delay)?;
             let mut target = match &started.sql {
                 Some(uri) => {
                     let (dial, database, _) = postgres(uri)?;
@@ -177,7 +179,7 @@ struct Started {
 
 impl Started {
     /// Of `PROGRAM FLAGS…`; without a program this one. `--dir DIR` is where its directory is made.
-    fn new(words: &str, with_sql: bool) -> Result<Self, String> {
+    fn new(words: &str, with_sql: bool, sync_delay: Duration) -> Result<Self, String> {
         let mut words = words.split_whitespace().map(str::to_owned);
         let program = match words.next() {
             Some(program) => program.into(),
@@ -198,7 +200,14 @@ impl Started {
             sql = Some(format!("postgres://nestor@127.0.0.1:{port}/{DATABASE}"));
         }
         let folder = Folder::make(&parent)?;
-        let server = Server::start_program(&program, &flags, &folder.path().join("data"))?;
+        let mut environment = Vec::new();
+        if !sync_delay.is_zero() {
+            let shim = folder.path().join("shim.so");
+            write_shim(&shim)?;
+            environment.push(("LD_PRELOAD", shim.display().to_string()));
+            environment.push((SYNC_VARIABLE, sync_delay.as_micros().to_string()));
+        }
+        let server = Server::start_program(&program, &flags, &environment, &folder.path().join("data"))?;
         let host = server.uri.hosts.first().map(ToString::to_string).unwrap_or_default();
         Ok(Self {
             uri: format!("mongodb://{host}/?directConnection=true"),
@@ -232,7 +241,7 @@ mod tests {
             ("mysql://a?b=c", "no options"),
             ("nestor:/no/such/program", "/no/such/program"),
         ] {
-            let error = resolve("x", uri, Durability::Relaxed).err().expect(uri);
+            let error = resolve("x", uri, Durability::Relaxed, Duration::ZERO).err().expect(uri);
             assert!(error.contains(reason), "{uri}: {error}");
         }
     }

@@ -44,15 +44,21 @@ impl Server {
     /// Starts this same program as a server on a free port.
     pub fn start(dbpath: &Path) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|e| e.to_string())?;
-        Self::start_program(&program, &[], dbpath)
+        Self::start_program(&program, &[], &[], dbpath)
     }
 
-    /// Starts `program`, another Nestor, as a server on a free port, with these flags too.
-    pub fn start_program(program: &Path, flags: &[String], dbpath: &Path) -> Result<Self, String> {
+    /// Starts `program`, another Nestor, as a server on a free port, with these flags and variables of its environment.
+    pub fn start_program(
+        program: &Path,
+        flags: &[String],
+        environment: &[(&str, String)],
+        dbpath: &Path,
+    ) -> Result<Self, String> {
         let mut child = Command::new(program)
             .args(["serve", "--port", "0", "--nounixsocket", "--print-uri", "--dbpath"])
             .arg(dbpath)
             .args(flags)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .arg("--logpath")
             .arg(dbpath.with_extension("log"))
             .stdin(Stdio::null())

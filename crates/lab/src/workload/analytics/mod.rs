@@ -1,0 +1,53 @@
+//! Analytics: few clients that ask much. [`events`] has the shape of JSONBench, five queries over nested events; [`hits`] that of ClickBench,
+//! queries over one wide table. Both are made by the tool; what each query has to answer is computed from the same numbers.
+//!
+//! [`run`] loads either of them and compares every answer, row by row and in order.
+
+mod events;
+mod hits;
+mod run;
+
+pub use run::{Analytics, Shape};
+
+use crate::rows::Arguments;
+use crate::statement::Statement;
+use crate::wire::Protocol;
+
+/// A value of an expected answer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Expected {
+    Int(i64),
+    Text(String),
+}
+
+/// A query and what it has to answer.
+struct Question {
+    name: &'static str,
+    statement: Statement,
+    rows: Vec<Vec<Expected>>,
+}
+
+/// Data and their queries.
+trait Dataset {
+    /// The table.
+    const NAME: &'static str;
+
+    /// SQL that makes it.
+    fn create(protocol: Protocol) -> String;
+
+    /// Inserts `count` rows.
+    fn insert(protocol: Protocol, count: usize) -> Statement;
+
+    /// Pushes the parameters of row `id`.
+    fn push(protocol: Protocol, seed: u64, rows: u64, id: u64, arguments: &mut Arguments);
+
+    /// The queries over so many rows.
+    fn questions(seed: u64, rows: u64) -> Vec<Question>;
+}
+
+/// Counts by key, the most frequent first and equal ones by key.
+fn ranked<K: Ord + Clone>(counts: impl IntoIterator<Item = (K, i64)>) -> Vec<(K, i64)> {
+    let mut all: Vec<(K, i64)> = counts.into_iter().collect();
+    all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    all
+}

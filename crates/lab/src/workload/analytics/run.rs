@@ -1,0 +1,218 @@
+//! Loads a data set and asks its questions.
+
+use super::events::Events;
+use super::hits::Hits;
+use super::{Dataset, Expected, Question};
+use crate::drive::{Done, Load, Pace, Times, Worker, drive};
+use crate::results::Measurement;
+use crate::rows::{Arguments, Rows};
+use crate::target::{Caller, Target, command};
+use crate::wire::Protocol;
+use crate::workload::{Settings, Workload, drop_table, settle};
+use nestor_model::doc;
+
+/// Rows of an insert while loading.
+const BATCH: usize = 200;
+/// Fewest rows.
+const ROWS_MIN: u64 = 1_000;
+
+/// Which data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// JSONBench's.
+    Events,
+    /// ClickBench's.
+    Hits,
+}
+
+impl Shape {
+    /// The queries, in the order they run.
+    pub const fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Events => &["q1", "q2", "q3", "q4", "q5"],
+            Self::Hits => &[
+                "h1-count",
+                "h2-filter",
+                "h3-sums",
+                "h5-distinct",
+                "h7-ends",
+                "h8-group",
+                "h9-group-distinct",
+                "h13-phrases",
+                "h16-users",
+                "h20-one-user",
+                "h21-like",
+                "h25-sort",
+            ],
+        }
+    }
+
+    fn suite(self) -> &'static str {
+        match self {
+            Self::Events => "events",
+            Self::Hits => "hits",
+        }
+    }
+}
+
+/// A data set on a server.
+pub struct Analytics {
+    target: Target,
+    settings: Settings,
+    suite: &'static str,
+    questions: Vec<Question>,
+}
+
+impl Analytics {
+    /// Makes the table anew.
+    pub fn load(target: &Target, settings: Settings, shape: Shape) -> Result<(Self, Measurement), String> {
+        match shape {
+            Shape::Events => load::<Events>(target, settings, shape.suite()),
+            Shape::Hits => load::<Hits>(target, settings, shape.suite()),
+        }
+    }
+}
+
+fn load<D: Dataset>(
+    target: &Target,
+    settings: Settings,
+    suite: &'static str,
+) -> Result<(Analytics, Measurement), String> {
+    if settings.rows < ROWS_MIN || settings.rows > i32::MAX as u64 {
+        return Err(format!("between {ROWS_MIN} and {} rows are wanted", i32::MAX));
+    }
+    target.configure()?;
+    drop_table(target, D::NAME)?;
+    if target.protocol != Protocol::Mongo {
+        target.run(&[command(doc! {}, &D::create(target.protocol))])?;
+    }
+    let rows = settings.rows / BATCH as u64 * BATCH as u64;
+    let mut caller = target.connect()?;
+    let loader = Loader {
+        statement: caller.prepare(&D::insert(target.protocol, BATCH))?,
+        caller,
+        ids: 0..rows,
+        push: Box::new(move |protocol, id, arguments| D::push(protocol, settings.seed, rows, id, arguments)),
+        protocol: target.protocol,
+        arguments: Arguments::default(),
+        rows: Rows::default(),
+    };
+    let load = Load {
+        worker: Box::new(loader),
+        pace: Pace::Closed,
+        group: 0,
+    };
+    let outcome = drive(
+        vec![load],
+        Times::until_finished(settings.sample),
+        target.processes().as_ref(),
+    );
+    if outcome.failure.is_none() {
+        settle(target, &[D::NAME.to_owned()])?;
+    }
+    let analytics = Analytics {
+        target: target.clone(),
+        settings,
+        suite,
+        questions: D::questions(settings.seed, rows),
+    };
+    Ok((analytics, Measurement::of(suite, "load", &outcome, 0)))
+}
+
+impl Workload for Analytics {
+    fn run(&mut self, test: &str, times: Times) -> Result<Measurement, String> {
+        let question = self.questions.iter().find(|question| question.name == test);
+        let question = question.ok_or_else(|| format!("there is no query {test}"))?;
+        let mut loads = Vec::new();
+        for _ in 0..self.settings.clients {
+            let mut caller = self.target.connect()?;
+            let asker = Asker {
+                statement: caller.prepare(&question.statement)?,
+                caller,
+                question,
+                rows: Rows::default(),
+            };
+            loads.push(Load {
+                worker: Box::new(asker),
+                pace: Pace::Closed,
+                group: 0,
+            });
+        }
+        let outcome = drive(loads, times, self.target.processes().as_ref());
+        Ok(Measurement::of(self.suite, question.name, &outcome, 0))
+    }
+
+    fn set_clients(&mut self, clients: usize) {
+        self.settings.clients = clients;
+    }
+}
+
+struct Asker<'q> {
+    caller: Caller,
+    statement: usize,
+    question: &'q Question,
+    rows: Rows,
+}
+
+impl Worker for Asker<'_> {
+    fn step(&mut self) -> Result<Option<Done>, String> {
+        self.caller.begin_operation();
+        self.caller
+            .call(self.statement, &Arguments::default(), &mut self.rows)?;
+        let expected = &self.question.rows;
+        let mut is_right = self.rows.len() == expected.len();
+        for (at, row) in expected.iter().enumerate().take(self.rows.len()) {
+            for (column, value) in row.iter().enumerate() {
+                is_right &= match value {
+                    Expected::Int(number) => self.rows.int(at, column) == Ok(*number),
+                    Expected::Text(text) => self.rows.bytes(at, column) == Ok(text.as_bytes()),
+                };
+            }
+        }
+        if !is_right {
+            let name = self.question.name;
+            return Err(format!(
+                "a wrong answer: {name} has {} rows, and {} of its own are expected",
+                self.rows.len(),
+                expected.len()
+            ));
+        }
+        Ok(Some(Done {
+            busy: self.caller.busy,
+            last: self.caller.last,
+            work: 1,
+        }))
+    }
+}
+
+/// Pushes the parameters of a row.
+type Push = Box<dyn Fn(Protocol, u64, &mut Arguments) + Send>;
+
+struct Loader {
+    caller: Caller,
+    statement: usize,
+    ids: std::ops::Range<u64>,
+    push: Push,
+    protocol: Protocol,
+    arguments: Arguments,
+    rows: Rows,
+}
+
+impl Worker for Loader {
+    fn step(&mut self) -> Result<Option<Done>, String> {
+        if self.ids.is_empty() {
+            return Ok(None);
+        }
+        self.arguments.clear();
+        for id in self.ids.by_ref().take(BATCH) {
+            (self.push)(self.protocol, id, &mut self.arguments);
+        }
+        self.caller.begin_operation();
+        self.caller.call(self.statement, &self.arguments, &mut self.rows)?;
+        Ok(Some(Done {
+            busy: self.caller.busy,
+            last: self.caller.last,
+            work: self.rows.affected,
+        }))
+    }
+}
