@@ -76,6 +76,53 @@ def test_a_binary_file_of_copy_may_end_behind_a_row(port):
     assert sql.query("SELECT sum(_id) FROM copied") == [[b"15"]]
 
 
+def copied(sql, statement):
+    """The messages with pieces of the file that a COPY gives."""
+    sql.send(b"Q", statement.encode() + b"\0")
+    return [body for tag, body in sql.until_ready() if tag == b"d"]
+
+
+def test_pieces_of_a_binary_file_are_its_rows(port):
+    """psycopg reads a row from each; what stands before the rows goes with the first."""
+    sql = Sql(port)
+    head = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
+    row = [struct.pack("!hii", 1, 4, n) for n in (1, 2)]
+    assert copied(sql, "COPY (SELECT generate_series(1, 2)) TO STDOUT BINARY") == [head + row[0], row[1], b"\xff\xff"]
+    assert copied(sql, "COPY (SELECT 1 WHERE false) TO STDOUT BINARY") == [head + b"\xff\xff"]
+    assert copied(sql, "COPY (SELECT 1 AS n) TO STDOUT CSV HEADER") == [b"n\n", b"1\n"]
+
+
+def test_spaces_in_arrays(port):
+    """Six characters are spaces there; others are letters like any."""
+    sql = Sql(port)
+    for letter in "\t\n\v\f\r ":
+        shown = '{"' + letter + '","a' + letter + '"}'
+        assert sql.prepared("SELECT ARRAY[$1::text, 'a' || $1]", [letter.encode()]) == [[shown.encode()]]
+        assert sql.prepared("SELECT $1::text[] = ARRAY['a', 'b']", [("{" + letter + "a," + letter + "b}").encode()]) == [[b"t"]]
+    for letter in "\x1c\x85\xa0\u2003":
+        text = ("{" + letter + "," + letter + "}").encode()
+        assert sql.prepared("SELECT $1::text[]", [text]) == [[text]]
+
+
+def test_parameters_of_cursors(port):
+    """psycopg's server-side cursors have them."""
+    sql = Sql(port)
+    sql.query("BEGIN")
+    sql.prepared("DECLARE c CURSOR FOR SELECT generate_series(1, $1::int) + $2", [b"3", b"10"])
+    assert sql.query("FETCH ALL c") == [[b"11"], [b"12"], [b"13"]]
+    sql.query("COMMIT")
+
+
+def test_types_asked_for_by_a_parameter(port):
+    sql = Sql(port)
+    sql.query("CREATE TYPE asked AS ENUM ('a', 'b')")
+    query = "SELECT to_regtype($1) IS NULL, array_agg(enumlabel ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = to_regtype($1)"
+    assert sql.prepared(query, [b"asked"]) == [[b"f", b"{a,b}"]]
+    assert sql.prepared("SELECT to_regtype($1)::oid = 'asked'::regtype::oid", [b"public.asked"]) == [[b"t"]]
+    assert sql.prepared("SELECT to_regtype($1)", [b"int"]) == [[b"integer"]]
+    assert sql.prepared("SELECT to_regtype($1)", [b"nothing"]) == [[None]]
+
+
 def test_errors_name_what_they_are_about(port):
     sql = Sql(port)
     sql.query("CREATE TABLE named (_id int PRIMARY KEY, v int CHECK (v > 0))")

@@ -425,10 +425,21 @@ impl Binder<'_> {
                     Node::Const(Value::String(name), _) => self.enum_named(name),
                     _ => None,
                 };
-                match own {
-                    Some(oid) => Ok(Expr::constant(oid, Type::Regtype)),
-                    None => functions::call(name, args),
+                if let Some(oid) = own {
+                    return Ok(Expr::constant(oid, Type::Regtype));
                 }
+                let mut numbers = nestor_model::Document::new();
+                for (oid, shown) in self.catalog.texts("format_type")?.unwrap_or_default() {
+                    numbers.push(format!("public.{shown}"), oid.to_string());
+                    numbers.push(shown, oid.to_string());
+                }
+                let numbers = Expr::constant(Value::Document(numbers), Type::Jsonb);
+                let asked = coerce(args[0].clone(), &Type::Text, Context::Implicit)?;
+                let number = functions::call("catalog_text", vec![asked, numbers])?;
+                let number = coerce(number, &Type::Oid, Context::Explicit)?;
+                let number = coerce(number, &Type::Regtype, Context::Explicit)?;
+                let plain = functions::call(name, args)?;
+                Ok(Node::Coalesce(vec![number, plain], Type::Regtype).into())
             }
             ("format_type", 2) => {
                 let mut texts = nestor_model::Document::new();

@@ -182,7 +182,7 @@ impl Session {
     ) -> Result<String> {
         let (mut options, mut fields) = (Options::default(), Vec::new());
         let state = std::cell::RefCell::new((sink, &mut options, &mut fields));
-        let mut part = Vec::new();
+        let (mut part, head) = (Vec::new(), std::cell::RefCell::new(Vec::new()));
         let rows = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
             let mut begin = |all: &[Field]| {
                 let (sink, options, fields) = &mut *state.borrow_mut();
@@ -190,16 +190,19 @@ impl Session {
                 let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
                 **options = Options::new(words.options, words.legacy, &names)?;
                 backend::copy(sink.out, b'H', options.format == Format::Binary, fields.len());
-                let mut head = Vec::new();
+                let mut head = head.borrow_mut();
                 file::head(options, fields, &mut head);
-                if !head.is_empty() {
+                // Of a binary file it goes with the first row, as drivers expect it.
+                if options.format != Format::Binary && !head.is_empty() {
                     backend::message(sink.out, b'd', |out| out.extend_from_slice(&head));
+                    head.clear();
                 }
                 Ok(())
             };
             let mut give = |row: Vec<Value>| {
                 let (sink, options, fields) = &mut *state.borrow_mut();
                 part.clear();
+                part.append(&mut head.borrow_mut());
                 backend::check_size(row.iter().map(Value::weight).sum())?;
                 file::row(options, fields, &row, &mut part);
                 backend::check_size(part.len())?;
@@ -210,7 +213,7 @@ impl Session {
             query::run(statement, facts, query, (&[], &[]), &mut begin, &mut give)
         })?;
         let (sink, ..) = state.into_inner();
-        let mut foot = Vec::new();
+        let mut foot = head.into_inner();
         file::foot(&options, &mut foot);
         if !foot.is_empty() {
             backend::message(sink.out, b'd', |out| out.extend_from_slice(&foot));

@@ -64,7 +64,14 @@ fn number(value: &Literal) -> Result<i64> {
 
 impl Session {
     /// DECLARE. The query runs at once, so that what the cursor gives does not change.
-    pub(super) fn declare(&mut self, database: &Database, text: &str, declared: &[Declare]) -> Result<()> {
+    pub(super) fn declare(
+        &mut self,
+        database: &Database,
+        prepared: &Prepared,
+        params: &[Value],
+        declared: &[Declare],
+    ) -> Result<()> {
+        let text = &*prepared.text;
         let [declare] = declared else {
             return unsupported("DECLARE of this form");
         };
@@ -98,7 +105,14 @@ impl Session {
                 Ok(())
             };
             let query = (query, &PlanCell::default());
-            query::run(statement, facts, query, (&[], &[]), &mut begin, &mut give)?;
+            query::run(
+                statement,
+                facts,
+                query,
+                (&prepared.types, params),
+                &mut begin,
+                &mut give,
+            )?;
             Ok(rows)
         })?;
         let formats = if declare.binary == Some(true) {

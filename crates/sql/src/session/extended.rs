@@ -12,7 +12,7 @@ use crate::{parse, write};
 use nestor_database::Database;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_model::{Result, Value};
-use sqlparser::ast::Statement as Ast;
+use sqlparser::ast::{Declare, Statement as Ast};
 use std::sync::Arc;
 
 impl Session {
@@ -84,6 +84,19 @@ impl Session {
                 let wanted = explain::wanted(*analyze, format.as_ref(), options.as_deref().unwrap_or_default())?;
                 let ty = if wanted.json { Type::Json } else { Type::Text };
                 prepared.fields = Some(vec![plan_field(ty)]);
+            }
+            Some(Ast::Declare { stmts }) => {
+                if let [
+                    Declare {
+                        for_query: Some(query), ..
+                    },
+                ] = stmts.as_slice()
+                {
+                    let (_, types) = self.statement(database, text, OpKind::Read, |statement, facts| {
+                        query::describe(statement, facts, query, prepared.types.clone())
+                    })?;
+                    prepared.types = types;
+                }
             }
             Some(Ast::ShowVariable { variable }) => prepared.fields = Some(show_fields(variable)),
             Some(Ast::Fetch { name, into: None, .. }) => prepared.fields = self.cursor_fields(name),

@@ -518,7 +518,7 @@ impl Session {
                 Ok("RESET".to_owned())
             }
             Ast::Declare { stmts } => {
-                self.declare(database, &prepared.text, stmts)?;
+                self.declare(database, prepared, params, stmts)?;
                 Ok("DECLARE CURSOR".to_owned())
             }
             Ast::Fetch {

@@ -4,6 +4,11 @@ use super::Type;
 use crate::error::fail;
 use nestor_model::{Array, Result, Value, ValueRef};
 
+/// Whether a character around the elements of an array's text is no part of them.
+pub fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t'..='\r')
+}
+
 /// Whether an array among such elements is a part of an array and not an element.
 pub fn nests(element: &Type) -> bool {
     !matches!(element, Type::Jsonb | Type::Record | Type::Array(_)) && !element.is_ranges()

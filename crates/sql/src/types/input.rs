@@ -181,12 +181,15 @@ fn bytea(text: &str) -> Option<Value> {
 /// Reads `{a,"b c",NULL}`, nested too.
 fn array(element: &Type, text: &str) -> Result<Value> {
     let malformed = || error("22P02", format!("malformed array literal: \"{text}\""));
-    let mut at = text.trim_start().char_indices().peekable();
+    let mut at = text
+        .trim_start_matches(super::arrays::is_space)
+        .char_indices()
+        .peekable();
     let value = array_level(element, &mut at, 0).ok_or_else(malformed)??;
     if super::arrays::nests(element) && !is_even(&value) {
         return Err(malformed());
     }
-    at.all(|(_, c)| c.is_whitespace())
+    at.all(|(_, c)| super::arrays::is_space(c))
         .then_some(value)
         .ok_or_else(malformed)
 }
@@ -211,7 +214,7 @@ fn array_level(element: &Type, chars: &mut Chars<'_>, depth: usize) -> Option<Re
         return None;
     }
     let mut items = Vec::new();
-    let space = |chars: &mut Chars<'_>| while chars.next_if(|(_, c)| c.is_whitespace()).is_some() {};
+    let space = |chars: &mut Chars<'_>| while chars.next_if(|(_, c)| super::arrays::is_space(*c)).is_some() {};
     space(chars);
     if chars.next_if(|(_, c)| *c == '}').is_some() {
         return Some(Ok(Value::Array(Array::new(items))));
@@ -245,7 +248,7 @@ fn array_level(element: &Type, chars: &mut Chars<'_>, depth: usize) -> Option<Re
                         c => word.push(c),
                     }
                 }
-                let word = word.trim_end();
+                let word = word.trim_end_matches(super::arrays::is_space);
                 if word.is_empty() {
                     return None;
                 }

@@ -122,7 +122,8 @@ fn array(element: &Type, items: &[Value]) -> String {
             item => {
                 let shown = text(element, item);
                 let plain = !shown.is_empty()
-                    && !shown.contains(['"', '\\', '{', '}', ',', ' ', '\n', '\t'])
+                    && !shown.contains(['"', '\\', '{', '}', ','])
+                    && !shown.contains(super::arrays::is_space)
                     && !shown.eq_ignore_ascii_case("null");
                 match plain {
                     true => shown,
