@@ -119,6 +119,8 @@ def test_types_asked_for_by_a_parameter(port):
     query = "SELECT to_regtype($1) IS NULL, array_agg(enumlabel ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = to_regtype($1)"
     assert sql.prepared(query, [b"asked"]) == [[b"f", b"{a,b}"]]
     assert sql.prepared("SELECT to_regtype($1)::oid = 'asked'::regtype::oid", [b"public.asked"]) == [[b"t"]]
+    assert sql.prepared("SELECT to_regtype($1) = 'ASKED'::regtype", [b"Asked"]) == [[b"t"]]
+    assert sql.prepared("SELECT to_regtype($1) IS NULL", [b'"Asked"']) == [[b"t"]]
     assert sql.prepared("SELECT to_regtype($1)", [b"int"]) == [[b"integer"]]
     assert sql.prepared("SELECT to_regtype($1)", [b"nothing"]) == [[None]]
 

@@ -430,12 +430,13 @@ impl Binder<'_> {
                 }
                 let mut numbers = nestor_model::Document::new();
                 for (oid, shown) in self.catalog.texts("format_type")?.unwrap_or_default() {
+                    let shown = shown.replace('"', "");
                     numbers.push(format!("public.{shown}"), oid.to_string());
                     numbers.push(shown, oid.to_string());
                 }
                 let numbers = Expr::constant(Value::Document(numbers), Type::Jsonb);
                 let asked = coerce(args[0].clone(), &Type::Text, Context::Implicit)?;
-                let number = functions::call("catalog_text", vec![asked, numbers])?;
+                let number = functions::call("catalog_type", vec![asked, numbers])?;
                 let number = coerce(number, &Type::Oid, Context::Explicit)?;
                 let number = coerce(number, &Type::Regtype, Context::Explicit)?;
                 let plain = functions::call(name, args)?;
@@ -517,11 +518,12 @@ impl Binder<'_> {
 
     /// The OID of the enum that a text names, if it is one.
     pub(super) fn enum_named(&self, text: &str) -> Option<Value> {
-        let (schema, name) = match text.split_once('.') {
-            Some((schema, name)) => (Some(schema.trim_matches('"')), name),
-            None => (None, text),
+        let folded = functions::folded(text);
+        let (schema, name) = match folded.split_once('.') {
+            Some((schema, name)) => (Some(schema), name),
+            None => (None, folded.as_str()),
         };
-        let own = self.catalog.enum_of(schema, name.trim_matches('"'))?;
+        let own = self.catalog.enum_of(schema, name)?;
         Some(Value::Int64(i64::from(own.oid)))
     }
 

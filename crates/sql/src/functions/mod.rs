@@ -27,7 +27,7 @@ mod text;
 
 pub use crate::expr::function::{Function, Param, Run};
 pub use records::{is_of_records, records};
-pub use system::{STANDARD, part_key, uuid_v7};
+pub use system::{STANDARD, folded, part_key, uuid_v7};
 pub use tables::{Table, as_documents, once, side_by_side, table};
 
 use crate::error::{error, fail, no_function, no_operator};

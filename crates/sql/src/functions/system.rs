@@ -37,6 +37,19 @@ fn table_name(text: &str) -> String {
     }
 }
 
+/// A name, with a schema or not, as catalogs have it: what is not quoted in lower case.
+pub fn folded(text: &str) -> String {
+    let (mut out, mut quoted) = (String::new(), false);
+    for c in text.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            c if quoted => out.push(c),
+            c => out.extend(c.to_lowercase()),
+        }
+    }
+    out
+}
+
 fn yes() -> nestor_model::Result<Value> {
     Ok(Value::Bool(true))
 }
@@ -211,6 +224,13 @@ pub(super) const ROWS: &[Row] = &[
             at += 1;
         }
         Ok(Value::String(format!("{n} {}", units[at]).into()))
+    }),
+    // As the next, by a name that statements would have.
+    ("catalog_type", "text,any->text", |a, _, _| {
+        let (Some(name), Value::Document(texts)) = (a[0].as_str(), &a[1]) else {
+            return Ok(Value::Null);
+        };
+        Ok(texts.get(&folded(name)).map_or(Value::Null, |text| text.to_value()))
     }),
     ("catalog_text", "text,any->text", |a, _, _| {
         let (Some(name), Value::Document(texts)) = (a[0].as_str(), &a[1]) else {
