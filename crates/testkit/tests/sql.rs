@@ -430,3 +430,24 @@ fn tables_are_altered_for_all_rows_or_not_at_all() {
     }
     assert_eq!(bank.ask(0, "SELECT count(*) FROM t"), "1");
 }
+
+/// Of two statements that write the same document the second conflicts, whichever rows of it they change.
+#[test]
+fn documents_of_duality_views_are_written_one_after_the_other() {
+    let bank = Bank::new();
+    for sql in [
+        "CREATE TABLE parents (id int PRIMARY KEY)",
+        "CREATE TABLE children (id int PRIMARY KEY, parent int)",
+        "CREATE DUALITY VIEW docs AS SELECT jsonb_build_object('id', p.id, 'children', (SELECT jsonb_agg(jsonb_build_object('id', c.id)) FROM children c WHERE c.parent = p.id)) FROM parents p",
+        r#"INSERT INTO docs VALUES ('{"id": 1, "children": [{"id": 1}]}')"#,
+    ] {
+        assert_eq!(bank.ask(1, sql), "", "{sql}");
+    }
+    assert_eq!(bank.ask(0, "BEGIN ISOLATION LEVEL REPEATABLE READ"), "");
+    assert_eq!(bank.ask(0, "SELECT count(*) FROM docs"), "1");
+    let update = |id: i32| format!(r#"UPDATE docs SET doc = '{{"id": 1, "children": [{{"id": {id}}}]}}'"#);
+    assert_eq!(bank.ask(1, &update(2)), "");
+    assert_eq!(bank.ask(0, &update(3)), "40001");
+    assert_eq!(bank.ask(0, "ROLLBACK"), "");
+    assert_eq!(bank.ask(0, "SELECT id FROM children"), "2");
+}

@@ -202,6 +202,21 @@ pub fn holds_nothing(collection: &Collection) -> bool {
     )
 }
 
+/// Stands behind the query of a duality view.
+pub const DUALITY: &str = " WITH DUALITY";
+
+/// Whether a view is a duality view.
+pub fn is_duality(collection: &Collection) -> bool {
+    let mut stages = collection.options.view.iter().flat_map(|view| view.pipeline.iter());
+    match stages.next() {
+        Some(ValueRef::Document(stage)) => {
+            let text = stage.get("$sql").and_then(ValueRef::as_str);
+            text.is_some_and(|text| text.ends_with(DUALITY))
+        }
+        _ => false,
+    }
+}
+
 /// The text of the query that a view is, and what is checked behind it, if it is one of SQL.
 fn view_of(collection: &Collection) -> Option<(&str, Option<CheckOption>)> {
     let pipeline = &collection.options.view.as_ref()?.pipeline;
@@ -209,6 +224,9 @@ fn view_of(collection: &Collection) -> Option<(&str, Option<CheckOption>)> {
         Some(ValueRef::Document(stage)) if pipeline.len() == 1 => stage.get("$sql").and_then(ValueRef::as_str)?,
         _ => return None,
     };
+    if let Some(text) = text.strip_suffix(DUALITY) {
+        return Some((text, None));
+    }
     let mut all = [CheckOption::Local, CheckOption::Cascaded].into_iter();
     let found = all.find_map(|option| Some((text.strip_suffix(option.text())?, Some(option))));
     Some(found.unwrap_or((text, None)))

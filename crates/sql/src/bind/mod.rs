@@ -10,6 +10,7 @@ mod always;
 mod call;
 mod compared;
 pub mod declared;
+pub mod duality;
 pub mod entry;
 mod expr;
 mod from;
@@ -160,6 +161,8 @@ pub struct Binder<'c> {
     levels: Vec<Level>,
     next_id: usize,
     depth: usize,
+    /// The duality view that a statement turned out to write to, which is no matter of the binder's.
+    pub duality: Option<Arc<Table>>,
     /// The schema of the view whose query is bound: names that say no schema are those of it, and of `public`.
     view_schema: Option<String>,
 }
@@ -182,6 +185,7 @@ impl<'c> Binder<'c> {
             levels: Vec::new(),
             next_id: 1,
             depth: 0,
+            duality: None,
             view_schema: None,
         }
     }

@@ -335,6 +335,10 @@ impl Binder<'_> {
                 fail("42809", format!("cannot change materialized view \"{name}\""))
             }
             Kind::Collection(_) => Ok(Written { table, view: None }),
+            Kind::Query(_) if table.duality.is_some() => {
+                self.duality = Some(table.clone());
+                unsupported("a statement of this form on a duality view")
+            }
             Kind::View(_) => Err(refused(verb, (name.clone(), NO_TABLE))),
             Kind::Query(_) => match self.through(&table)? {
                 Ok((table, view)) => {

@@ -166,6 +166,8 @@ pub struct Table {
     pub materialized: Option<Materialized>,
     /// What holds for rows that are written, of views.
     pub check_option: Option<CheckOption>,
+    /// The query that says the shape, of duality views.
+    pub duality: Option<Arc<Query>>,
 }
 
 impl Table {
@@ -183,6 +185,7 @@ impl Table {
             foreign: Vec::new(),
             materialized: None,
             check_option: None,
+            duality: None,
         }
     }
 

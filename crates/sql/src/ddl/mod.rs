@@ -60,7 +60,7 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
             wait(statement, &progress)?;
             return Ok(rows.map_or_else(|| "CREATE TABLE AS".to_owned(), |rows| format!("SELECT {rows}")));
         }
-        Ast::CreateView(create) => view::create(statement, session, (create, None), &mut progress)?,
+        Ast::CreateView(create) => view::create(statement, session, (create, view::Kept::Plain), &mut progress)?,
         Ast::CreateTable(create) => table::create(statement, session, create, &mut progress)?,
         Ast::AlterTable(alter) => alter::alter(statement, session, alter, &mut progress)?,
         Ast::CreateIndex(create) => index::create(statement, session, create, &mut progress)?,
@@ -151,7 +151,10 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
         Own::AlterSequence(alter) => sequence::alter(statement, session, alter, progress)?,
         Own::CreateAssertion { name, condition } => assertion::create(statement, session, (name, condition), progress)?,
         Own::DropAssertion { names, if_exists } => assertion::drop(statement, session, (names, *if_exists), progress)?,
-        Own::View { create, check } => view::create(statement, session, (create, Some(*check)), progress)?,
+        Own::View { create, check } => {
+            view::create(statement, session, (create, view::Kept::Checked(*check)), progress)?
+        }
+        Own::Duality { create } => view::create(statement, session, (create, view::Kept::Duality), progress)?,
         Own::Materialize { create, has_data } => {
             return materialized::create(statement, session, (create, *has_data), progress);
         }

@@ -1,6 +1,7 @@
 //! CREATE VIEW: a view of MQL whose pipeline is the query ([`entry::query_of`]).
 
 use super::{hold_schema, new_namespace};
+use crate::bind::duality::with_etag;
 use crate::bind::{Binder, entry, ident};
 use crate::catalog::{Kind, Table, schemas};
 use crate::error::{Field as ErrorField, error, fail, unsupported, with};
@@ -16,11 +17,32 @@ use nestor_storage::View as _;
 use sqlparser::ast::{CreateTableOptions, CreateView, Ident};
 use std::sync::Arc;
 
+/// What is kept of a view beside its query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// Nothing.
+    Plain,
+    /// CHECK OPTION.
+    Checked(CheckOption),
+    /// It is a duality view.
+    Duality,
+}
+
+impl Kept {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Checked(option) => option.text(),
+            Self::Duality => entry::DUALITY,
+        }
+    }
+}
+
 /// CREATE VIEW.
 pub(super) fn create(
     statement: &Statement<'_>,
     session: &SessionFacts,
-    (create, check_option): (&CreateView, Option<CheckOption>),
+    (create, kept): (&CreateView, Kept),
     progress: &mut Progress,
 ) -> Result<&'static str> {
     check(create)?;
@@ -38,7 +60,7 @@ pub(super) fn create(
     let text = query_text(create)?;
     let options = CollectionOptions::parse(doc! {
         "viewOn": ns.coll.clone(),
-        "pipeline": vec![Value::from(doc! { "$sql": format!("{text}{}", check_option.map_or("", CheckOption::text)) })],
+        "pipeline": vec![Value::from(doc! { "$sql": format!("{text}{}", kept.text()) })],
     })?;
     let uuid = statement.database.new_uuid();
     statement.atomically(progress, |ws| {
@@ -54,8 +76,17 @@ pub(super) fn create(
         let (op, _) = statement.operation(None)?;
         let reading = Reading::new(statement, &*ws, &op, session);
         let schema = schemas::split(reading.view, &ns).0;
-        let new = columns_of(&reading, schema, &text)?;
-        if check_option.is_some() {
+        let new = match kept {
+            Kept::Duality => {
+                let Some(query) = entry::parsed(&text) else {
+                    return unsupported("a view of what is no query");
+                };
+                Binder::new(&reading, Vec::new()).shape(schema, &query)?;
+                columns_of(&reading, schema, &with_etag(&text))?
+            }
+            _ => columns_of(&reading, schema, &text)?,
+        };
+        if matches!(kept, Kept::Checked(_)) {
             check_writable(&reading, (schema, &ns.coll), &text)?;
         }
         if let Some(found) = found {

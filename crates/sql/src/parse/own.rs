@@ -45,6 +45,11 @@ pub enum Own {
         /// Nothing happens when there is nothing.
         if_exists: bool,
     },
+    /// `CREATE DUALITY VIEW`
+    Duality {
+        /// The view.
+        create: Box<CreateView>,
+    },
     /// `CREATE VIEW … WITH CHECK OPTION`
     View {
         /// The view.
@@ -131,6 +136,9 @@ pub struct AlterSequence {
 /// The words that begin a CREATE MATERIALIZED VIEW.
 const CREATE_MATERIALIZED: [&str; 2] = ["CREATE", "MATERIALIZED"];
 
+/// The words that begin a CREATE DUALITY VIEW.
+const CREATE_DUALITY: [&str; 2] = ["CREATE", "DUALITY"];
+
 /// The words that begin a CREATE ASSERTION.
 const CREATE_ASSERTION: [&str; 2] = ["CREATE", "ASSERTION"];
 
@@ -142,6 +150,8 @@ const BEGINNINGS: &[(&[&str], &str)] = &[
     (&CREATE_MATERIALIZED, ""),
     (&["REFRESH"], ""),
     (&CREATE_ASSERTION, ""),
+    (&CREATE_DUALITY, ""),
+    (&["CREATE", "OR", "REPLACE", "DUALITY"], ""),
     (&["DROP", "ASSERTION"], ""),
     (&["CREATE", "VIEW"], "OPTION"),
     (&["CREATE", "OR", "REPLACE", "VIEW"], "OPTION"),
@@ -231,6 +241,11 @@ pub fn of(ast: &Statement) -> Result<Option<Own>> {
         let (create, has_data) = super::views::materialized(tokens)?;
         let create = Box::new(create);
         return Ok(Some(Own::Materialize { create, has_data }));
+    }
+    let is_duality = words(tokens.iter()).take(4).any(|word| word == CREATE_DUALITY[1]);
+    if is_duality && !words(tokens.iter()).take(2).eq(CREATE_ASSERTION) {
+        let create = Box::new(super::views::without(tokens, CREATE_DUALITY[1])?);
+        return Ok(Some(Own::Duality { create }));
     }
     let creates = words(tokens.iter()).next().is_some_and(|word| word == "CREATE");
     if creates && !begins_with(tokens.iter(), &CREATE_ASSERTION) {

@@ -59,3 +59,14 @@ pub(super) fn checked(mut tokens: Vec<Token>) -> Result<(CreateView, bool)> {
     };
     Ok((create(&tokens)?, cascades))
 }
+
+/// The CREATE VIEW that tokens are without the first one that is this word.
+///
+/// Errors: 42601.
+pub(super) fn without(mut tokens: Vec<Token>, word: &str) -> Result<CreateView> {
+    let is_word = |token: &Token| matches!(token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word));
+    if let Some(at) = tokens.iter().position(is_word) {
+        tokens.remove(at);
+    }
+    create(&tokens)
+}

@@ -4,12 +4,12 @@ use super::held::Holding;
 use super::numbers::{Got, Sequence};
 use crate::bind::Binder;
 use crate::bind::declared::Declared;
+use crate::bind::duality::with_etag;
 use crate::bind::entry::{self, Object};
 use crate::catalog::documents::{Inference, SAMPLE};
 use crate::catalog::system::{self, Facts, IndexFacts, RELATIONS, Relation, SequenceFacts};
 use crate::catalog::{Catalog, Column, Kind, Table, known, schemas};
 use crate::error::{fail, unsupported};
-use crate::parse::own::CheckOption;
 use crate::types::Type;
 use crate::types::enums::Enum;
 use nestor_database::connections::Slot;
@@ -425,7 +425,7 @@ impl<'s, 'r> Reading<'s, 'r> {
     }
 
     /// The table that a view of SQL is.
-    fn view_at(&self, ns: &Namespace, text: &str, check_option: Option<CheckOption>) -> Result<Arc<Table>> {
+    fn view_at(&self, ns: &Namespace, text: &str, collection: &Collection) -> Result<Arc<Table>> {
         if *ns.db != *self.session.database {
             return unsupported("a view of another database");
         }
@@ -438,14 +438,24 @@ impl<'s, 'r> Reading<'s, 'r> {
             }
             None => {}
         }
-        let Some(query) = entry::parsed(text) else {
+        let is_duality = entry::is_duality(collection);
+        let duality = entry::parsed(text).filter(|_| is_duality);
+        let query = match is_duality {
+            true => entry::parsed(&with_etag(text)),
+            false => entry::parsed(text),
+        };
+        let Some(query) = query else {
             return fail("42601", format!("the query of view \"{}\" is none", ns.coll));
         };
         self.views.borrow_mut().insert(ns.clone(), None);
         let table = table_of(self, schemas::split(self.view, ns), query);
         match table {
             Ok(table) => {
-                let table = Arc::new(Table { check_option, ..table });
+                let table = Arc::new(Table {
+                    check_option: entry::check_option_of(collection),
+                    duality,
+                    ..table
+                });
                 self.views.borrow_mut().insert(ns.clone(), Some(table.clone()));
                 Ok(table)
             }
@@ -473,7 +483,7 @@ impl<'s, 'r> Reading<'s, 'r> {
             None => {}
         }
         if let Some(text) = entry::query_of(&collection) {
-            return self.view_at(ns, text, entry::check_option_of(&collection)).map(Some);
+            return self.view_at(ns, text, &collection).map(Some);
         }
         // The commit whose state is looked at; none where changes of the statement's own show, or each user sees other fields.
         let lsn = match collection.is_view() || collection.options.masking.is_some() {
@@ -591,6 +601,7 @@ impl Facts for Reading<'_, '_> {
             if let Some(table) = table {
                 let comments = comments.remove(&collection.uuid);
                 let updatable = match table.kind {
+                    Kind::Query(_) if table.duality.is_some() => Some(vec![true; table.columns.len()]),
                     Kind::Query(_) => Binder::new(self, Vec::new()).updatable(&table)?,
                     Kind::Collection(_) if table.materialized.is_none() => Some(vec![true; table.columns.len()]),
                     _ => None,

@@ -99,7 +99,7 @@ pub(crate) fn check(statement: &Statement<'_>, ws: &mut WriteSet, db: &str) -> R
         for collection in &read {
             check_collection(statement, collection, &name)?;
         }
-        let (_, rows) = rows_of_bound(binder, &reading, bound)?;
+        let (_, rows) = rows_of_bound(binder, &reading, bound, &[])?;
         if rows.iter().flatten().any(|value| matches!(value, Value::Bool(false))) {
             let told = error("23514", format!("assertion \"{name}\" is violated"));
             return Err(error::with(told, &[(Field::Constraint, &name)]));

@@ -8,6 +8,7 @@ mod apply;
 pub mod assertions;
 mod child;
 mod conflict;
+mod duality;
 pub mod foreign;
 mod merge;
 mod refused;
@@ -79,7 +80,14 @@ pub fn describe(
     let (op, _) = statement.operation(None)?;
     let reading = Reading::new(statement, read.view(), &op, session);
     let mut binder = Binder::new(&reading, params);
-    let write = bound(&mut binder, ast)?;
+    let write = match bound(&mut binder, ast) {
+        Err(_) if binder.duality.is_some() => {
+            let query = duality::parsed(&duality::query_of(ast)?)?;
+            binder.query(&query)?;
+            return Ok((None, binder.params));
+        }
+        write => write?,
+    };
     Ok((write.returning.is_some().then(|| fields(&write)), binder.params))
 }
 
@@ -146,6 +154,24 @@ fn count(statement: &Statement<'_>, rows: u64) {
     }
 }
 
+/// A statement with its parameters.
+struct Executed<'e> {
+    ast: &'e Ast,
+    types: &'e [Type],
+    params: &'e [Value],
+}
+
+/// The rows of a query with parameters.
+fn run_query(
+    reading: &Reading<'_, '_>,
+    query: &sqlparser::ast::Query,
+    (types, params): (Vec<Type>, &[Value]),
+) -> Result<Vec<Tuple>> {
+    let mut binder = Binder::new(reading, types);
+    let bound = finished(binder.query(query)?)?;
+    Ok(rows_of_bound(binder, reading, bound, params)?.1)
+}
+
 fn attempt(
     statement: &Statement<'_>,
     session: &SessionFacts,
@@ -161,7 +187,21 @@ fn attempt(
         let mut reading = Reading::new(statement, &*ws, &op, session);
         reading.holding = Some(&holding);
         let mut binder = Binder::new(&reading, types.clone());
-        let write = bound(&mut binder, ast)?;
+        let write = match bound(&mut binder, ast) {
+            Err(error) => match binder.duality.take() {
+                Some(view) => {
+                    drop(binder);
+                    let executed = Executed {
+                        ast,
+                        types: &types,
+                        params,
+                    };
+                    return duality::run(statement, session, ws, (&view, executed), gathered);
+                }
+                None => return Err(error),
+            },
+            Ok(write) => write,
+        };
         check_rights(&reading, &write)?;
         for ns in &binder.held {
             reading.check_right(ns, Right::Update)?;
@@ -318,7 +358,7 @@ pub(crate) fn rows_of(
     let reading = Reading::new(statement, ws, op, session);
     let mut binder = Binder::new(&reading, Vec::new());
     let bound = finished(binder.query(query)?)?;
-    rows_of_bound(binder, &reading, bound)
+    rows_of_bound(binder, &reading, bound, &[])
 }
 
 /// The rows of the query of a view of `schema` as the columns of `table`, which were those of the query once: a column that it gives no more is null.
@@ -332,10 +372,15 @@ pub(crate) fn rows_of_view(
     let mut binder = Binder::new(reading, Vec::new()).of_view(schema);
     let bound = finished(binder.query(query)?)?;
     let bound = binder.as_columns(bound, columns)?;
-    Ok(rows_of_bound(binder, reading, bound)?.1)
+    Ok(rows_of_bound(binder, reading, bound, &[])?.1)
 }
 
-fn rows_of_bound(mut binder: Binder<'_>, reading: &Reading<'_, '_>, bound: Bound) -> Result<(Vec<Field>, Vec<Tuple>)> {
+fn rows_of_bound(
+    mut binder: Binder<'_>,
+    reading: &Reading<'_, '_>,
+    bound: Bound,
+    params: &[Value],
+) -> Result<(Vec<Field>, Vec<Tuple>)> {
     let tables = Tables {
         tables: std::mem::take(&mut binder.tables),
         reading,
@@ -350,7 +395,7 @@ fn rows_of_bound(mut binder: Binder<'_>, reading: &Reading<'_, '_>, bound: Bound
     let mut rows = Vec::new();
     let sizes = Sizes::new(&tables.tables, reading);
     let plan = rewrite(bound.plan, &sizes);
-    run_plan(&tables, &plan, &[], &Shared::default(), &mut |row| {
+    run_plan(&tables, &plan, params, &Shared::default(), &mut |row| {
         gathered.grow((size_of::<Tuple>() + row.iter().map(Value::weight).sum::<usize>()) * WRITTEN_FACTOR)?;
         rows.push(row);
         Ok(())
