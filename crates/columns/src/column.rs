@@ -209,11 +209,11 @@ pub(crate) struct ColumnBuilder {
 }
 
 impl ColumnBuilder {
-    /// Adds a row, after rows before it that were not added and have nothing. A second value of a row is none that can be held.
-    pub(crate) fn push(&mut self, row: usize, value: ValueRef<'_>) {
+    /// Adds a row, after rows before it that were not added and have nothing; `false` for a second value of a row, which cannot be held.
+    pub(crate) fn push(&mut self, row: usize, value: ValueRef<'_>) -> bool {
         if self.states.len() > row {
             self.states[row] = State::Other;
-            return;
+            return false;
         }
         self.fill(row);
         let state = match value {
@@ -232,6 +232,7 @@ impl ColumnBuilder {
             _ => self.values.push_null(),
         }
         self.states.push(state);
+        true
     }
 
     /// How many rows have something.

@@ -37,8 +37,8 @@ pub struct Segment {
 struct Field<C> {
     below: Vec<(Str, usize)>,
     column: C,
-    /// Some document has an array here, whose documents have fields that are not held.
-    has_arrays: bool,
+    /// Some document has something here whose fields are not held: an array, or the field twice.
+    has_others: bool,
 }
 
 /// What a segment has of a path.
@@ -118,7 +118,7 @@ impl Segment {
     pub fn find<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Found<'_> {
         let mut field = &self.fields[0];
         for name in path {
-            if field.has_arrays {
+            if field.has_others {
                 return Found::Unknown;
             }
             match field.below.iter().find(|(own, _)| own == name) {
@@ -159,7 +159,7 @@ impl Default for Field<ColumnBuilder> {
         Self {
             below: Vec::new(),
             column: ColumnBuilder::default(),
-            has_arrays: false,
+            has_others: false,
         }
     }
 }
@@ -196,11 +196,13 @@ impl SegmentBuilder {
                     at
                 }
             };
-            self.fields[field].column.push(self.rows, value);
+            let is_first = self.fields[field].column.push(self.rows, value);
             match value {
+                // Of a field that a document has twice the first counts, and what is below them cannot be told apart.
+                _ if !is_first => self.fields[field].has_others = true,
                 ValueRef::Document(doc) if depth < DEPTH_MAX => self.fields_of(field, doc.iter(), depth + 1),
                 // What is below is not held, as below an array.
-                ValueRef::Document(_) | ValueRef::Array(_) => self.fields[field].has_arrays = true,
+                ValueRef::Document(_) | ValueRef::Array(_) => self.fields[field].has_others = true,
                 _ => {}
             }
         }
@@ -219,7 +221,7 @@ impl SegmentBuilder {
                 true => Column::unknown(),
                 false => field.column.finish(rows),
             },
-            has_arrays: field.has_arrays,
+            has_others: field.has_others,
         });
         let fields: Vec<Field<Column>> = fields.collect();
         let bytes = fields.iter().map(|field| field.column.bytes()).sum();

@@ -42,7 +42,7 @@ fn made(dice: &Dice, id: u64) -> Document {
     if dice.below(3) > 0 {
         doc.push("d", dice.below(10_000) as f64 / 100.0);
     }
-    if dice.below(200) > 0 {
+    if dice.below(4000) > 0 {
         doc.push(
             "e",
             doc! { "f": Value::DateTime(1_700_000_000_000 + dice.below(1000) as i64) },
@@ -226,4 +226,33 @@ fn columns_of_documents_that_have_little_in_common_are_small() {
         assert!(!matches!(segment.find(["own 5000"]), Found::Nothing), "somebody has it");
     }
     assert!(held > 0 && unknown > 0 && held + unknown == 40_000, "{held} {unknown}");
+}
+
+#[test]
+fn of_two_fields_with_one_name_the_first_counts() {
+    let dir = tempfile::tempdir().expect("sound");
+    let engine = Engine::open(dir.path(), EngineOptions::at_time(1)).expect("sound");
+    let mut ws = engine.begin();
+    for id in 0..5000u64 {
+        let mut doc = doc! { "a": 1, "e": doc! { "f": 2 } };
+        if id == 4000 {
+            doc.push("e", doc! { "g": 3 });
+        }
+        ws.put_document(RECORDS, record_key(RecordId(id)), doc.to_raw());
+    }
+    engine.commit(ws).expect("sound");
+    engine.checkpoint().expect("sound");
+    let columns = Columns::new(engine.clone(), 64 << 20);
+    columns.want(RECORDS);
+    columns.settle();
+    let reading = columns
+        .read(&engine.snapshot(), RECORDS)
+        .expect("sound")
+        .expect("columns");
+    let Some(Piece::Columns(segment, ..)) = reading.pieces.last() else {
+        panic!("no segment");
+    };
+    assert!(matches!(segment.find(["a"]), Found::Column(_)));
+    assert!(matches!(segment.find(["e", "f"]), Found::Unknown));
+    assert!(matches!(segment.find(["e", "g"]), Found::Unknown));
 }
