@@ -7,7 +7,7 @@
 //!
 //! A collection has columns once somebody asked for them ([`Columns::read`]): a thread makes them, and a write pays nothing for them.
 //!
-//! Reading order: [`packed`], [`column`], [`segment`], [`pieces`], [`store`].
+//! Reading order: [`packed`], [`mod@column`], [`segment`], [`pieces`], [`store`].
 
 pub mod column;
 pub mod packed;

@@ -33,7 +33,7 @@ pub trait View {
     }
 
     /// How `tree` is stored; `None` where that is not in parts, where these have fewer than `least` entries, and where more keys are above them than
-    /// one for [`CHANGED_PART`](crate::blocks::CHANGED_PART) entries. Of a serializable transaction this counts as reading all of it.
+    /// one for [`CHANGED_PART`] entries. Of a serializable transaction this counts as reading all of it.
     fn blocks(&self, tree: TreeId, least: u64) -> Result<Option<Blocks>>;
 
     /// About how many entries `tree` has from `from` (included) to `to` (excluded; `None`: to its end), without changes of its own. What is in
