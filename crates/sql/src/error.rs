@@ -245,6 +245,8 @@ fn of_code(code: ErrorCode) -> &'static str {
         24 => "55P03",
         292 => "53200",
         462 => "53400",
+        // A regular expression that takes too long.
+        51156 => "2201B",
         11600 | 91 => "57P01",
         _ => "XX000",
     }

@@ -1,7 +1,7 @@
 //! `LIKE`, `SIMILAR TO` and regular expressions.
 
 use super::Expr;
-use crate::error::{error, fail};
+use crate::error::fail;
 use crate::types::regex::{self, Flags};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Env, Scalar};
@@ -64,9 +64,7 @@ impl Matcher {
     /// Whether a text matches. Errors: 2201B when that takes too long.
     pub fn matches(&self, text: &str) -> Result<bool> {
         Ok(match self {
-            Self::Regex(regex) => regex
-                .is_match(text)
-                .map_err(|e| error("2201B", e.message().to_owned()))?,
+            Self::Regex(regex) => regex.is_match(text)?,
             Self::Pieces(pieces) => match pieces.as_slice() {
                 [] => text.is_empty(),
                 [all] => text == all,
