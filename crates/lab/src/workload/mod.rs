@@ -4,6 +4,7 @@ pub mod analytics;
 pub mod concerns;
 pub mod documents;
 pub mod insert;
+mod load;
 pub mod micro;
 pub mod storage;
 

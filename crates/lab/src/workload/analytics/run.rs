@@ -8,6 +8,7 @@ use crate::results::Measurement;
 use crate::rows::{Arguments, Rows};
 use crate::target::{Caller, Target, command};
 use crate::wire::Protocol;
+use crate::workload::load::{Loader, run_alone};
 use crate::workload::{Settings, Workload, drop_table, settle};
 use nestor_model::doc;
 
@@ -87,26 +88,11 @@ fn load<D: Dataset>(
         target.run(&[command(doc! {}, &D::create(target.protocol))])?;
     }
     let rows = settings.rows / BATCH as u64 * BATCH as u64;
-    let mut caller = target.connect()?;
-    let loader = Loader {
-        statement: caller.prepare(&D::insert(target.protocol, BATCH))?,
-        caller,
-        ids: 0..rows,
-        push: Box::new(move |protocol, id, arguments| D::push(protocol, settings.seed, rows, id, arguments)),
-        protocol: target.protocol,
-        arguments: Arguments::default(),
-        rows: Rows::default(),
-    };
-    let load = Load {
-        worker: Box::new(loader),
-        pace: Pace::Closed,
-        group: 0,
-    };
-    let outcome = drive(
-        vec![load],
-        Times::until_finished(settings.sample),
-        target.processes().as_ref(),
-    );
+    let (protocol, seed) = (target.protocol, settings.seed);
+    let insert = D::insert(protocol, BATCH);
+    let push = move |id, arguments: &mut Arguments| D::push(protocol, seed, rows, id, arguments);
+    let loader = Loader::new(target, (&insert, BATCH), 0..rows, push)?;
+    let outcome = run_alone(target, &settings, loader);
     if outcome.failure.is_none() {
         settle(target, &[D::NAME.to_owned()])?;
     }
@@ -181,38 +167,6 @@ impl Worker for Asker<'_> {
             busy: self.caller.busy,
             last: self.caller.last,
             work: 1,
-        }))
-    }
-}
-
-/// Pushes the parameters of a row.
-type Push = Box<dyn Fn(Protocol, u64, &mut Arguments) + Send>;
-
-struct Loader {
-    caller: Caller,
-    statement: usize,
-    ids: std::ops::Range<u64>,
-    push: Push,
-    protocol: Protocol,
-    arguments: Arguments,
-    rows: Rows,
-}
-
-impl Worker for Loader {
-    fn step(&mut self) -> Result<Option<Done>, String> {
-        if self.ids.is_empty() {
-            return Ok(None);
-        }
-        self.arguments.clear();
-        for id in self.ids.by_ref().take(BATCH) {
-            (self.push)(self.protocol, id, &mut self.arguments);
-        }
-        self.caller.begin_operation();
-        self.caller.call(self.statement, &self.arguments, &mut self.rows)?;
-        Ok(Some(Done {
-            busy: self.caller.busy,
-            last: self.caller.last,
-            work: self.rows.affected,
         }))
     }
 }

@@ -2,13 +2,14 @@
 
 use super::data::{self, ACCOUNTS, ACCOUNTS_MAX, BATCH, LARGE, LARGE_DOCUMENTS, NAME, NEW};
 use super::tests::{Asker, NAMES, Shared, Watcher, statements};
-use crate::drive::{Done, Load, Pace, Times, Worker, drive};
+use crate::drive::{Load, Pace, Times, drive};
 use crate::random::{Random, Zipf};
 use crate::results::Measurement;
 use crate::rows::{Arguments, Rows};
 use crate::statement::{Role, Statement, aggregate};
-use crate::target::{Caller, Target, command};
+use crate::target::{Target, command};
 use crate::wire::{Protocol, mongo_command};
+use crate::workload::load::{Loader, run_alone};
 use crate::workload::{Settings, Workload, checkpoint, drop_table};
 use nestor_model::{Value, ValueRef, doc};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -43,24 +44,9 @@ impl Documents {
             drop_table(target, name)?;
         }
         let documents = settings.rows / BATCH as u64 * BATCH as u64;
-        let mut caller = target.connect()?;
-        let loader = Loader {
-            statement: caller.prepare(&data::insert(NAME, BATCH))?,
-            caller,
-            ids: 0..documents,
-            arguments: Arguments::default(),
-            rows: Rows::default(),
-        };
-        let load = Load {
-            worker: Box::new(loader),
-            pace: Pace::Closed,
-            group: 0,
-        };
-        let outcome = drive(
-            vec![load],
-            Times::until_finished(settings.sample),
-            target.processes().as_ref(),
-        );
+        let insert = data::insert(NAME, BATCH);
+        let loader = Loader::new(target, (&insert, BATCH), 0..documents, data::push)?;
+        let outcome = run_alone(target, &settings, loader);
         if outcome.failure.is_none() {
             let account = |id: u64| Value::from(doc! { "_id": id as i64, "visits": 0i64 });
             let accounts: Vec<Value> = (0..ACCOUNTS_MAX).map(account).collect();
@@ -209,33 +195,5 @@ impl Workload for Documents {
 
     fn set_clients(&mut self, clients: usize) {
         self.settings.clients = clients;
-    }
-}
-
-/// Inserts the documents.
-struct Loader {
-    caller: Caller,
-    statement: usize,
-    ids: std::ops::Range<u64>,
-    arguments: Arguments,
-    rows: Rows,
-}
-
-impl Worker for Loader {
-    fn step(&mut self) -> Result<Option<Done>, String> {
-        if self.ids.is_empty() {
-            return Ok(None);
-        }
-        self.arguments.clear();
-        for id in self.ids.by_ref().take(BATCH) {
-            data::push(id, &mut self.arguments);
-        }
-        self.caller.begin_operation();
-        self.caller.call(self.statement, &self.arguments, &mut self.rows)?;
-        Ok(Some(Done {
-            busy: self.caller.busy,
-            last: self.caller.last,
-            work: self.rows.affected,
-        }))
     }
 }

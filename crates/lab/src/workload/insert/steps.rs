@@ -11,6 +11,7 @@ use crate::results::{Measurement, Sla};
 use crate::rows::{Arguments, Rows};
 use crate::statement::{Role, Statement, aggregate};
 use crate::target::{Caller, Target, command};
+use crate::workload::load::run_alone;
 use crate::workload::{Settings, Workload, drop_table, settle};
 use nestor_model::{Value, doc};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -58,16 +59,7 @@ impl Insert {
             next: AtomicU64::new(1),
         };
         let writer = Writer::new(target, &settings, &bounds, LOAD_ROWS, Some(settings.rows), false)?;
-        let load = Load {
-            worker: Box::new(writer),
-            pace: Pace::Closed,
-            group: 0,
-        };
-        let outcome = drive(
-            vec![load],
-            Times::until_finished(settings.sample),
-            target.processes().as_ref(),
-        );
+        let outcome = run_alone(target, &settings, writer);
         let measurement = Measurement::of("insert", "l.i0", &outcome, 0);
         let insert = Self {
             target: target.clone(),
@@ -86,13 +78,7 @@ impl Insert {
             rows: self.settings.rows,
         };
         builder.left.reverse();
-        let load = Load {
-            worker: Box::new(builder),
-            pace: Pace::Closed,
-            group: 0,
-        };
-        let times = Times::until_finished(self.settings.sample);
-        let outcome = drive(vec![load], times, self.target.processes().as_ref());
+        let outcome = run_alone(&self.target, &self.settings, builder);
         settle(&self.target, &[NAME.to_owned()])?;
         Ok(Measurement::of("insert", "l.x", &outcome, 0))
     }

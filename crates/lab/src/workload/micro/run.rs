@@ -11,6 +11,7 @@ use crate::rows::{Arguments, Rows};
 use crate::statement::{Role, Statement, aggregate};
 use crate::target::{Caller, Target, command};
 use crate::wire::Protocol;
+use crate::workload::load::run_alone;
 use crate::workload::{Settings, Workload, drop_table, settle};
 use nestor_model::{Value, doc};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -50,13 +51,7 @@ impl Micro {
             make_table(target, name)?;
         }
         let loader = Loader::new(target, &names, &makers, scale)?;
-        let load = Load {
-            worker: Box::new(loader),
-            pace: Pace::Closed,
-            group: 0,
-        };
-        let processes = target.processes();
-        let outcome = drive(vec![load], Times::until_finished(scale.sample), processes.as_ref());
+        let outcome = run_alone(target, &scale, loader);
         if outcome.failure.is_none() {
             for name in &names {
                 let sql = format!("CREATE INDEX {name}_k ON {name} (k)");
