@@ -61,7 +61,6 @@ impl Binder<'_> {
             return unsupported("writing to what is no table");
         };
         let written = self.written(name, Verb::Merge)?;
-        let table = written.table.clone();
         let own = alias
             .as_ref()
             .map_or_else(|| written.name().to_owned(), |alias| ident(&alias.name));
@@ -97,17 +96,7 @@ impl Binder<'_> {
         }));
         let record = self.column(&both.columns, both.columns.len() - 1);
         let (plan, clauses) = self.chosen(plan, parts, record);
-        Ok(Write {
-            generated: self.generated(&table)?,
-            checks: self.checks(&table)?,
-            options: written.options()?,
-            element: written.element(),
-            views: written.views(),
-            table,
-            plan,
-            action: Action::Merge { clauses },
-            returning: None,
-        })
+        self.written_by(&written, plan, Action::Merge { clauses }, None)
     }
 
     fn clauses(&mut self, written: &Written, clauses: &[Clause], theirs: &Scope, both: &Scope) -> Result<Vec<Parts>> {

@@ -498,15 +498,32 @@ impl Binder<'_> {
             Some(_) => return unsupported("ON DUPLICATE KEY"),
         };
         let returning = self.returning(&written, insert.returning.as_deref(), scope)?;
+        self.written_by(&written, plan, Action::Insert { targets, conflict }, returning)
+    }
+
+    /// What is done with the rows of `plan`, and what has to be true of those that come of it.
+    pub(super) fn written_by(
+        &mut self,
+        written: &Written,
+        plan: Plan,
+        action: Action,
+        returning: Option<Returning>,
+    ) -> Result<Write> {
+        let table = &written.table;
+        // Of rows that go nothing has to be true.
+        let (generated, checks, options) = match action {
+            Action::Delete => (Vec::new(), Vec::new(), Vec::new()),
+            _ => (self.generated(table)?, self.checks(table)?, written.options()?),
+        };
         Ok(Write {
-            generated: self.generated(&table)?,
-            checks: self.checks(&table)?,
-            options: written.options()?,
+            table: table.clone(),
+            plan,
+            action,
+            generated,
+            checks,
+            options,
             element: written.element(),
             views: written.views(),
-            table,
-            plan,
-            action: Action::Insert { targets, conflict },
             returning,
         })
     }
@@ -792,7 +809,6 @@ impl Binder<'_> {
             Some(UpdateTableFromKind::BeforeSet(_)) => return unsupported("FROM before SET"),
         };
         let (written, mut plan, scope) = self.rows(&update.table, others, Verb::Update)?;
-        let table = written.table.clone();
         let (targets, mut values) = self.assignments(&written, &update.assignments, &scope)?;
         plan = self.selected(plan, update.selection.as_ref(), &scope)?;
         plan = self.flush(plan, &mut values);
@@ -801,20 +817,11 @@ impl Binder<'_> {
         columns.extend(values);
         columns.extend((own..scope.columns.len()).map(|i| self.column(&scope.columns, i)));
         let returning = self.returning(&written, update.returning.as_deref(), scope)?;
-        Ok(Write {
-            generated: self.generated(&table)?,
-            checks: self.checks(&table)?,
-            options: written.options()?,
-            element: written.element(),
-            views: written.views(),
-            table,
-            plan: Relation::Project {
-                input: Box::new(plan),
-                columns,
-            },
-            action: Action::Update { targets },
-            returning,
-        })
+        let plan = Relation::Project {
+            input: Box::new(plan),
+            columns,
+        };
+        self.written_by(&written, plan, Action::Update { targets }, returning)
     }
 
     fn delete(&mut self, delete: &Delete) -> Result<Write> {
@@ -828,7 +835,6 @@ impl Binder<'_> {
         };
         let others = delete.using.as_deref().unwrap_or_default();
         let (written, mut plan, scope) = self.rows(target, others, Verb::Delete)?;
-        let table = written.table.clone();
         plan = self.selected(plan, delete.selection.as_ref(), &scope)?;
         let own = written.width();
         let columns = (own - 1..scope.columns.len()).map(|i| self.column(&scope.columns, i));
@@ -837,17 +843,7 @@ impl Binder<'_> {
             input: Box::new(plan),
         };
         let returning = self.returning(&written, delete.returning.as_deref(), scope)?;
-        Ok(Write {
-            generated: Vec::new(),
-            checks: Vec::new(),
-            options: Vec::new(),
-            element: written.element(),
-            views: written.views(),
-            table,
-            plan,
-            action: Action::Delete,
-            returning,
-        })
+        self.written_by(&written, plan, Action::Delete, returning)
     }
 
     /// The rows of the table that is written to beside those of other ones.
