@@ -53,14 +53,18 @@ pub enum Found<'s> {
 }
 
 impl Segment {
-    /// The segment of a group.
+    /// The segment of the group at a place, of which `parts` are the blocks; `None` when the work was stopped.
     ///
-    /// Errors: those of reading; that the work was stopped.
-    pub(crate) fn build(blocks: &Blocks, at: usize, stopped: &dyn Fn() -> bool) -> Result<Option<Self>> {
+    /// Errors: those of reading.
+    pub(crate) fn build(
+        blocks: &Blocks,
+        at: usize,
+        parts: &[Block],
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Self>> {
         let Some(group) = blocks.groups().get(at) else {
             return Ok(None);
         };
-        let parts = blocks.blocks(group)?;
         let end = blocks.groups().get(at + 1).map(|next| next.from.as_slice());
         let mut builder = SegmentBuilder::default();
         let mut begins = vec![0; parts.len()];
@@ -87,7 +91,7 @@ impl Segment {
         }
         // Blocks behind the last record have none.
         begins[(part + 1).min(parts.len())..].fill(builder.rows as u32);
-        Ok(Some(builder.finish(&parts, begins)))
+        Ok(Some(builder.finish(parts, begins)))
     }
 
     /// How many documents it has.

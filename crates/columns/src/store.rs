@@ -210,7 +210,7 @@ impl Shared {
                     return Ok(());
                 }
             }
-            if let Some(segment) = Segment::build(&blocks, at, &stopped)? {
+            if let Some(segment) = Segment::build(&blocks, at, &parts, &stopped)? {
                 self.bytes.fetch_add(segment.bytes(), Ordering::Relaxed);
                 own.add(group.name, segment);
             }

@@ -10,10 +10,9 @@ use nestor_columns::{Found, Keys, Piece, Segment};
 use nestor_model::{Document, Result, Str, Value};
 use nestor_planner::NodeKind;
 use nestor_planner::relation::explain::ColumnFigures;
-use nestor_query::matcher::{Filter, MatchExpr};
+use nestor_query::matcher::Filter;
 use nestor_storage::{Cursor, TreeId, record};
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// Rows of columns that cost as much as a document.
 const ROWS_PER_WORK: usize = 16;
@@ -25,7 +24,7 @@ pub struct ColumnScan {
     records: TreeId,
     /// Reads documents for who takes no columns, and where there are none.
     documents: CollScan,
-    filter: Option<(Arc<MatchExpr>, Filter, ColumnFilter)>,
+    filter: Option<(Filter, ColumnFilter)>,
     /// All that the consumer and the filter look at.
     paths: Vec<Str>,
     state: State,
@@ -54,7 +53,7 @@ impl ColumnScan {
             Some(filter) => {
                 let columns = ColumnFilter::of(filter)?;
                 columns.paths(&mut paths);
-                Some((filter.clone(), Filter::new(filter.clone()), columns))
+                Some((Filter::new(filter.clone()), columns))
             }
         };
         Some(Self {
@@ -156,7 +155,7 @@ impl ColumnScan {
                         pieces.pop_front();
                     }
                     self.counters.works += rows.len() as u64;
-                    let filter = self.filter.as_ref().map(|(_, _, filter)| filter);
+                    let filter = self.filter.as_ref().map(|(_, filter)| filter);
                     if filter.is_some_and(|filter| !filter.may_match(&segment)) {
                         self.figures.skipped += 1;
                         continue;
@@ -198,10 +197,8 @@ impl ColumnScan {
             let value = cursor.value()?;
             self.counters.works += 1;
             self.counters.docs_examined += 1;
-            self.figures.documents += 1;
-            self.figures.document_bytes += value.len() as u64;
             let matches = match &self.filter {
-                Some((_, filter, _)) => filter.matches(record::document(value).as_doc(), batch.op)?,
+                Some((filter, _)) => filter.matches(record::document(value).as_doc(), batch.op)?,
                 None => true,
             };
             if matches {
@@ -270,7 +267,7 @@ impl Operator for ColumnScan {
 impl Explain for ColumnScan {
     fn plan_fields(&self, out: &mut Document) {
         if let Some((filter, ..)) = &self.filter {
-            out.push("filter", filter.serialize());
+            out.push("filter", filter.expr().serialize());
         }
         out.push("direction", "forward");
         out.push("columnSegments", Value::count(self.figures.segments));

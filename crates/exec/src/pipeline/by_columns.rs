@@ -2,7 +2,7 @@
 
 use super::{PipelineSource, group};
 use crate::columns::filter::ColumnFilter;
-use nestor_model::{Result, Str};
+use nestor_model::Result;
 use nestor_planner::PlanNode;
 use nestor_planner::find::FindQuery;
 use nestor_planner::plan::{CollScan, FindPlan, StageOp};
@@ -17,21 +17,17 @@ pub(super) fn choose(mut plan: PlanNode, view: &dyn View, context: &PipelineSour
     let Some(columns) = &context.columns else {
         return Ok(plan);
     };
-    let PlanNode::Pipeline(pipeline) = &mut plan else {
-        return Ok(plan);
-    };
-    let paths = match pipeline.stages.first().map(|stage| &stage.node.op) {
-        Some(StageOp::Parsed(Stage::Group(group))) => group::paths_of(group),
-        _ => None,
-    };
-    if let (PlanNode::Find(find), Some(paths)) = (&mut pipeline.source, paths)
+    if let PlanNode::Pipeline(pipeline) = &mut plan
+        && let Some(StageOp::Parsed(Stage::Group(group))) = pipeline.stages.first().map(|stage| &stage.node.op)
+        && let PlanNode::Find(find) = &mut pipeline.source
         && let Some(collection) = view.catalog().get(&find.namespace)
         && !collection.ns.is_oplog()
         && !collection.is_clustered()
         && let Some(scan) = only_scan(find)
-        && columns.read(view, collection.records)?.is_some()
+        && let Some(paths) = group::paths_of(group)
+        && (columns.has(collection.records) || columns.read(view, collection.records)?.is_some())
     {
-        scan.columns = Some(paths.into_iter().collect::<Vec<Str>>().into());
+        scan.columns = Some(paths.into());
     }
     Ok(plan)
 }

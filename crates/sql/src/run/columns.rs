@@ -255,7 +255,7 @@ fn bound(condition: &Expr, env: &Env<'_>) -> Result<Option<Bound>> {
         return Ok(None);
     };
     let place = |expr: &Expr| match expr.as_moment().node() {
-        Node::Column { index, ty, .. } => is_ordered(ty).then_some(*index),
+        Node::Column { index, ty, .. } => has_range(ty).then_some(*index),
         _ => None,
     };
     let (column, value, with, op) = match (place(a), place(b)) {
@@ -271,8 +271,8 @@ fn bound(condition: &Expr, env: &Env<'_>) -> Result<Option<Bound>> {
     }))
 }
 
-/// Types whose values have the order that they have in documents.
-fn is_ordered(ty: &Type) -> bool {
+/// Types of which the least and the greatest value of a segment bound the others.
+fn has_range(ty: &Type) -> bool {
     matches!(
         ty,
         Type::Int2

@@ -74,7 +74,7 @@ impl GroupOp {
             input,
             table: Table::new(group.clone()),
             columns: series.and_then(|series| Columns::of(&group, series)),
-            rows: Rows::of(&group).filter(|_| by_columns).map(|(rows, _)| rows),
+            rows: by_columns.then(|| Rows::of(&group)).flatten().map(|(rows, _)| rows),
             group,
             level: 0,
             spill: None,
@@ -100,19 +100,15 @@ impl GroupOp {
                 }
                 (Content::Bucket(_), _) => bail!(InternalError, "a bucket that nobody asked for"),
                 (Content::Columns(found), _) => {
-                    let Some(mut own) = self.rows.take() else {
+                    let Some(mut part) = self.rows.as_ref().map(|own| own.part(found)) else {
                         bail!(InternalError, "rows of columns that nobody asked for");
                     };
-                    let mut table = std::mem::replace(&mut self.table, Table::new(self.group.clone()));
-                    let result = own.add(found, &mut table, batch.op, &mut |table| {
-                        std::mem::swap(table, &mut self.table);
-                        let result = self.look_at_memory(batch);
-                        std::mem::swap(table, &mut self.table);
-                        result
-                    });
-                    self.table = table;
-                    self.rows = Some(own);
-                    result?;
+                    for places in found.chunks() {
+                        if let Some(own) = &mut self.rows {
+                            own.add(&mut part, &places, &mut self.table, batch.op)?;
+                        }
+                        self.look_at_memory(batch)?;
+                    }
                 }
             }
             self.look_at_memory(batch)?;

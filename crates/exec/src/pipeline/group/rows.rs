@@ -49,6 +49,15 @@ pub(super) struct Rows {
     entries: usize,
 }
 
+/// A segment whose rows are added.
+pub(super) struct Part<'s> {
+    segment: &'s Segment,
+    /// What the key reads.
+    keys: Vec<Option<&'s Column>>,
+    /// Of columns with few values the number of each, by its number in the segment.
+    locals: Vec<Vec<u32>>,
+}
+
 /// What an accumulator takes of a row.
 enum Input {
     /// The same for all.
@@ -135,47 +144,47 @@ impl Rows {
         self.kept.rest();
     }
 
-    /// Adds rows to their groups; `after` is called behind some of them each time, when groups may leave memory.
+    /// What is known of the segment that rows are of.
+    pub(super) fn part<'s>(&self, rows: &'s ColumnRows) -> Part<'s> {
+        let keys = self.key.columns(&rows.segment);
+        Part {
+            segment: &rows.segment,
+            locals: keys.iter().map(|_| Vec::new()).collect(),
+            keys,
+        }
+    }
+
+    /// Adds some rows of a segment to their groups.
     ///
     /// Errors: those of the key and of the accumulators, and those of too little memory.
     pub(super) fn add(
         &mut self,
-        rows: &ColumnRows,
+        part: &mut Part<'_>,
+        places: &Places<'_>,
         table: &mut Table,
         op: &OpContext,
-        after: &mut dyn FnMut(&mut Table) -> Result<()>,
     ) -> Result<()> {
-        let segment = &*rows.segment;
-        let keys = self.key.columns(segment);
-        // Of columns with few values the number of each, by its number in the segment.
-        let mut locals: Vec<Vec<u32>> = keys.iter().map(|_| Vec::new()).collect();
-        for places in rows.chunks() {
-            work(1 + places.len() / ROWS_PER_UNIT)?;
-            if self.generation != table.generation() {
-                self.generation = table.generation();
-                self.combinations.clear();
-                self.single.clear();
-            }
-            let groups = self.groups(&keys, &mut locals, &places, (table, op))?;
-            for (field, input) in self.inputs.iter().enumerate() {
-                self.accumulate((field, input), segment, (&places, &groups), (table, op))?;
-            }
-            self.kept.set(self.entries * ENTRY_BYTES + self.single.len() * 4)?;
-            after(table)?;
+        work(1 + places.len() / ROWS_PER_UNIT)?;
+        if self.generation != table.generation() {
+            self.generation = table.generation();
+            self.combinations.clear();
+            self.single.clear();
         }
-        Ok(())
+        let groups = self.groups(part, places, (table, op))?;
+        for (field, input) in self.inputs.iter().enumerate() {
+            self.accumulate((field, input), part.segment, (places, &groups), (table, op))?;
+        }
+        self.kept.set(self.entries * ENTRY_BYTES + self.single.len() * 4)
     }
 
     /// The group of each row.
     fn groups(
         &mut self,
-        keys: &[Option<&Column>],
-        locals: &mut [Vec<u32>],
+        Part { keys, locals, .. }: &mut Part<'_>,
         places: &Places<'_>,
         (table, op): (&mut Table, &OpContext),
     ) -> Result<Vec<u32>> {
-        let mut rows = Vec::with_capacity(places.len());
-        places.each(|row| rows.push(row));
+        let rows = places.map(|row| row);
         let key_of = |row: usize, table: &mut Table| -> Result<u32> {
             let document = self.key.document(keys, row);
             work(1)?;
@@ -263,9 +272,7 @@ impl Rows {
             Input::Computed(fields) => {
                 let columns = fields.columns(segment);
                 let spec = &self.group.fields[field].accumulator;
-                let mut rows = Vec::with_capacity(places.len());
-                places.each(|row| rows.push(row));
-                for (group, row) in groups.iter().zip(rows) {
+                for (group, row) in groups.iter().zip(places.map(|row| row)) {
                     let document = fields.document(&columns, row);
                     let mut env = Env::new(document.as_ref(), op);
                     table.change(field, *group, |state| spec.accumulate(state, &mut env))?;
