@@ -38,6 +38,11 @@ pub fn fill(
 ) -> Result<(u64, End)> {
     let start = reply.len();
     let mut count = 0u64;
+    root.expect(
+        usize::try_from(count_max)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(usize::from(pending.is_some())),
+    );
     while count < count_max {
         let row = match pending.take() {
             Some(row) => row,

@@ -118,6 +118,11 @@ impl<'v> Batch<'v> {
         out
     }
 
+    /// Whether the budget has an end, so that the operators may have to pause.
+    pub fn is_limited(&self) -> bool {
+        self.budget < u64::MAX / 2
+    }
+
     /// Takes one unit of work; `false` when the budget is used up and the operator has to pause. An error when
     /// the operation was killed or its time is over.
     #[inline]

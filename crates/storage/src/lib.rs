@@ -40,6 +40,7 @@
 //! [`cursor`], [`blocks`], `record_reader`, [`write_set`], `read_set`, `recent`, `sequencer`, [`watch`], `memtable`, `journal`, [`base`], [`engine`], [`topology`], [`log`], [`oplog`],
 //! [`check`], [`files`], [`fuzz`], `faults`, [`error`].
 
+mod ahead;
 pub mod base;
 pub mod blocks;
 pub mod bytes;

@@ -15,6 +15,11 @@ pub trait View {
     /// The value of `key` in `tree`.
     fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>>;
 
+    /// The values of some keys in `tree`, in their order: what [`View::get`] gives of each, in less time where they are far from one another.
+    fn get_many(&self, tree: TreeId, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        keys.iter().map(|key| self.get(tree, key)).collect()
+    }
+
     /// A cursor over `tree`, not yet positioned. It keeps what it needs alive and does not see later changes.
     fn cursor(&self, tree: TreeId) -> Cursor;
 
@@ -73,6 +78,12 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// What a memtable says of a key; `None` where none does.
+    fn newer(&self, tree: TreeId, key: &[u8]) -> Option<Option<Bytes>> {
+        let mut memtables = self.state.layers.memtables();
+        memtables.find_map(|memtable| memtable.get(tree, key, self.state.seq))
+    }
+
     /// The last commit it shows.
     pub fn lsn(&self) -> Lsn {
         Lsn(self.state.seq)
@@ -145,16 +156,43 @@ pub(crate) fn with_base_key<R>(tree: TreeId, key: &[u8], with: impl FnOnce(&[u8]
 
 impl View for Snapshot {
     fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>> {
-        for memtable in self.state.layers.memtables() {
-            if let Some(found) = memtable.get(tree, key, self.state.seq) {
-                return Ok(found);
-            }
+        if let Some(found) = self.newer(tree, key) {
+            return Ok(found);
         }
         let Some(base) = &self.state.layers.base else {
             return Ok(None);
         };
         let found = with_base_key(tree, key, |key| base.get(key))?;
         Ok(found.map(Bytes::from))
+    }
+
+    fn get_many(&self, tree: TreeId, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        let Some(base) = &self.state.layers.base else {
+            return keys.iter().map(|key| self.get(tree, key)).collect();
+        };
+        let mut found = Vec::with_capacity(keys.len());
+        // What is in the base only: where the answer belongs, and where the key ends.
+        let (mut below, mut bytes) = (Vec::new(), Vec::new());
+        for key in keys {
+            let newer = self.newer(tree, key);
+            if newer.is_none() {
+                bytes.extend_from_slice(&tree.0.to_be_bytes());
+                bytes.extend_from_slice(key);
+                below.push((found.len(), bytes.len()));
+            }
+            found.push(newer.flatten());
+        }
+        let mut from = 0;
+        let parts = below.iter().map(|(_, end)| {
+            let part = &bytes[from..*end];
+            from = *end;
+            part
+        });
+        let parts: Vec<&[u8]> = parts.collect();
+        for ((at, _), value) in below.iter().zip(base.get_many(&parts)?) {
+            found[*at] = value.map(Bytes::from);
+        }
+        Ok(found)
     }
 
     fn cursor(&self, tree: TreeId) -> Cursor {

@@ -508,6 +508,13 @@ impl View for WriteSet {
         self.snapshot.get(tree, key)
     }
 
+    fn get_many(&self, tree: TreeId, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        match self.reads.is_none() && !self.trees.contains_key(&tree) {
+            true => self.snapshot.get_many(tree, keys),
+            false => keys.iter().map(|key| self.get(tree, key)).collect(),
+        }
+    }
+
     fn cursor(&self, tree: TreeId) -> Cursor {
         let mut layers = Vec::new();
         if let Some(overlay) = self.trees.get(&tree) {

@@ -166,6 +166,8 @@ pub struct MultiPlan {
     rows_kept: crate::kept::Kept,
     /// There are no rows but those.
     is_over: bool,
+    /// Rows that the consumer said it will pull.
+    expected: usize,
     tried: Vec<Tried>,
     replanned: bool,
     undecided: Counters,
@@ -195,6 +197,7 @@ impl MultiPlan {
             rows: VecDeque::new(),
             rows_kept: crate::kept::Kept::default(),
             is_over: false,
+            expected: 0,
             tried: Vec::new(),
             replanned: false,
             undecided: Counters::default(),
@@ -219,6 +222,7 @@ impl MultiPlan {
                 }
                 State::Running(plan, root) => {
                     self.state = State::Running(plan, root);
+                    self.tell_expected();
                     return Ok(true);
                 }
                 State::Failed => {
@@ -345,6 +349,13 @@ impl MultiPlan {
         self.rows_kept = winner.kept;
         self.is_over = winner.is_over;
         self.state = State::Running(winner.plan, winner.root);
+        self.tell_expected();
+    }
+
+    fn tell_expected(&mut self) {
+        if let State::Running(_, root) = &mut self.state {
+            root.expect(self.expected.saturating_sub(self.rows.len()));
+        }
     }
 
     fn root(&self) -> Option<&dyn Operator> {
@@ -402,6 +413,11 @@ impl Operator for MultiPlan {
                 return Ok(Filled::Pause);
             }
         }
+    }
+
+    fn expect(&mut self, rows: usize) {
+        self.expected = rows;
+        self.tell_expected();
     }
 
     fn is_done(&self) -> bool {

@@ -16,6 +16,19 @@ pub trait EachRow: Send {
     /// all else is counted already.
     fn row(&mut self, row: Row, batch: &Batch<'_>, counters: &mut Counters) -> Result<Option<Row>>;
 
+    /// Pulls the next row of `input`, which [`EachRow::row`] is given then. Not counted.
+    fn pull(&mut self, input: &mut BoxOperator, batch: &mut Batch<'_>) -> Result<Step> {
+        input.next(batch)
+    }
+
+    /// As [`Operator::expect`].
+    fn expect(&mut self, _rows: usize) {}
+
+    /// Whether it gave all that it pulled.
+    fn has_all_given(&self) -> bool {
+        true
+    }
+
     /// As [`Operator::next_batch`]: appends what becomes of the next rows of `input`, and counts them but for the end. This way
     /// of doing it is right for all; where rows can be looked at without a [`Row`] for each, another one spares much.
     fn rows(&mut self, input: &mut BoxOperator, pull: Pull<'_, '_>, out: &mut RowBatch) -> Result<Filled>
@@ -60,7 +73,7 @@ pub fn one_by_one<T: EachRow>(
 ) -> Result<Filled> {
     let Pull { batch, counters } = pull;
     while !out.is_full() {
-        let step = input.next(batch)?;
+        let step = each.pull(input, batch)?;
         counters.pulled(&step);
         match step {
             Step::Row(row) => {
@@ -97,7 +110,7 @@ impl<T: EachRow> Each<T> {
 impl<T: EachRow> Operator for Each<T> {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         loop {
-            let step = self.input.next(batch)?;
+            let step = self.each.pull(&mut self.input, batch)?;
             self.counters.pulled(&step);
             match step {
                 Step::Row(row) => {
@@ -121,8 +134,13 @@ impl<T: EachRow> Operator for Each<T> {
         Ok(filled)
     }
 
+    fn expect(&mut self, rows: usize) {
+        self.each.expect(rows);
+        self.input.expect(rows);
+    }
+
     fn is_done(&self) -> bool {
-        self.input.is_done()
+        self.each.has_all_given() && self.input.is_done()
     }
 
     fn save(&mut self) {

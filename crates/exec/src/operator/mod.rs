@@ -96,6 +96,10 @@ pub trait Operator: Send {
         Ok(Filled::Full)
     }
 
+    /// Says that the consumer will pull this many rows from now on, unless they end before: so many may be prepared together. What was said
+    /// before holds no more.
+    fn expect(&mut self, _rows: usize) {}
+
     /// True when it is known without another pull that no row will come: a limit that is reached closes its
     /// cursor in the same reply. `false` promises nothing.
     fn is_done(&self) -> bool {

@@ -1,22 +1,40 @@
 //! FETCH: the documents of rows that are index entries.
 
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Each, EachRow};
+use crate::operator::{BoxOperator, Counters, Each, EachRow, Pull, Step, one_by_one};
 use crate::row::{Row, RowDoc};
+use crate::row_batch::{Filled, RowBatch};
 use nestor_model::{Document, Result, Value};
 use nestor_planner::NodeKind;
 use nestor_query::matcher::MatchExpr;
-use nestor_storage::{RecordReader, TreeId};
+use nestor_storage::{Bytes, RecordReader, TreeId};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Reads the record of each row and checks what the index could not.
 pub type Fetch = Each<Fetching>;
+
+/// Records that are read together, at first and at most.
+const TOGETHER: std::ops::RangeInclusive<usize> = 4..=32;
+
+/// From records of so many bytes on they are read one by one: to find them is the least of their cost.
+const LARGE_BYTES: usize = 64 << 10;
 
 /// The work of a [`Fetch`] on a row.
 pub struct Fetching {
     records: RecordReader,
     filter: Option<Arc<MatchExpr>>,
     already_has: u64,
+    /// Rows that the consumer will pull.
+    expected: usize,
+    /// How many records are read together next.
+    together: usize,
+    /// Rows whose records were read together, with these.
+    read: VecDeque<(Row, Option<Bytes>)>,
+    /// What came behind them.
+    end: Option<Step>,
+    /// The record of the row that was pulled, if it was read.
+    found: Option<Option<Bytes>>,
 }
 
 impl Fetch {
@@ -26,8 +44,42 @@ impl Fetch {
             records: RecordReader::new(records),
             filter,
             already_has: 0,
+            expected: 0,
+            together: *TOGETHER.start(),
+            read: VecDeque::new(),
+            end: None,
+            found: None,
         };
         Self::over(input, each)
+    }
+}
+
+fn is_entry(row: &Row) -> bool {
+    matches!(row.doc, RowDoc::Key(_) | RowDoc::Unread) && row.record.is_some()
+}
+
+impl Fetching {
+    /// Pulls up to so many rows, and reads their records. The last row may be one that needs none.
+    fn read_together(&mut self, rows: usize, input: &mut BoxOperator, batch: &mut Batch<'_>) -> Result<()> {
+        let mut entries = Vec::with_capacity(rows);
+        while entries.len() < rows {
+            match input.next(batch)? {
+                Step::Row(row) if is_entry(&row) => entries.push(row),
+                end => {
+                    self.end = Some(end);
+                    break;
+                }
+            }
+        }
+        let keys: Vec<&[u8]> = entries.iter().filter_map(|row| row.record.as_deref()).collect();
+        let found = self.records.get_many(batch.view, &keys)?;
+        let bytes: usize = found.iter().flatten().map(|record| record.len()).sum();
+        self.together = match bytes > LARGE_BYTES * entries.len() {
+            true => 1,
+            false => (self.together * 2).min(*TOGETHER.end()),
+        };
+        self.read.extend(entries.into_iter().zip(found));
+        Ok(())
     }
 }
 
@@ -36,24 +88,56 @@ impl EachRow for Fetching {
         NodeKind::Fetch
     }
 
+    fn pull(&mut self, input: &mut BoxOperator, batch: &mut Batch<'_>) -> Result<Step> {
+        let together = self.expected.min(self.together);
+        if together > 1 && self.read.is_empty() && self.end.is_none() && !batch.is_limited() {
+            self.read_together(together, input, batch)?;
+        }
+        if let Some((row, found)) = self.read.pop_front() {
+            self.found = Some(found);
+            return Ok(Step::Row(row));
+        }
+        self.end.take().map_or_else(|| input.next(batch), Ok)
+    }
+
     fn row(&mut self, mut row: Row, batch: &Batch<'_>, counters: &mut Counters) -> Result<Option<Row>> {
         if matches!(row.doc, RowDoc::Key(_) | RowDoc::Unread) {
             let Some(record) = &row.record else {
                 return Ok(None);
             };
             counters.docs_examined += 1;
+            let found = match self.found.take() {
+                Some(found) => found,
+                None => self.records.get(batch.view, record)?,
+            };
             // The record may be gone since the entry was read.
-            let Some(bytes) = self.records.get(batch.view, record)? else {
+            let Some(bytes) = found else {
                 return Ok(None);
             };
             row.doc = RowDoc::Stored(bytes);
         } else {
             self.already_has += 1;
         }
-        match &self.filter {
-            Some(filter) => Ok(filter.matches(row.as_doc(), batch.op)?.then_some(row)),
-            None => Ok(Some(row)),
+        if let Some(filter) = &self.filter
+            && !filter.matches(row.as_doc(), batch.op)?
+        {
+            return Ok(None);
         }
+        self.expected = self.expected.saturating_sub(1);
+        Ok(Some(row))
+    }
+
+    fn rows(&mut self, input: &mut BoxOperator, pull: Pull<'_, '_>, out: &mut RowBatch) -> Result<Filled> {
+        self.expected = out.room();
+        one_by_one(self, input, pull, out)
+    }
+
+    fn expect(&mut self, rows: usize) {
+        self.expected = rows;
+    }
+
+    fn has_all_given(&self) -> bool {
+        self.read.is_empty()
     }
 
     fn save(&mut self) {

@@ -52,6 +52,11 @@ impl Operator for Limit {
         Ok(filled)
     }
 
+    fn expect(&mut self, rows: usize) {
+        self.input
+            .expect(rows.min(usize::try_from(self.left).unwrap_or(usize::MAX)));
+    }
+
     fn is_done(&self) -> bool {
         self.left == 0
     }

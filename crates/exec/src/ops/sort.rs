@@ -222,6 +222,9 @@ impl Sort {
 
 impl Operator for Sort {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        if let State::Collect { .. } = self.state {
+            self.input.expect(usize::MAX);
+        }
         while let State::Collect { .. } = self.state {
             let step = self.input.next(batch)?;
             self.counters.pulled(&step);

@@ -62,6 +62,9 @@ impl Operator for Bounded {
         Ok(step)
     }
 
+    fn expect(&mut self, rows: usize) {
+        self.0.expect(rows);
+    }
     fn is_done(&self) -> bool {
         self.0.is_done()
     }

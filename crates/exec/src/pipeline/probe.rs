@@ -46,6 +46,10 @@ impl Operator for Probe {
         Ok(filled)
     }
 
+    fn expect(&mut self, rows: usize) {
+        self.input.expect(rows);
+    }
+
     fn is_done(&self) -> bool {
         self.input.is_done()
     }

@@ -285,6 +285,11 @@ pub trait BaseSnapshot: Send + Sync {
     /// The value of `key`.
     fn get(&self, key: &[u8]) -> Result<Option<BaseBytes>>;
 
+    /// The values of some keys, in their order.
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<BaseBytes>>> {
+        keys.iter().map(|key| self.get(key)).collect()
+    }
+
     /// A cursor on this state, not yet positioned. It keeps the state alive.
     fn cursor(self: Arc<Self>) -> Box<dyn BaseCursor>;
 

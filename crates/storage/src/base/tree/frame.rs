@@ -4,6 +4,8 @@
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
+use crate::ahead;
+
 use super::page::{
     HEADER, NARROW_MAX, NodeRef, OverflowRef, REF_BYTES, ValueAt, checked_varint, get_u32, get_varint, head_of,
 };
@@ -247,6 +249,35 @@ impl Page {
             step *= 4;
         }
         (low, false)
+    }
+
+    /// Asks for the memory that [`Page::search`] for this key looks at first.
+    #[inline]
+    pub(crate) fn ask_for_slot(&self, key: &[u8]) {
+        let bytes = self.bytes();
+        ahead::ask(bytes[HEADER.min(bytes.len())..].as_ptr());
+        if let Some(slot) = self.first_look(key) {
+            ahead::ask(bytes[slot.min(bytes.len())..].as_ptr());
+        }
+    }
+
+    /// Asks for the memory where the key and its value are, if they are where [`Page::search`] looks first.
+    #[inline]
+    pub(crate) fn ask_for_cell(&self, key: &[u8]) {
+        let bytes = self.bytes();
+        let (Some(slot), true) = (self.first_look(key), self.count() > 0) else {
+            return;
+        };
+        let at = self.cell((slot - self.directory.slots_at()) / self.directory.stride as usize);
+        let end = bytes.len().min(at + 4 * ahead::LINE_BYTES);
+        ahead::ask_bytes(&bytes[at.min(end)..end]);
+    }
+
+    /// Where the slot is that [`Page::search`] looks at first; the prefix is taken for granted.
+    #[inline]
+    fn first_look(&self, key: &[u8]) -> Option<usize> {
+        let suffix = key.get(self.directory.prefix_len as usize..)?;
+        Some(self.directory.slots_at() + self.guess(head_of(suffix)) * self.directory.stride as usize)
     }
 
     /// Where among the keys one with this head may be: each look elsewhere is a line of memory more to wait for.

@@ -8,6 +8,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use super::frame::Page;
+use crate::ahead;
 
 /// Children of one interior node, or the root as the only child of its version. Filled as they are asked for.
 #[derive(Debug)]
@@ -70,6 +71,22 @@ impl Kids {
         match self {
             Kids::Leaves(leaves) => leaves[i].lock().unwrap_or_else(PoisonError::into_inner).upgrade(),
             Kids::Inners(_) => None,
+        }
+    }
+
+    /// Asks for the memory in which it is known where leaf `i` is.
+    #[inline]
+    pub(crate) fn ask_for_place(&self, i: usize) {
+        if let Kids::Leaves(leaves) = self {
+            ahead::ask(&raw const leaves[i]);
+        }
+    }
+
+    /// Asks for the head of leaf `i`.
+    #[inline]
+    pub(crate) fn ask_for_leaf(&self, i: usize) {
+        if let Kids::Leaves(leaves) = self {
+            ahead::ask(leaves[i].lock().unwrap_or_else(PoisonError::into_inner).as_ptr());
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::ahead;
+
 use super::super::{BaseBytes, BaseCursor, BaseSnapshot, KeyRange, NodePart, Result};
 use super::cursor::TreeCursor;
 use super::frame::Page;
@@ -39,23 +41,44 @@ impl Version {
     /// The leaf that holds `key` if any does; `None` for the empty tree. `visit` sees each interior node on the way and
     /// the index of the child taken.
     #[inline]
-    pub(crate) fn leaf_of(&self, key: &[u8], mut visit: impl FnMut(u8, &Inner, usize)) -> Result<Option<Arc<Page>>> {
+    pub(crate) fn leaf_of(&self, key: &[u8], visit: impl FnMut(u8, &Inner, usize)) -> Result<Option<Arc<Page>>> {
         let Some((root, top)) = self.root else {
             return Ok(None);
         };
         if top == 0 {
             return self.store.leaf(&self.kids, 0, || root).map(Some);
         }
-        let mut inner = self.store.inner(&self.kids, 0, top, || root)?;
-        let mut level = top;
+        let inner = self.store.inner(&self.kids, 0, top, || root)?;
+        let (above, i) = self.above_leaf(inner, top, key, visit)?;
+        self.store.leaf(&above.kids, i, || above.page.child(i)).map(Some)
+    }
+
+    /// The node right above the leaf that holds `key` if any does, and the index of the leaf, from the node `inner` of a level on.
+    #[inline]
+    fn above_leaf<'a>(
+        &self,
+        mut inner: &'a Inner,
+        mut level: u8,
+        key: &[u8],
+        mut visit: impl FnMut(u8, &Inner, usize),
+    ) -> Result<(&'a Inner, usize)> {
         loop {
             let i = inner.page.child_of(key);
             visit(level, inner, i);
             level -= 1;
             if level == 0 {
-                return self.store.leaf(&inner.kids, i, || inner.page.child(i)).map(Some);
+                return Ok((inner, i));
             }
             inner = self.store.inner(&inner.kids, i, level, || inner.page.child(i))?;
+        }
+    }
+
+    /// The value of `key` in the leaf that holds it if any does.
+    #[inline]
+    fn value_in(&self, leaf: &Arc<Page>, key: &[u8]) -> Result<Option<BaseBytes>> {
+        match leaf.search(key) {
+            (i, true) => self.store.value(leaf, i).map(Some),
+            _ => Ok(None),
         }
     }
 }
@@ -106,13 +129,41 @@ impl Version {
 
 impl BaseSnapshot for Version {
     fn get(&self, key: &[u8]) -> Result<Option<BaseBytes>> {
-        let Some(leaf) = self.leaf_of(key, |_, _, _| ())? else {
-            return Ok(None);
-        };
-        match leaf.search(key) {
-            (i, true) => self.store.value(&leaf, i).map(Some),
-            _ => Ok(None),
+        match self.leaf_of(key, |_, _, _| ())? {
+            Some(leaf) => self.value_in(&leaf, key),
+            None => Ok(None),
         }
+    }
+
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<BaseBytes>>> {
+        let Some((root, top)) = self.root.filter(|(_, top)| *top > 0) else {
+            return keys.iter().map(|key| self.get(key)).collect();
+        };
+        // Step by step for all of them: what a step looks at was asked for in the one before.
+        let mut places = Vec::with_capacity(keys.len());
+        for key in keys {
+            let inner = self.store.inner(&self.kids, 0, top, || root)?;
+            let (above, i) = self.above_leaf(inner, top, key, |_, _, _| ())?;
+            above.kids.ask_for_place(i);
+            places.push((above, i));
+        }
+        places.iter().for_each(|(above, i)| above.kids.ask_for_leaf(*i));
+        let mut leaves = Vec::with_capacity(keys.len());
+        for (key, (above, i)) in keys.iter().zip(places) {
+            let leaf = self.store.leaf(&above.kids, i, || above.page.child(i))?;
+            leaf.ask_for_slot(key);
+            leaves.push(leaf);
+        }
+        let mut found = Vec::with_capacity(keys.len());
+        keys.iter().zip(&leaves).for_each(|(key, leaf)| leaf.ask_for_cell(key));
+        for (key, leaf) in keys.iter().zip(&leaves) {
+            let value = self.value_in(leaf, key)?;
+            if let Some(value) = &value {
+                ahead::ask_bytes(value);
+            }
+            found.push(value);
+        }
+        Ok(found)
     }
 
     fn cursor(self: Arc<Self>) -> Box<dyn BaseCursor> {
