@@ -5,7 +5,7 @@ use super::grid::{Grid, GridRanges};
 use super::near;
 use super::parse::{self, Geometry, Kind};
 use super::planar::{Placed, Shape};
-use super::sphere::{Part, Polygon, point};
+use super::sphere::{Part, Polygon, are_within, point};
 use nestor_model::statement::work;
 use nestor_model::{ArrayRef, DocRef, Document, Result, Value, ValueRef, bail};
 use s2rst::s2::Point;
@@ -99,7 +99,7 @@ impl GeoTest {
         };
         let is_near = |part: &Part| part.edge_count() > EDGES_MAX || part.is_nearer(at, cells::POINT_ERROR);
         match &self.region {
-            Region::Cap { center, radius } => center.distance(at).radians() <= radius + cells::POINT_ERROR,
+            Region::Cap { center, radius } => are_within(*center, at, radius + cells::POINT_ERROR),
             Region::Sphere(geometry) => geometry.parts.len() > EDGES_MAX || geometry.parts.iter().any(is_near),
             Region::Plane(_) => true,
         }

@@ -300,11 +300,11 @@ impl Part {
     /// Whether a point of this is no farther from `p` than so many radians, which are few.
     pub(super) fn is_nearer(&self, p: Point, radians: f64) -> bool {
         match self {
-            Self::Point(at) => p.distance(*at).radians() <= radians,
+            Self::Point(at) => are_within(p, *at, radians),
             Self::Polygon(area) if area.surrounds(p) => true,
-            _ => self
-                .edges()
-                .any(|(a, b)| distance_from_segment(p, a, b).radians() <= radians),
+            _ => self.edges().any(|(a, b)| {
+                !is_off_circle(p, (a, b), radians) && distance_from_segment(p, a, b).radians() <= radians
+            }),
         }
     }
 
@@ -371,7 +371,7 @@ impl Part {
         if radius >= std::f64::consts::PI {
             return Ok(true);
         }
-        let near = |p: Point| p.distance(center).radians() <= radius + TOUCH;
+        let near = |p: Point| are_within(p, center, radius + TOUCH);
         // All of an arc is as near as its ends if the cap is no more than a hemisphere; the complement of a larger one is,
         // and the arc must stay out of it.
         let opposite = -center;
@@ -390,6 +390,29 @@ impl Part {
             }
         })
     }
+}
+
+/// Whether the angle between two points is at most so many radians; it is only computed where it is close to them.
+pub(super) fn are_within(p: Point, q: Point, radians: f64) -> bool {
+    let (chord, arc) = ((p.vector() - q.vector()).norm2(), radians * radians);
+    let margin = arc * 1e-9 + 1e-18;
+    // A chord is shorter than its arc, and by no more than this where the arc is short.
+    if chord > arc + margin {
+        return false;
+    }
+    if radians < 1.0 && chord < arc - arc * arc / 12.0 - margin {
+        return true;
+    }
+    p.distance(q).radians() <= radians
+}
+
+/// Whether a point is farther than so many radians from the great circle of an edge, and so from the edge; `false` promises nothing.
+pub(super) fn is_off_circle(p: Point, (a, b): (Point, Point), radians: f64) -> bool {
+    let normal = a.vector().cross(b.vector());
+    let (height, length) = (p.vector().dot(normal), normal.norm2());
+    // Of edges of more than a few metres the direction of the circle is exact to a tenth of this.
+    let least = radians + radians * 1e-9 + 1e-9;
+    length > 1e-12 && height * height > least * least * length
 }
 
 fn ring_edges(ring: &[Point]) -> impl Iterator<Item = (Point, Point)> + '_ {

@@ -1,7 +1,9 @@
-use super::sphere::{Part, Polygon, point};
+use super::sphere::{Part, Polygon, are_within, is_off_circle, point};
 use super::{GeoOp, GeoTest};
 use nestor_model::extjson;
 use nestor_model::{Document, ValueRef};
+use s2rst::s2::Point;
+use s2rst::s2::edge_distances::distance_from_segment;
 
 fn document(text: &str) -> Document {
     extjson::parse_document(text).unwrap_or_else(|e| panic!("{text}: {e:?}"))
@@ -214,15 +216,20 @@ fn winding(ring: &[(f64, f64)], middle: (f64, f64), at: (f64, f64)) -> Option<bo
     Some(turned.abs() > 1.0)
 }
 
-#[test]
-fn points_in_random_polygons_as_by_winding_numbers() {
-    let mut state = 7_u64;
-    let mut random = move || {
+/// Random numbers from 0 to 1.
+fn numbers(seed: u64) -> impl FnMut() -> f64 {
+    let mut state = seed;
+    move || {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         (state >> 11) as f64 / (1_u64 << 53) as f64
-    };
+    }
+}
+
+#[test]
+fn points_in_random_polygons_as_by_winding_numbers() {
+    let mut random = numbers(7);
     let (mut inside, mut outside) = (0, 0);
     for _ in 0..300 {
         let middle = (random() * 340.0 - 170.0, random() * 160.0 - 80.0);
@@ -289,4 +296,37 @@ fn malformed_polygons_are_refused() {
         let parsed = GeoTest::parse(GeoOp::Within, ValueRef::Document(operand.as_ref()));
         assert!(parsed.is_err(), "{rings}");
     }
+}
+
+#[test]
+fn distances_are_compared_as_they_are_computed() {
+    let mut random = numbers(7);
+    // So many radians from a point, in some direction.
+    let near = |p: Point, by: f64, turn: f64| {
+        let across = p.vector().ortho();
+        let along = p.vector().cross(across);
+        let way = across * turn.cos() + along * turn.sin();
+        let to = p.vector() * by.cos() + way * by.sin();
+        Point::from_coords(to.x, to.y, to.z)
+    };
+    let (mut within, mut off) = (0, 0);
+    for i in 0..20_000 {
+        let radians = [1e-12, 2e-9, 1e-7, 1e-4, 0.02, 0.3, 0.99, 1.5, 3.0][i % 9];
+        let p = point(random() * 360.0 - 180.0, random() * 178.0 - 89.0).expect("in range");
+        let turn = random() * 7.0;
+        let distance = radians * [0.5, 0.999_999, 1.0, 1.000_001, 1.7][i % 5];
+        let q = near(p, distance, turn);
+        let is_within = are_within(p, q, radians);
+        assert_eq!(is_within, p.distance(q).radians() <= radians, "{radians} {p:?} {q:?}");
+        within += usize::from(is_within);
+        let (a, b) = (near(p, distance, turn + 1.0), near(p, 10.0 * distance + 1e-3, turn));
+        if is_off_circle(p, (a, b), radians) {
+            off += 1;
+            assert!(
+                distance_from_segment(p, a, b).radians() > radians,
+                "{radians} {p:?} {a:?} {b:?}"
+            );
+        }
+    }
+    assert!(within > 5000 && off > 1000, "{within} {off}");
 }
