@@ -3,6 +3,7 @@
 use crate::node::ProcessOptions;
 use crate::profiler;
 use nestor_model::Str;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How the database presents itself.
@@ -22,6 +23,8 @@ pub struct DatabaseOptions {
     pub profiler: profiler::AtStart,
     /// Bytes that columns may take in memory.
     pub column_bytes_max: usize,
+    /// The directory whose files SQL may read; `None` for none.
+    pub sql_files: Option<PathBuf>,
     /// Access control is on: users must log in and have the right to what they do.
     pub authorization: bool,
 }
@@ -36,6 +39,7 @@ impl Default for DatabaseOptions {
             oplog_age_min: Duration::ZERO,
             profiler: profiler::AtStart::default(),
             column_bytes_max: 256 << 20,
+            sql_files: None,
             authorization: false,
         }
     }

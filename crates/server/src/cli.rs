@@ -182,6 +182,9 @@ struct Serve {
     /// Port for PostgreSQL's wire protocol (SQL), at the same addresses; 0 takes a free one
     #[arg(long = "sql-port", alias = "sqlPort", value_name = "PORT")]
     sql_port: Option<u16>,
+    /// Directory of files that SQL may read as tables (`SELECT ... FROM 'x.csv'`). With --auth only users with the role root may
+    #[arg(long = "sql-files", alias = "sqlFiles", value_name = "DIR")]
+    sql_files: Option<PathBuf>,
     /// Log less
     #[arg(long)]
     quiet: bool,
@@ -478,6 +481,7 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         metrics_port: args.metrics_port,
         metrics_addresses: args.metrics_bind_ip,
         sql_port: args.sql_port,
+        sql_files: args.sql_files,
         quiet: args.quiet,
         verbosity: args.verbose.min(5),
         print_uri: args.print_uri,

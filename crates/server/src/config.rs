@@ -21,7 +21,7 @@ enum Flag {
 
 use Flag::{Switch, Unless, Value, Verbosity, Words};
 
-const KEYS: [(&str, Flag); 49] = [
+const KEYS: [(&str, Flag); 50] = [
     ("auditLog.destination", Value("--auditDestination")),
     ("auditLog.filter", Value("--auditFilter")),
     ("auditLog.format", Value("--auditFormat")),
@@ -78,6 +78,7 @@ const KEYS: [(&str, Flag); 49] = [
     ("security.javascriptEnabled", Unless("--noscripting")),
     ("security.keyFile", Value("--keyFile")),
     ("security.redactClientLogData", Switch("--redactClientLogData")),
+    ("sql.files", Value("--sql-files")),
     ("sql.port", Value("--sql-port")),
     ("storage.engine", Value("--storageEngine")),
     ("storage.dbPath", Value("--dbpath")),

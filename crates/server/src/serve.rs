@@ -20,6 +20,7 @@ use nestor_database::observe::log::Log;
 use nestor_database::parameters::Param;
 pub use nestor_database::profiler::AtStart;
 use nestor_database::transport::{Certificate, Encryption};
+use nestor_files::folder::Folder;
 use nestor_model::{Document, doc, extjson};
 use nestor_sql::stage::SqlStage;
 use nestor_storage::engine::Subscription;
@@ -201,6 +202,8 @@ pub struct ServeOptions {
     pub metrics_port: Option<u16>,
     /// Addresses of that port; none are those of this machine.
     pub metrics_addresses: Vec<IpAddr>,
+    /// The directory whose files SQL may read; `None` for none.
+    pub sql_files: Option<PathBuf>,
     /// Port for PostgreSQL's wire protocol; `None` for none, 0 takes a free one.
     pub sql_port: Option<u16>,
     /// Log no connections.
@@ -450,6 +453,9 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
         },
     );
     let host = format!("127.0.0.1:{port}");
+    if let Some(path) = &options.sql_files {
+        Folder::open(path).map_err(|e| format!("--sql-files {}: {e}", path.display()))?;
+    }
     let engine = open_engine(&options)?;
     let service_options = DatabaseOptions {
         column_bytes_max: cache_bytes(&options) / 4,
@@ -470,6 +476,7 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
         ),
         oplog_age_min: Duration::from_secs_f64(options.oplog_min_retention_hours.unwrap_or(0.0) * 3600.0),
         profiler: options.profiler,
+        sql_files: options.sql_files.clone(),
         authorization: options.auth,
     };
     let service = Service::new(service_options, engine.clone()).with_relational(Arc::new(SqlStage));
@@ -816,6 +823,9 @@ fn parsed_options(options: &ServeOptions, port: u16) -> Document {
     }
     if !security.is_empty() {
         parsed.push("security", security);
+    }
+    if let Some(path) = &options.sql_files {
+        parsed.push("sql", doc! { "files": path.display().to_string() });
     }
     if !options.parameters.is_empty() {
         let mut set = Document::new();

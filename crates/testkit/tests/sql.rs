@@ -16,6 +16,8 @@
 //!
 //! `command CODE` wants that a command of MQL is answered by the error of that code, 0 for none.
 //!
+//! `file NAME` writes a file that statements can read, the lines below it. Words behind the STATE of an error have to stand in its message.
+//!
 //! `statement count N` wants a statement that wrote so many rows, `statement tag TAG` one that is answered so.
 //!
 //! A row is a line, its values are separated by ` | `, null is NULL. `query error STATE` is the same as `statement error STATE`.
@@ -51,7 +53,8 @@ fn code_of(reply: &Document) -> i32 {
 /// Runs one file; what went wrong.
 fn run(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).expect("a readable file");
-    let mut database = Database::new();
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut database = Database::reading(directory.path());
     let slot = database.service.connections.add("test");
     let mut session = Session::new(slot, "tester", "test");
     let mut failures = Vec::new();
@@ -68,6 +71,11 @@ fn run(path: &Path) -> Vec<String> {
                     .map(|line| Value::from(shell::document(line).expect("a document")));
                 let docs = Value::Array(Array::new(docs.collect()));
                 database.must(doc! { "insert": *name, "documents": docs });
+            }
+            ["file", name] => {
+                let path = directory.path().join(name);
+                std::fs::create_dir_all(path.parent().expect("a directory")).expect("it can be made");
+                std::fs::write(path, rest.iter().map(|line| format!("{line}\n")).collect::<String>()).expect("a file");
             }
             ["index", name, field] => {
                 let mut key = nestor_model::Document::new();
@@ -89,8 +97,9 @@ fn run(path: &Path) -> Vec<String> {
                 let stages = Value::Array(Array::new(stages.collect()));
                 database.must(doc! { "create": *name, "viewOn": *on, "pipeline": stages });
             }
-            ["statement" | "query", "error", state] => match ask(&database, &mut session, &rest.join("\n")) {
-                Answer::Error(found, message) if found != *state => {
+            ["statement" | "query", "error", state, words @ ..] => match ask(&database, &mut session, &rest.join("\n"))
+            {
+                Answer::Error(found, message) if found != *state || !message.contains(&words.join(" ")) => {
                     failures.push(wrong(format!("error {found}: {message}")))
                 }
                 Answer::Error(..) => {}

@@ -67,6 +67,11 @@ pub trait ColumnSource {
 
     /// What it has read so far.
     fn figures(&self) -> ColumnFigures;
+
+    /// How explain shows what it reads.
+    fn access(&self) -> Access {
+        Access::columns()
+    }
 }
 
 /// Makes rows of documents.
@@ -152,7 +157,7 @@ impl<S> Scanned<S> {
                     ran.documents += new.documents;
                     ran.bytes += new.document_bytes;
                     ran.columns.add(&new);
-                    ran.access = Some(Access::columns());
+                    ran.access = Some(source.access());
                 });
             }
         }

@@ -1,7 +1,7 @@
 //! Batches: documents encoded as the section of one insert or update command.
 
 use super::Mode;
-use super::records::{BadRecord, Place, Record};
+use nestor_files::records::{BadRecord, Place, Record};
 use nestor_model::{RawDoc, RawWriter};
 
 /// Documents per batch at most.

@@ -5,22 +5,18 @@
 //! reason; what stood before it is in. A document the server refuses is named, and the rest goes on.
 
 mod batch;
-mod bson_dump;
-mod csv;
-mod json;
-mod records;
 mod target;
-
-pub use csv::ParseGrace;
 
 use crate::client::Uri;
 use batch::{Batch, BatchBuilder};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use flate2::read::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
-use records::{BadRecord, Records, Skipped};
+use nestor_files::format::{is_gzip, unpacked};
+use nestor_files::records::{BadRecord, Place, Records, Skipped};
+use nestor_files::{Format, bson_dump, csv, json};
 use std::fs::File;
-use std::io::{self, BufReader, IsTerminal, Read};
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -30,21 +26,6 @@ use target::Target;
 
 /// Refused documents that are named one by one; the rest is only counted.
 const REFUSALS_SHOWN: usize = 10;
-
-/// How a file is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// An array of documents, or documents one after the other.
-    Json,
-    /// One document per line.
-    Ndjson,
-    /// Comma-separated values; types are inferred.
-    Csv,
-    /// Tab-separated values; types are inferred.
-    Tsv,
-    /// BSON documents one after the other, as mongodump writes them.
-    Bson,
-}
 
 /// What happens to a document whose `_id` is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -67,7 +48,7 @@ pub struct ImportArgs {
     #[arg(long, default_value = "mongodb://127.0.0.1:27017")]
     pub uri: String,
     /// Format; by default told from the file's name
-    #[arg(long = "type", value_enum)]
+    #[arg(long = "type", value_parser = PossibleValuesParser::new(Format::WORDS).try_map(|word| word.parse::<Format>()))]
     pub format: Option<Format>,
     /// Read through gzip, as files are whose name ends in .gz
     #[arg(long)]
@@ -93,11 +74,11 @@ pub struct ImportArgs {
     /// With --columnsHaveTypes: what becomes of a field that is not of its type
     #[arg(
         long = "parseGrace",
-        value_enum,
+        value_parser = PossibleValuesParser::new(csv::Grace::WORDS).try_map(|word| word.parse::<csv::Grace>()),
         default_value = "stop",
         requires = "columns_have_types"
     )]
-    pub parse_grace: ParseGrace,
+    pub parse_grace: csv::Grace,
     /// CSV and TSV: leave out empty fields
     #[arg(long = "ignoreBlanks")]
     pub ignore_blanks: bool,
@@ -108,35 +89,9 @@ impl ImportArgs {
         if let Some(format) = self.format {
             return Ok(format);
         }
-        let packed = self.file.as_path();
-        // The name within: that of events.bson.gz is events.bson.
-        let named = if is_gzip(packed) {
-            packed.with_extension("")
-        } else {
-            packed.to_owned()
-        };
-        match extension(&named).as_str() {
-            "json" | "geojson" => Ok(Format::Json),
-            "ndjson" | "jsonl" => Ok(Format::Ndjson),
-            "csv" => Ok(Format::Csv),
-            "tsv" => Ok(Format::Tsv),
-            "bson" => Ok(Format::Bson),
-            _ => Err(format!(
-                "{}: the name does not tell the format: say --type",
-                self.file.display()
-            )),
-        }
+        Format::of_name(&self.file)
+            .ok_or_else(|| format!("{}: the name does not tell the format: say --type", self.file.display()))
     }
-}
-
-/// The letters after the last dot of a name, in lower case.
-fn extension(path: &Path) -> String {
-    let extension = path.extension().and_then(|e| e.to_str());
-    extension.unwrap_or_default().to_ascii_lowercase()
-}
-
-fn is_gzip(path: &Path) -> bool {
-    extension(path) == "gz"
 }
 
 /// Imports as `args` say; an error is a message for the user.
@@ -153,11 +108,7 @@ pub fn run(args: &ImportArgs) -> Result<(), String> {
         read: read.clone(),
     };
     let records = if args.gzip || is_gzip(&args.file) {
-        // Members one after the other are one file, as gzip has it.
-        records(
-            args,
-            Box::new(MultiGzDecoder::new(BufReader::with_capacity(1 << 16, counted))),
-        )?
+        records(args, Box::new(unpacked(counted)))?
     } else {
         records(args, Box::new(counted))?
     };
@@ -214,7 +165,7 @@ pub fn run(args: &ImportArgs) -> Result<(), String> {
 struct Outcome {
     refused: u64,
     /// Place and reason of the first ones.
-    shown: Vec<(records::Place, String)>,
+    shown: Vec<(Place, String)>,
 }
 
 fn read_batches(
@@ -283,9 +234,19 @@ fn records(args: &ImportArgs, input: Input) -> Result<Box<dyn Records + Send>, S
         Format::Ndjson => Box::new(json::Lines::new(input)),
         Format::Json => Box::new(json::Values::new(input)),
         Format::Bson => Box::new(bson_dump::Dump::new(input)),
-        Format::Csv => Box::new(csv::Rows::new(input, args, args.delimiter.unwrap_or(','))?),
-        Format::Tsv => Box::new(csv::Rows::new(input, args, '\t')?),
+        Format::Csv => Box::new(csv::Rows::new(input, &table(args, args.delimiter.unwrap_or(',')))?),
+        Format::Tsv => Box::new(csv::Rows::new(input, &table(args, '\t'))?),
     })
+}
+
+fn table(args: &ImportArgs, delimiter: char) -> csv::Options {
+    csv::Options {
+        delimiter,
+        fields: args.fields.clone(),
+        have_types: args.columns_have_types,
+        grace: args.parse_grace,
+        ignore_blanks: args.ignore_blanks,
+    }
 }
 
 type Input = Box<dyn Read + Send>;

@@ -1,6 +1,8 @@
 //! FROM: tables, subqueries, functions and joins.
 
+use super::files::{file_of, of_call, of_file};
 use super::{Binder, Bound, Cte, CtePlan, PENDING, Scope, ScopeColumn, ident, object_name};
+use crate::catalog::files::{Form, Named};
 use crate::catalog::{Kind, Table};
 use crate::error::{about, error, fail, unsupported};
 use crate::expr::{Comparison, Expr, Node};
@@ -362,6 +364,9 @@ impl Binder<'_> {
                 if sample.is_some() {
                     return unsupported("TABLESAMPLE");
                 }
+                if let (Some(path), None) = (file_of(name), args) {
+                    return self.files(&of_file(path), alias.as_ref());
+                }
                 let (schema, table) = object_name(name)?;
                 if let Some(args) = args {
                     return self.function(&table, &args.args, alias.as_ref(), *with_ordinality);
@@ -435,6 +440,13 @@ impl Binder<'_> {
         }
     }
 
+    /// The rows of files.
+    fn files(&mut self, named: &Named, alias: Option<&TableAlias>) -> Result<Bound> {
+        let table = self.catalog.files(named)?;
+        let bound = self.scan(&table);
+        self::named(bound, alias, &table.name)
+    }
+
     /// A scan of a table: its columns, and behind them the document (or nothing) that a row is.
     pub(super) fn scan(&mut self, table: &Arc<Table>) -> Bound {
         let number = self.tables.len();
@@ -452,8 +464,10 @@ impl Binder<'_> {
             })
             .collect();
         // The document itself; the number of its record comes with it, for writes. Rows of catalogs know which catalog's they are.
-        let own = match table.kind {
+        let own = match &table.kind {
             Kind::Rows(_) => ("tableoid", Type::Oid),
+            // Rows of tables are no documents, and have no name to ask for them by.
+            Kind::Files(source) if matches!(source.form, Form::Csv(_)) => ("\u{1}doc", Type::Jsonb),
             _ => ("_doc", Type::Jsonb),
         };
         for (name, ty) in [own, ("\u{1}record", Type::Bytea)] {
@@ -540,6 +554,12 @@ impl Binder<'_> {
         alias: Option<&TableAlias>,
         with_ordinality: bool,
     ) -> Result<Bound> {
+        if let Some(files) = of_call(name, args)? {
+            return match with_ordinality {
+                true => unsupported("WITH ORDINALITY of files"),
+                false => self.files(&files, alias),
+            };
+        }
         let scope = Scope::default();
         if name == ROWS_FROM {
             let parts = args.iter().map(|arg| self.part_of_rows(arg, &scope));

@@ -1,5 +1,6 @@
 //! FOR UPDATE and its kin: a condition above the order of a SELECT and below its limit, which holds the rows that pass.
 
+use super::files::file_of;
 use super::{Binder, Scope, ident, object_name};
 use crate::catalog::Kind;
 use crate::error::{fail, unsupported};
@@ -228,6 +229,9 @@ impl Binder<'_> {
             TableFactor::NestedJoin { .. } => return none("a join"),
             _ => return none("a function"),
         };
+        if file_of(name).is_some() {
+            return none("a file");
+        }
         let (schema, table) = object_name(name)?;
         if schema.is_none() && self.cte(&table).is_some() {
             return none("a WITH query");
@@ -245,7 +249,7 @@ impl Binder<'_> {
                 Ok(Some((ns.db.to_string(), ns.coll.to_string())))
             }
             Kind::View(_) | Kind::Query(_) => unsupported("FOR UPDATE of a view"),
-            Kind::Rows(_) => fail("42501", format!("permission denied for table {}", table.name)),
+            Kind::Rows(_) | Kind::Files(_) => fail("42501", format!("permission denied for table {}", table.name)),
         }
     }
 }

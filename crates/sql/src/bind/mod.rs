@@ -13,6 +13,7 @@ pub mod declared;
 pub mod duality;
 pub mod entry;
 mod expr;
+mod files;
 mod from;
 mod locks;
 pub mod merge;

@@ -352,7 +352,7 @@ impl Binder<'_> {
                 }
                 Err(reason) => Err(refused(verb, reason)),
             },
-            Kind::Rows(_) => fail("42501", format!("permission denied for table {name}")),
+            Kind::Rows(_) | Kind::Files(_) => fail("42501", format!("permission denied for table {name}")),
         }
     }
 

@@ -1,9 +1,10 @@
 //! Tables as the binder sees them.
 //!
 //! A collection is a table whose columns were declared, or those of its [`documents`] as far as they are [`known`], as views are. [`system`] has the
-//! tables of `pg_catalog` and `information_schema`.
+//! tables of `pg_catalog` and `information_schema`, [`files`](mod@files) what is known of files that are read as tables.
 
 pub mod documents;
+pub mod files;
 pub mod known;
 pub mod schemas;
 pub mod system;
@@ -128,6 +129,8 @@ pub enum Kind {
     View(Namespace),
     /// A query gives them, which is a view of SQL.
     Query(Arc<Query>),
+    /// In files.
+    Files(Arc<files::Source>),
     /// Here.
     Rows(Arc<Vec<Tuple>>),
 }
@@ -237,6 +240,11 @@ pub trait Catalog {
     ///
     /// Errors: those of reading the catalog.
     fn table(&self, schema: Option<&str>, name: &str) -> Result<Option<Arc<Table>>>;
+
+    /// The table that files of the server are.
+    ///
+    /// Errors: 42501 for who may not read them, 58P01 when there are none, those of looking at their first rows.
+    fn files(&self, named: &files::Named) -> Result<Arc<Table>>;
 
     /// The enum of this name; without a schema, by the search path.
     fn enum_of(&self, schema: Option<&str>, name: &str) -> Option<Arc<Enum>>;

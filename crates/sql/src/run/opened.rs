@@ -1,6 +1,7 @@
 //! Tables opened: what a scan wants as a find, and how rows come from it.
 
 use super::columns::{self, ByColumns};
+use super::files::ByFile;
 use super::find;
 use super::ordered::Order;
 use super::probe;
@@ -44,7 +45,7 @@ impl Tables<'_, '_> {
     pub fn access(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Option<Access>> {
         match self.opened(scan, 0, env)? {
             Opened::Rows(_) => Ok(None),
-            Opened::Columns(_) => Ok(Some(Access::columns())),
+            Opened::Columns(source) => Ok(Some(source.access())),
             Opened::Documents { mut root, in_order, .. } => Ok(Some(Access {
                 path: self.path(&mut root)?,
                 in_order,
@@ -126,6 +127,7 @@ impl Tables<'_, '_> {
                     .collect();
                 Ok(Opened::Rows(rows.into_iter()))
             }
+            Kind::Files(source) => Ok(Opened::Columns(Box::new(ByFile::new(table, source)))),
             Kind::Query(_) => fail("XX000", "a view was read as a table"),
             Kind::Collection(ns) | Kind::View(ns) => {
                 if self.columns_are("on") && scan.order.is_empty() {

@@ -8,6 +8,7 @@ use super::find;
 use super::ordered;
 use super::tables::Reading;
 use crate::bind::{Binder, Bound};
+use crate::catalog::files::Named;
 use crate::catalog::{Catalog, Column, Kind, Table};
 use crate::expr::Expr;
 use crate::functions::coerce;
@@ -85,6 +86,9 @@ impl<'s, 'r> Sizes<'s, 'r> {
     }
 }
 
+/// Bytes of a row of a file, about.
+const FILE_ROW_BYTES: f64 = 100.0;
+
 /// What a row costs that is read by columns, in rows that are documents.
 const COLUMN_COST: f64 = 0.15;
 
@@ -92,6 +96,7 @@ impl Statistics for Sizes<'_, '_> {
     fn rows(&self, table: usize) -> f64 {
         match (self.tables.get(table).map(|table| &table.kind), self.collection(table)) {
             (Some(Kind::Rows(rows)), _) => rows.len() as f64,
+            (Some(Kind::Files(source)), _) => source.bytes as f64 / FILE_ROW_BYTES,
             (_, Some(collection)) if !collection.is_view() => collection.state.documents() as f64,
             _ => 1000.0,
         }
@@ -200,6 +205,11 @@ impl Catalog for Asked<'_> {
         let answer = (schema.map(str::to_owned), name.to_owned(), table.clone());
         self.answers.borrow_mut().tables.push(answer);
         Ok(table)
+    }
+
+    fn files(&self, named: &Named) -> Result<Arc<Table>> {
+        self.once.set(true);
+        self.catalog.files(named)
     }
 
     fn setting(&self, name: &str) -> Option<String> {

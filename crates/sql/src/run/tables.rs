@@ -7,6 +7,7 @@ use crate::bind::declared::Declared;
 use crate::bind::duality::with_etag;
 use crate::bind::entry::{self, Object};
 use crate::catalog::documents::{Inference, SAMPLE};
+use crate::catalog::files::Named;
 use crate::catalog::system::{self, Facts, IndexFacts, RELATIONS, Relation, SequenceFacts};
 use crate::catalog::{Catalog, Column, Kind, Table, known, schemas};
 use crate::error::{fail, unsupported};
@@ -836,6 +837,10 @@ fn relation(collection: &Collection, table: Arc<Table>, comments: Option<Documen
 }
 
 impl Catalog for Reading<'_, '_> {
+    fn files(&self, named: &Named) -> Result<Arc<Table>> {
+        self.files_named(named).map(Arc::new)
+    }
+
     fn table(&self, schema: Option<&str>, name: &str) -> Result<Option<Arc<Table>>> {
         let of_catalog = match schema {
             None | Some("pg_catalog") => Some("pg_catalog"),

@@ -25,8 +25,22 @@ impl Database {
         Self::over(Engine::open(directory, EngineOptions::at_time(1_700_000_000)).expect("the store opens"))
     }
 
+    /// An empty one whose SQL may read the files of a directory.
+    #[allow(dead_code)] // Most tests read no files.
+    pub fn reading(directory: &std::path::Path) -> Self {
+        let options = DatabaseOptions {
+            sql_files: Some(directory.to_owned()),
+            ..DatabaseOptions::default()
+        };
+        Self::with(options, Engine::ephemeral(EngineOptions::at_time(1_700_000_000)))
+    }
+
     fn over(engine: Engine) -> Self {
-        let service = Service::new(DatabaseOptions::default(), engine).with_relational(std::sync::Arc::new(SqlStage));
+        Self::with(DatabaseOptions::default(), engine)
+    }
+
+    fn with(options: DatabaseOptions, engine: Engine) -> Self {
+        let service = Service::new(options, engine).with_relational(std::sync::Arc::new(SqlStage));
         let connection = Connection::new(&service, "test");
         Self { service, connection }
     }

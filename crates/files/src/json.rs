@@ -1,6 +1,6 @@
 //! JSON and Extended JSON: one document per line, or values one after the other, perhaps in one array.
 
-use super::records::{BadRecord, Place, Record, Records};
+use crate::records::{BadRecord, Place, Record, Records};
 use nestor_model::extjson;
 use std::io::{BufRead, BufReader, Read};
 
@@ -25,6 +25,7 @@ pub struct Lines<R> {
     input: BufReader<R>,
     line: u64,
     text: Vec<u8>,
+    text_max: usize,
 }
 
 impl<R: Read> Lines<R> {
@@ -34,7 +35,13 @@ impl<R: Read> Lines<R> {
             input: BufReader::with_capacity(1 << 18, input),
             line: 0,
             text: Vec::new(),
+            text_max: TEXT_BYTES_MAX,
         }
+    }
+
+    /// Refuses lines with more bytes than this.
+    pub fn with_text_max(self, text_max: usize) -> Self {
+        Self { text_max, ..self }
     }
 }
 
@@ -45,13 +52,13 @@ impl<R: Read> Records for Lines<R> {
             let count = self
                 .input
                 .by_ref()
-                .take(TEXT_BYTES_MAX as u64)
+                .take(self.text_max as u64)
                 .read_until(b'\n', &mut self.text)?;
             if count == 0 {
                 return Ok(None);
             }
             self.line += 1;
-            if count == TEXT_BYTES_MAX {
+            if count == self.text_max {
                 return Err(BadRecord::at_line(self.line, "the line is too long"));
             }
             let text = if self.line == 1 {
@@ -74,6 +81,7 @@ pub struct Values<R> {
     input: BufReader<R>,
     line: u64,
     text: Vec<u8>,
+    text_max: usize,
     at: Position,
 }
 
@@ -100,8 +108,14 @@ impl<R: Read> Values<R> {
             input: BufReader::with_capacity(1 << 18, input),
             line: 1,
             text: Vec::new(),
+            text_max: TEXT_BYTES_MAX,
             at: Position::Start,
         }
+    }
+
+    /// Refuses documents whose text has more bytes than this.
+    pub fn with_text_max(self, text_max: usize) -> Self {
+        Self { text_max, ..self }
     }
 
     fn fail<T>(&self, reason: impl Into<String>) -> Result<T, BadRecord> {
@@ -157,7 +171,7 @@ impl<R: Read> Values<R> {
             if found.is_some() {
                 return encode(&self.text, first_line);
             }
-            if self.text.len() > TEXT_BYTES_MAX {
+            if self.text.len() > self.text_max {
                 return Err(BadRecord::at_line(
                     first_line,
                     "the document that begins here is too long",
@@ -243,8 +257,8 @@ fn newlines(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::records::tests::listed;
     use super::*;
+    use crate::records::tests::listed;
 
     /// Hands out one byte at a time, so that every state has to survive the end of a piece.
     struct Drops<'a>(&'a [u8]);

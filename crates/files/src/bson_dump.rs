@@ -1,6 +1,6 @@
 //! BSON dumps: documents one after the other, nothing between them.
 
-use super::records::{BadRecord, Place, Record, Records};
+use crate::records::{BadRecord, Place, Record, Records};
 use nestor_model::RawDoc;
 use nestor_model::raw::DOCUMENT_BYTES_MAX;
 use std::io::{BufReader, Read};
@@ -55,8 +55,8 @@ impl<R: Read> Records for Dump<R> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::records::tests::listed;
     use super::*;
+    use crate::records::tests::listed;
 
     #[test]
     fn documents_and_faults_have_offsets() {

@@ -6,25 +6,40 @@ use super::dates::Layout;
 use super::infer;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clap::ValueEnum;
 use nestor_model::{Decimal128, RawWriter, ValueRef};
+use std::str::FromStr;
 
 /// What becomes of a field that is not of its column's type.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum ParseGrace {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Grace {
     /// It gets the type that it looks like.
-    #[value(name = "autoCast")]
     AutoCast,
     /// It is left out.
-    #[value(name = "skipField")]
     SkipField,
     /// Its row is left out.
-    #[value(name = "skipRow")]
     SkipRow,
-    /// It ends the import.
+    /// It ends the reading.
     #[default]
-    #[value(name = "stop")]
     Stop,
+}
+
+impl Grace {
+    /// The words for it, as mongoimport has them.
+    pub const WORDS: [&str; 4] = ["autoCast", "skipField", "skipRow", "stop"];
+}
+
+impl FromStr for Grace {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        Ok(match word {
+            "autoCast" => Self::AutoCast,
+            "skipField" => Self::SkipField,
+            "skipRow" => Self::SkipRow,
+            "stop" => Self::Stop,
+            _ => return Err(format!("{word} is none of {}", Self::WORDS.join(", "))),
+        })
+    }
 }
 
 /// How bytes are written.

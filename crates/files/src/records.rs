@@ -108,7 +108,7 @@ pub trait Records {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::*;
     use nestor_model::RawDoc;
 

@@ -1,28 +1,34 @@
 //! What a field without a type is: a number when it reads as one and nothing of it would be lost, else text.
 
-use nestor_model::RawWriter;
+use nestor_model::{RawWriter, ValueRef};
 
-/// Appends `text` as an int, a long, a double or, if it is none of them, a string.
-///
-/// `007`, `+49301234` and numbers of more digits than a double has are text: as numbers they would not be what
-/// stands in the file. Zeros at the end and the way an exponent is written are no part of a number, so `2.50` is one.
+/// Appends `text` as the number that it is ([`number`]) or, if it is none, as a string.
 pub fn append(writer: &mut RawWriter, name: &str, text: &str) {
+    match number(text) {
+        Some(number) => writer.append(name, number),
+        None => writer.append(name, text),
+    }
+}
+
+/// The int, long or double that `text` is.
+///
+/// `007`, `+49301234` and numbers of more digits than a double has are none: as numbers they would not be what
+/// stands in the file. Zeros at the end and the way an exponent is written are no part of a number, so `2.50` is one.
+pub fn number(text: &str) -> Option<ValueRef<'static>> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let begins_like_one = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.');
     let has_leading_zero = digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();
     if !begins_like_one || has_leading_zero || text == "-0" {
-        return writer.append(name, text);
+        return None;
     }
     if let Ok(whole) = text.parse::<i64>() {
-        return match i32::try_from(whole) {
-            Ok(small) => writer.append(name, small),
-            Err(_) => writer.append(name, whole),
-        };
+        return Some(match i32::try_from(whole) {
+            Ok(small) => ValueRef::Int32(small),
+            Err(_) => ValueRef::Int64(whole),
+        });
     }
-    match text.parse::<f64>() {
-        Ok(number) if is_kept(digits, number) => writer.append(name, number),
-        _ => writer.append(name, text),
-    }
+    let number = text.parse::<f64>().ok()?;
+    is_kept(digits, number).then_some(ValueRef::Double(number))
 }
 
 /// Whether `number` printed again has the digits of `text`, an unsigned decimal number.
@@ -55,7 +61,6 @@ fn scientific(text: &str) -> Option<(String, i64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nestor_model::ValueRef;
 
     #[test]
     fn numbers_that_lose_nothing_are_numbers() {

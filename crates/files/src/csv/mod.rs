@@ -5,15 +5,41 @@
 //! ... after its place from 0. That is how mongoimport has it.
 
 mod dates;
-mod infer;
+pub mod infer;
 mod types;
 
-use super::ImportArgs;
-use super::records::{BadRecord, Place, Record, Records, Skipped};
+use crate::records::{BadRecord, Place, Record, Records, Skipped};
 use nestor_model::RawWriter;
 use std::io::{BufReader, Read};
-pub use types::ParseGrace;
+pub use types::Grace;
 use types::{ColumnType, Mismatch};
+
+/// How a table is read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// What stands between fields: an ASCII character.
+    pub delimiter: char,
+    /// Names of the fields; none for those of the first row.
+    pub fields: Vec<String>,
+    /// Names are followed by types.
+    pub have_types: bool,
+    /// What becomes of a field that is not of its type.
+    pub grace: Grace,
+    /// Empty fields are left out.
+    pub ignore_blanks: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            delimiter: ',',
+            fields: Vec::new(),
+            have_types: false,
+            grace: Grace::Stop,
+            ignore_blanks: false,
+        }
+    }
+}
 
 /// Rows of a file, as documents.
 pub struct Rows<R> {
@@ -21,36 +47,36 @@ pub struct Rows<R> {
     row: csv::StringRecord,
     columns: Option<Columns>,
     have_types: bool,
-    grace: ParseGrace,
+    grace: Grace,
     ignore_blanks: bool,
     skipped: Skipped,
 }
 
 impl<R: Read> Rows<R> {
-    /// Reads from the beginning of `input`; the names are `--fields` or the first row.
-    pub fn new(input: R, args: &ImportArgs, delimiter: char) -> Result<Rows<BufReader<R>>, String> {
-        let delimiter = u8::try_from(delimiter)
+    /// Reads from the beginning of `input`; the names are those of the options or the first row.
+    pub fn new(input: R, options: &Options) -> Result<Rows<BufReader<R>>, String> {
+        let delimiter = u8::try_from(options.delimiter)
             .ok()
             .filter(u8::is_ascii)
-            .ok_or("--delimiter is one ASCII character")?;
+            .ok_or("the delimiter is one ASCII character")?;
         let reader = csv::ReaderBuilder::new()
             .delimiter(delimiter)
             .quoting(delimiter != b'\t')
             .has_headers(false)
             .flexible(true)
             .from_reader(BufReader::with_capacity(1 << 18, input));
-        let columns = if args.fields.is_empty() {
+        let columns = if options.fields.is_empty() {
             None
         } else {
-            Some(Columns::new(&args.fields, args.columns_have_types).map_err(|e| format!("--fields: {e}"))?)
+            Some(Columns::new(&options.fields, options.have_types).map_err(|e| format!("names of fields: {e}"))?)
         };
         Ok(Rows {
             reader,
             row: csv::StringRecord::new(),
             columns,
-            have_types: args.columns_have_types,
-            grace: args.parse_grace,
-            ignore_blanks: args.ignore_blanks,
+            have_types: options.have_types,
+            grace: options.grace,
+            ignore_blanks: options.ignore_blanks,
             skipped: Skipped::default(),
         })
     }
@@ -81,7 +107,7 @@ impl<R: Read> Records for Rows<R> {
                         bson,
                     }));
                 }
-                Err(reason) if self.grace == ParseGrace::SkipRow => {
+                Err(reason) if self.grace == Grace::SkipRow => {
                     self.skipped.add(BadRecord::at_line(line, reason));
                 }
                 Err(reason) => return Err(BadRecord::at_line(line, reason)),
@@ -150,7 +176,7 @@ impl Columns {
     }
 
     /// The row as a document, or why it is none.
-    fn encode(&self, row: &csv::StringRecord, grace: ParseGrace, ignore_blanks: bool) -> Result<Vec<u8>, String> {
+    fn encode(&self, row: &csv::StringRecord, grace: Grace, ignore_blanks: bool) -> Result<Vec<u8>, String> {
         let mut encoder = Encoder {
             columns: self,
             row,
@@ -196,7 +222,7 @@ fn insert(fields: &mut Vec<(String, Field)>, parts: &[&str], column: usize) -> b
 struct Encoder<'r> {
     columns: &'r Columns,
     row: &'r csv::StringRecord,
-    grace: ParseGrace,
+    grace: Grace,
     ignore_blanks: bool,
     writer: RawWriter,
 }
@@ -235,9 +261,9 @@ impl Encoder<'_> {
             return Ok(());
         }
         match (kind.append(&mut self.writer, name, text), self.grace) {
-            (Ok(()), _) | (Err(Mismatch), ParseGrace::SkipField) => {}
-            (Err(Mismatch), ParseGrace::AutoCast) => infer::append(&mut self.writer, name, text),
-            (Err(Mismatch), ParseGrace::SkipRow | ParseGrace::Stop) => {
+            (Ok(()), _) | (Err(Mismatch), Grace::SkipField) => {}
+            (Err(Mismatch), Grace::AutoCast) => infer::append(&mut self.writer, name, text),
+            (Err(Mismatch), Grace::SkipRow | Grace::Stop) => {
                 let name = self.columns.names.get(column).map_or(name, String::as_str);
                 return Err(format!("field {name}: {text:?} is not of its type"));
             }
@@ -248,31 +274,20 @@ impl Encoder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::records::tests::listed;
-    use super::super::{Format, Mode};
     use super::*;
+    use crate::records::tests::listed;
     use nestor_model::{RawDoc, ValueRef};
 
-    fn args(fields: &[&str], ignore_blanks: bool) -> ImportArgs {
-        ImportArgs {
-            file: "file".into(),
-            into: "a.b".into(),
-            uri: String::new(),
-            format: Some(Format::Csv),
-            gzip: false,
-            columns_have_types: false,
-            parse_grace: ParseGrace::Stop,
-            drop: false,
-            if_missing: false,
-            mode: Mode::Insert,
+    fn options(fields: &[&str], ignore_blanks: bool) -> Options {
+        Options {
             fields: fields.iter().map(|f| (*f).to_owned()).collect(),
-            delimiter: None,
             ignore_blanks,
+            ..Options::default()
         }
     }
 
     fn rows(text: &str, fields: &[&str]) -> Vec<String> {
-        listed(Rows::new(text.as_bytes(), &args(fields, false), ',').unwrap())
+        listed(Rows::new(text.as_bytes(), &options(fields, false)).unwrap())
     }
 
     #[test]
@@ -299,11 +314,13 @@ mod tests {
         );
     }
 
-    fn typed(text: &str, grace: ParseGrace) -> (Vec<String>, Skipped) {
-        let mut args = args(&[], false);
-        args.columns_have_types = true;
-        args.parse_grace = grace;
-        let mut rows = Rows::new(text.as_bytes(), &args, ',').unwrap();
+    fn typed(text: &str, grace: Grace) -> (Vec<String>, Skipped) {
+        let options = Options {
+            have_types: true,
+            grace,
+            ..Options::default()
+        };
+        let mut rows = Rows::new(text.as_bytes(), &options).unwrap();
         let mut documents = Vec::new();
         loop {
             match rows.next_record() {
@@ -324,32 +341,32 @@ mod tests {
         let plain = |text: &str| rows(text, &[])[0].split_once(": ").unwrap().1.to_owned();
         let (first, last) = (
             plain("_id,zip\n1,01234\n"),
-            typed("_id.int32(),zip.string()\n3,4\n", ParseGrace::Stop).0,
+            typed("_id.int32(),zip.string()\n3,4\n", Grace::Stop).0,
         );
-        let (documents, _) = typed(TEXT, ParseGrace::Stop);
+        let (documents, _) = typed(TEXT, Grace::Stop);
         assert_eq!(documents[0], first);
         assert!(
             documents[1].contains("_id") && documents[1].contains("\"x\""),
             "{documents:?}"
         );
-        let (documents, skipped) = typed(TEXT, ParseGrace::SkipRow);
+        let (documents, skipped) = typed(TEXT, Grace::SkipRow);
         assert_eq!(documents, [first.clone(), last[0].clone()]);
         assert_eq!((skipped.count, skipped.shown[0].place), (1, Some(Place::Line(3))));
-        let (documents, skipped) = typed(TEXT, ParseGrace::SkipField);
+        let (documents, skipped) = typed(TEXT, Grace::SkipField);
         assert_eq!((documents.len(), skipped.count), (3, 0));
         assert!(!documents[1].contains("_id"), "{documents:?}");
-        let (documents, _) = typed(TEXT, ParseGrace::AutoCast);
+        let (documents, _) = typed(TEXT, Grace::AutoCast);
         assert!(
             documents.len() == 3 && documents[1].contains("_id") && documents[1].contains('x'),
             "{documents:?}"
         );
-        let (documents, _) = typed("a,b.int32()\n", ParseGrace::Stop);
+        let (documents, _) = typed("a,b.int32()\n", Grace::Stop);
         assert!(documents[0].contains("form"), "every column has a type: {documents:?}");
     }
 
     #[test]
     fn dotted_names_nest() {
-        let mut reader = Rows::new("a.b,c,a.d.e\n1,2,3\n".as_bytes(), &args(&[], false), ',').unwrap();
+        let mut reader = Rows::new("a.b,c,a.d.e\n1,2,3\n".as_bytes(), &options(&[], false)).unwrap();
         let record = reader.next_record().unwrap().unwrap();
         let doc = RawDoc::validate(&record.bson).unwrap();
         let a = doc.get("a").and_then(ValueRef::as_document).unwrap();
@@ -388,14 +405,14 @@ mod tests {
     #[test]
     fn named_fields_and_blanks() {
         assert_eq!(rows("1,x\n", &["_id", "a"]).len(), 1);
-        let mut reader = Rows::new("1,\n".as_bytes(), &args(&["_id", "a"], true), ',').unwrap();
+        let mut reader = Rows::new("1,\n".as_bytes(), &options(&["_id", "a"], true)).unwrap();
         let record = reader.next_record().unwrap().unwrap();
         assert!(RawDoc::validate(&record.bson).unwrap().get("a").is_none());
     }
 
     #[test]
     fn bytes_that_are_not_utf8_are_named() {
-        let found = listed(Rows::new(&b"a\n1\n\xff\n"[..], &args(&[], false), ',').unwrap());
+        let found = listed(Rows::new(&b"a\n1\n\xff\n"[..], &options(&[], false)).unwrap());
         assert_eq!(
             found.last().map(String::as_str),
             Some("file: line 3: the text is not UTF-8")
