@@ -1,6 +1,7 @@
-//! One interpreter: made for a statement, kept by its thread until the statement ends.
+//! One interpreter: it serves one statement after the other of its thread, and is again what it was before each of them.
 
 use crate::heap::{Heap, Limited};
+use crate::pace::Pace;
 use crate::values::{Fault, Kept, Tools, base64, decimal, from_hex, to_base64, to_hex};
 use crate::{Form, Function, Globals, lazy};
 use md5::{Digest, Md5};
@@ -11,9 +12,9 @@ use rquickjs::context::intrinsic::{Date, Eval, Json, MapSet, Promise, RegExp, Re
 use rquickjs::function::{Args, This};
 use rquickjs::module::WriteOptions;
 use rquickjs::{
-    Array, Coerced, Context, Ctx, Exception, Module, Object, Persistent, Runtime, Symbol, Value as JsValue,
+    Array, Coerced, Context, Ctx, Exception, Module, Object, Persistent, Runtime, Symbol, Value as JsValue, qjs,
 };
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -32,35 +33,69 @@ const CALL: usize = 8;
 const ELEMENTS_PER_UNIT: usize = 32;
 
 thread_local! {
-    /// By the id of their globals; 0 for none.
-    static INTERPRETERS: RefCell<Vec<(u64, Rc<Interpreter>)>> = const { RefCell::new(Vec::new()) };
+    static INTERPRETERS: RefCell<Interpreters> = const { RefCell::new(Interpreters { serving: Vec::new(), waiting: Vec::new() }) };
 }
 
-/// Interpreters that one statement keeps on a thread.
-const KEPT_MAX: usize = 4;
+/// Interpreters that one statement has on a thread.
+const SERVING_MAX: usize = 4;
+
+/// Interpreters that a thread keeps for the next statement, some 0.7 MB each, half of them copies: seldom has one statement more.
+const WAITING_MAX: usize = 2;
+
+/// Those of a thread.
+struct Interpreters {
+    /// What the statement that runs has, by the id of their globals; 0 for none.
+    serving: Vec<(u64, Rc<Interpreter>)>,
+    /// As new, for the next statement.
+    waiting: Vec<Interpreter>,
+}
 
 /// Runs `run` with the interpreter of this thread's statement that has these globals.
 pub(crate) fn with<R>(globals: Option<&Arc<Globals>>, run: impl FnOnce(&Interpreter) -> Result<R>) -> Result<R> {
     work(CALL)?;
     let id = globals.map_or(0, |globals| globals.id);
-    let found = INTERPRETERS.with_borrow(|all| all.iter().find(|(of, _)| *of == id).map(|(_, one)| one.clone()));
+    let found = INTERPRETERS.with_borrow(|all| {
+        let mut serving = all.serving.iter();
+        serving.find(|(of, _)| *of == id).map(|(_, one)| one.clone())
+    });
     let interpreter = match found {
         Some(interpreter) => interpreter,
         None => {
-            let made = Rc::new(Interpreter::new(globals)?);
-            statement::at_end(|| INTERPRETERS.take().clear());
+            let waiting = INTERPRETERS.with_borrow_mut(|all| all.waiting.pop());
+            let interpreter = match waiting {
+                Some(interpreter) => interpreter,
+                None => Interpreter::new()?,
+            };
+            let interpreter = Rc::new(interpreter);
+            interpreter.begin(globals)?;
+            statement::at_end(statement_ended);
             INTERPRETERS.with_borrow_mut(|all| {
-                if all.len() >= KEPT_MAX {
-                    all.remove(0);
+                if all.serving.len() >= SERVING_MAX {
+                    all.serving.remove(0);
                 }
-                all.push((id, made.clone()));
+                all.serving.push((id, interpreter.clone()));
             });
-            made
+            interpreter
         }
     };
     let result = run(&interpreter);
     interpreter.heap.publish();
     result
+}
+
+/// What the statement had is as new, and there for the next one.
+fn statement_ended() {
+    let served = INTERPRETERS.with_borrow_mut(|all| std::mem::take(&mut all.serving));
+    for (_, interpreter) in served {
+        // Nobody else has it: who runs a function lets go of its interpreter before the statement ends.
+        let Ok(mut interpreter) = Rc::try_unwrap(interpreter) else {
+            continue;
+        };
+        if INTERPRETERS.with_borrow(|all| all.waiting.len() < WAITING_MAX) {
+            interpreter.restore();
+            INTERPRETERS.with_borrow_mut(|all| all.waiting.push(interpreter));
+        }
+    }
 }
 
 /// The fields are dropped in this order: what belongs to the interpreter before the interpreter.
@@ -69,14 +104,22 @@ pub(crate) struct Interpreter {
     kept: Rc<Kept>,
     context: Context,
     _runtime: Runtime,
+    pace: Rc<Pace>,
     heap: Rc<Heap>,
 }
 
+impl Drop for Interpreter {
+    /// As new it can be taken apart, whatever a script that was stopped has left.
+    fn drop(&mut self) {
+        self.restore();
+        self.heap.release();
+    }
+}
+
 impl Interpreter {
-    fn new(globals: Option<&Arc<Globals>>) -> Result<Self> {
+    fn new() -> Result<Self> {
         let heap = Heap::new();
         let runtime = Runtime::new_with_alloc(Limited(heap.clone())).map_err(|error| cannot_start(&error))?;
-        runtime.set_max_stack_size(STACK_BYTES_MAX);
         // Without proxies, which could answer differently each time they are asked. Nobody waits for promises, but without them the
         // interpreter has no class for the asynchronous functions that its parser knows, and dies of them.
         let context =
@@ -85,24 +128,49 @@ impl Interpreter {
         let kept = context
             .with(|ctx| prelude(&ctx, &heap))
             .map_err(|error| cannot_start(&error))?;
-        let of_handler = Rc::downgrade(&heap);
+        let pace = context
+            .with(|ctx| Pace::of(&ctx, &heap))
+            .map_err(|error| cannot_start(&error))?;
+        let pace = Rc::new(pace);
+        let (of_handler, heap_of_handler) = (pace.clone(), Rc::downgrade(&heap));
         runtime.set_interrupt_handler(Some(Box::new(move || {
-            if let Some(heap) = of_handler.upgrade() {
+            of_handler.asked();
+            if let Some(heap) = heap_of_handler.upgrade() {
                 heap.publish();
             }
             look().is_err()
         })));
-        let interpreter = Self {
+        heap.keep();
+        Ok(Self {
             functions: RefCell::default(),
             kept: Rc::new(kept),
             context,
             _runtime: runtime,
+            pace,
             heap,
-        };
-        if let Some(globals) = globals {
-            interpreter.set(globals)?;
+        })
+    }
+
+    /// Serves the statement that runs on this thread.
+    fn begin(&self, globals: Option<&Arc<Globals>>) -> Result<()> {
+        self.heap.wake();
+        self.pace.begin();
+        self.context.with(|ctx| stack_begins_here(&ctx));
+        globals.map_or(Ok(()), |globals| self.set(globals))
+    }
+
+    /// Is as new again.
+    #[allow(unsafe_code)]
+    fn restore(&mut self) {
+        for (_, function) in self.functions.get_mut().drain() {
+            // It would give a reference back that is not there any more.
+            std::mem::forget(function);
         }
-        Ok(interpreter)
+        // SAFETY: nobody runs the interpreter, since it is ours alone. What was brought out of it since it was kept are these functions and the boxes.
+        unsafe {
+            self.kept.boxes.clear();
+            self.heap.restore();
+        }
     }
 
     fn set(&self, globals: &Globals) -> Result<()> {
@@ -171,6 +239,12 @@ impl Interpreter {
         })
     }
 
+    /// Whether it can be said how often the interpreter asks.
+    #[cfg(test)]
+    pub(crate) fn has_pace(&self) -> bool {
+        self.pace.is_known()
+    }
+
     /// Runs what may throw; what was thrown becomes an error.
     fn run<R>(&self, run: impl for<'js> FnOnce(&Tools<'js>) -> std::result::Result<R, Fault>) -> Result<R> {
         self.context.with(|ctx| {
@@ -196,6 +270,17 @@ impl Interpreter {
     }
 }
 
+/// What scripts may take of the stack is counted from here.
+#[allow(unsafe_code)]
+fn stack_begins_here(ctx: &Ctx<'_>) {
+    // SAFETY: the context is alive, and its interpreter does not run.
+    unsafe {
+        let runtime = qjs::JS_GetRuntime(ctx.as_raw().as_ptr());
+        qjs::JS_UpdateStackTop(runtime);
+        qjs::JS_SetMaxStackSize(runtime, STACK_BYTES_MAX as _);
+    }
+}
+
 /// Makes what scripts find beside the language.
 fn prelude(ctx: &Ctx<'_>, heap: &Rc<Heap>) -> rquickjs::Result<Kept> {
     let prelude = compiled_prelude(ctx)?;
@@ -209,6 +294,7 @@ fn prelude(ctx: &Ctx<'_>, heap: &Rc<Heap>) -> rquickjs::Result<Kept> {
         global: function("global")?,
         kind: Persistent::save(ctx, tools.get::<_, Symbol<'_>>("KIND")?),
         class: lazy::class(&objects.get("prototype")?)?,
+        boxes: Rc::default(),
         heap: heap.clone(),
     })
 }
@@ -288,6 +374,7 @@ fn native<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
         "md5",
         JsFunction::new(ctx.clone(), |text: String| to_hex(&Md5::digest(text.as_bytes())))?,
     )?;
+    function("random", JsFunction::new(ctx.clone(), random)?)?;
     function("sleep", JsFunction::new(ctx.clone(), sleep)?)?;
     function(
         "work",
@@ -301,6 +388,22 @@ fn native<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
 fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// A number from 0 to 1, from a sequence of the thread's own: that of the language begins anew with each statement, as all of an interpreter does.
+fn random() -> f64 {
+    thread_local! {
+        static STATE: Cell<u64> = Cell::new({
+            let seed: [u8; 16] = Md5::digest(ObjectId::generate(now_ms()).0).into();
+            seed[..8].iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte))
+        });
+    }
+    // SplitMix64.
+    let state = STATE.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
+    STATE.set(state);
+    let mixed = (state ^ state >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((mixed ^ mixed >> 31) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// Waits so many milliseconds, or until the statement has to stop: then it throws, as a script that has nothing left to do would

@@ -63,8 +63,53 @@ impl Drop for Source {
     }
 }
 
+/// What stands behind the objects of an interpreter, wherever these are.
+#[derive(Default)]
+pub(crate) struct Boxes(RefCell<Vec<NonNull<Lazy>>>);
+
+impl Boxes {
+    /// Puts one into a box, whose place is its own until it is taken out.
+    fn put(&self, lazy: Lazy) -> NonNull<Lazy> {
+        let mut all = self.0.borrow_mut();
+        lazy.place.set(all.len());
+        let lazy = NonNull::from(Box::leak(Box::new(lazy)));
+        all.push(lazy);
+        lazy
+    }
+
+    /// Takes one out.
+    ///
+    /// # Safety
+    /// It was put in here and not taken out, and nobody uses it any more.
+    unsafe fn take(&self, lazy: NonNull<Lazy>) -> Box<Lazy> {
+        let mut all = self.0.borrow_mut();
+        // SAFETY: what is in the list is alive.
+        unsafe {
+            let place = lazy.as_ref().place.get();
+            all.swap_remove(place);
+            if let Some(moved) = all.get(place) {
+                moved.as_ref().place.set(place);
+            }
+            Box::from_raw(lazy.as_ptr())
+        }
+    }
+
+    /// Takes all out, without what the interpreter would give back for them.
+    ///
+    /// # Safety
+    /// The interpreter that has the objects does not run, and is restored to when they were not there.
+    pub(crate) unsafe fn clear(&self) {
+        for lazy in self.0.take() {
+            // SAFETY: what is in the list is alive; by the caller's promise nobody uses it any more.
+            drop(unsafe { Box::from_raw(lazy.as_ptr()) });
+        }
+    }
+}
+
 /// What stands behind an object.
 pub(crate) struct Lazy {
+    boxes: Rc<Boxes>,
+    place: Cell<usize>,
     source: Rc<Source>,
     at: usize,
     /// All fields are properties of the object.
@@ -175,14 +220,17 @@ pub(crate) fn object<'js>(
     };
     let ctx = tools.ctx.as_raw().as_ptr();
     tools.take(size_of::<Lazy>())?;
-    let lazy = Box::new(Lazy {
+    let boxes = tools.kept.boxes.clone();
+    let lazy = Lazy {
+        boxes: boxes.clone(),
+        place: Cell::new(0),
         source,
         at,
         is_plain: Cell::new(false),
         asked: Cell::new(0),
         fields: RefCell::new(Fields::Few(Vec::new())),
         taken: Cell::new(size_of::<Lazy>()),
-    });
+    };
     // SAFETY: the context is alive and the class belongs to its interpreter. The object owns the box from here on, until
     // `finalize` takes it back.
     unsafe {
@@ -191,7 +239,7 @@ pub(crate) fn object<'js>(
             tools.kept.heap.give_back(size_of::<Lazy>());
             return Err(rquickjs::Error::Exception);
         }
-        qjs::JS_SetOpaque(object, Box::into_raw(lazy).cast());
+        qjs::JS_SetOpaque(object, boxes.put(lazy).as_ptr().cast());
         Ok(JsValue::from_raw(tools.ctx.clone(), object))
     }
 }
@@ -562,11 +610,11 @@ unsafe extern "C" fn finalize(runtime: *mut qjs::JSRuntime, object: qjs::JSValue
     let mut class = 0;
     // SAFETY: the interpreter finalizes each object once, so that nobody uses the box of `object` any more. It owned the references.
     unsafe {
-        let lazy = qjs::JS_GetAnyOpaque(object, &mut class).cast::<Lazy>();
-        if lazy.is_null() {
+        let Some(lazy) = NonNull::new(qjs::JS_GetAnyOpaque(object, &mut class).cast::<Lazy>()) else {
             return;
-        }
-        let lazy = Box::from_raw(lazy);
+        };
+        let boxes = lazy.as_ref().boxes.clone();
+        let lazy = boxes.take(lazy);
         let fields = lazy.fields.replace(Fields::Few(Vec::new()));
         fields.each(|value| qjs::JS_FreeValueRT(runtime, value));
         lazy.source.heap.give_back(lazy.taken.get());

@@ -4,15 +4,16 @@
 //! Function (source, parsed with the query) ──call──► the thread's interpreter ──► Value
 //! ```
 //!
-//! An interpreter belongs to one statement on one thread: it is made when the first function is called, which takes some
-//! 0.4 ms, keeps compiled functions and what they leave in global variables, and is gone when the statement has ended, so that
-//! no statement sees what another one did. It has the language and BSON's types, no files, no network, no modules, and three limits:
-//! it stops when the statement has to ([`nestor_model::statement::look`]), its heap takes [`HEAP_BYTES_MAX`] bytes and counts as
-//! memory of the statement, its stack takes [`STACK_BYTES_MAX`].
+//! An interpreter belongs to one statement on one thread: it keeps compiled functions and what they leave in global variables. When the
+//! statement has ended, all of the interpreter's memory is written back to what it was before (`heap`), which takes some
+//! microseconds, and the thread has it ready for its next statement: none sees what another one did. It has the language and BSON's types, no
+//! files, no network, no modules, and three limits: it stops when the statement has to ([`nestor_model::statement::look`]; `pace` says how often it
+//! looks), its heap takes [`HEAP_BYTES_MAX`] bytes and counts as memory of the statement, its stack takes [`STACK_BYTES_MAX`].
 
 mod heap;
 mod interpreter;
 mod lazy;
+mod pace;
 mod values;
 
 pub use heap::HEAP_BYTES_MAX;

@@ -186,12 +186,53 @@
   };
   const { apply } = Reflect;
   for (const name of [
-    "copyWithin", "every", "fill", "filter", "find", "findIndex", "findLast", "findLastIndex", "flatMap", "forEach", "includes",
-    "indexOf", "join", "lastIndexOf", "map", "reduce", "reduceRight", "reverse", "shift", "slice", "some", "sort", "splice",
-    "toLocaleString", "toReversed", "toSorted", "toSpliced", "unshift", "with",
+    "copyWithin", "every", "fill", "filter", "find", "findIndex", "findLast", "findLastIndex", "flatMap", "forEach",
+    "join", "map", "reduce", "reduceRight", "reverse", "shift", "slice", "some", "splice",
+    "toLocaleString", "toReversed", "toSpliced", "unshift", "with",
   ]) {
     const own = Array.prototype[name];
     methods(Array, { [name](...args) { return apply(own, bounded(this), args); } });
+  }
+  // Texts that are the same are compared to their ends: of long ones each comparison is a step of its own.
+  const TEXT_MAX = 1000;
+  const isLong = (item) => (typeof item === "string" ? item.length > TEXT_MAX : isObject(item));
+  const compare = (a, b) => {
+    a = `${a}`;
+    b = `${b}`;
+    return a < b ? -1 : a > b ? 1 : 0;
+  };
+  for (const name of ["sort", "toSorted"]) {
+    const own = Array.prototype[name];
+    methods(Array, {
+      [name](by) {
+        const items = bounded(this);
+        if (by === undefined) {
+          for (let at = 0; at < items.length; at++) if (isLong(items[at])) return apply(own, items, [compare]);
+        }
+        return apply(own, items, [by]);
+      },
+    });
+  }
+  const search = (items, item, at, step) => {
+    while (at >= 0 && at < items.length && items[at] !== item) at += step;
+    return at < items.length ? at : -1;
+  };
+  const forwards = (items, item, from = 0) => {
+    from = Math.trunc(from) || 0;
+    return search(items, item, from < 0 ? Math.max(items.length + from, 0) : from, 1);
+  };
+  const backwards = (items, item, from = items.length) => {
+    from = Math.trunc(from) || 0;
+    return search(items, item, from < 0 ? Math.max(items.length + from, -1) : Math.min(from, items.length - 1), -1);
+  };
+  for (const [name, careful] of [["includes", (...of) => forwards(...of) >= 0], ["indexOf", forwards], ["lastIndexOf", backwards]]) {
+    const own = Array.prototype[name];
+    methods(Array, {
+      [name](...args) {
+        const items = bounded(this);
+        return typeof args[0] === "string" && isLong(args[0]) ? careful(items, ...args) : apply(own, items, args);
+      },
+    });
   }
   const push = (to, items) => {
     for (let at = 0; at < items.length; at++) to.push(items[at]);
@@ -221,8 +262,16 @@
       return own(value);
     });
   }
+  hide(Math, "random", () => native.random());
   const { stringify } = JSON;
-  hide(JSON, "stringify", (value, replacer, space) => stringify(value, Array.isArray(replacer) ? bounded(replacer) : replacer, space));
+  const { raw } = String;
+  hide(String, "raw", (strings, ...values) => apply(raw, String, [{ raw: bounded(strings.raw) }, ...values]));
+  // With a list of names each object is looked at for all of them.
+  const LISTED_MAX = 1000;
+  hide(JSON, "stringify", (value, replacer, space) => {
+    if (Array.isArray(replacer) && replacer.length > LISTED_MAX) throw new RangeError(`a list of more than ${LISTED_MAX} names`);
+    return stringify(value, replacer, space);
+  });
   // Looking for a long string in a long string takes as long as both lengths multiplied.
   const SEARCH_MAX = 1e9;
   for (const name of ["includes", "indexOf", "lastIndexOf", "replace", "replaceAll", "split"]) {

@@ -419,6 +419,14 @@ fn what_never_ends_is_interrupted() {
         "const t = 'a'.repeat(1 << 24); for (;;) t.indexOf('b')",
         "const t = 'a'.repeat(1 << 24); for (;;) t.toUpperCase()",
         "return new Uint8Array(9e7).sort()",
+        "const s = 'a'.repeat(1e6), t = 'a'.repeat(1e6), a = Array(1e5).fill(s); a[5] = t; return a.sort().length",
+        "const s = 'a'.repeat(1e6), t = 'a'.repeat(1e6) + 'b', a = Array(1e6).fill(s + 'c'); return a.includes(t)",
+        "const s = 'a'.repeat(1e6), t = 'a'.repeat(1e6) + 'b', a = Array(1e6).fill(s + 'c'); return a.lastIndexOf(t)",
+        "const s = 'a'.repeat(1e7), m = new Map(); for (;;) m.get(s)",
+        "const s = 'a'.repeat(1e7) + 'b', t = 'a'.repeat(1e7) + 'c'; for (;;) s === t",
+        "const o = {a: 1}, names = Array.from({length: 1e5}, (_, n) => 'a' + n); return JSON.stringify(Array(1e5).fill(o), names)",
+        "return String.raw({raw: {length: 1e9}})",
+        "const b = 3n ** 600000n; for (;;) b.toString()",
         "return 'a'.repeat(1 << 20).split('').join('').replaceAll('a', 'bbbbbbbb').padEnd(1 << 26).localeCompare('x')",
     ] {
         let kill = Arc::new(KillSwitch::default());
@@ -457,6 +465,168 @@ fn statements_do_not_see_each_other() {
         "fetch('x')",
     ] {
         assert!(!run(source).0, "{source}");
+    }
+}
+
+/// Everything that a script can reach from the global object, as a text: names, flags, values, what functions are written as.
+const REACHABLE: &str = r##"
+    const seen = new Map(), lines = [];
+    const name = (value) => {
+        if (typeof value === "string") return JSON.stringify(value);
+        if (typeof value !== "object" && typeof value !== "function" || value === null) return String(value);
+        if (!seen.has(value)) { seen.set(value, seen.size); queue.push(value) }
+        return "#" + seen.get(value);
+    };
+    const queue = [];
+    name(globalThis);
+    for (const kind of [function*() {}, async function() {}, async function*() {}, [][Symbol.iterator](), ""[Symbol.iterator](), new Map().keys(),
+        new Set().keys(), /x/[Symbol.matchAll]("x"), Iterator.from({next() {}}), [].values().map(x => x)]) name(Object.getPrototypeOf(kind));
+    for (let at = 0; at < queue.length; at++) {
+        const object = queue[at];
+        const line = [at, typeof object, Object.isExtensible(object), name(Object.getPrototypeOf(object))];
+        if (typeof object === "function") line.push(Function.prototype.toString.call(object));
+        for (const key of Reflect.ownKeys(object)) {
+            const {value, get, set, writable, enumerable, configurable} = Object.getOwnPropertyDescriptor(object, key);
+            line.push(String(key), name(value), name(get), name(set), writable, enumerable, configurable);
+        }
+        lines.push(line.join());
+    }
+    return lines.join("\n");
+"##;
+
+/// Whatever a script changes and wherever it is stopped, the next statement's world is the one of the first.
+#[test]
+fn a_warm_interpreter_is_as_new() {
+    let reachable = function(REACHABLE);
+    let look_around = || {
+        under(&Interrupt::default(), None, || {
+            reachable.call(None, ValueRef::Missing, &[])
+        })
+    };
+    let Ok(Value::String(new)) = look_around() else {
+        panic!("{:?}", look_around())
+    };
+    assert!(new.lines().count() > 500 && new.contains("NumberLong"), "{}", new.len());
+    let document = Value::from(nestor_model::doc! {
+        "a": vec![Value::from(nestor_model::doc! { "b": "x".repeat(1000) })],
+    });
+    for (source, given) in [
+        ("left = 1; var other = 2; globalThis.x = {}; return 1", None),
+        (
+            "for (const name of Object.getOwnPropertyNames(globalThis)) try { delete globalThis[name] } catch {}",
+            None,
+        ),
+        (
+            "Object.freeze(Object.prototype); Object.freeze(Array.prototype); Object.preventExtensions(globalThis)",
+            None,
+        ),
+        (
+            "Object.setPrototypeOf(Array.prototype, null); Array.prototype.push = () => 'evil'; Object.prototype.toJSON = () => 1",
+            None,
+        ),
+        (
+            "JSON.stringify = tojson = emit = ObjectId = null; Object.defineProperty(Date.prototype, 'getTime', {get() { while (true) ; }})",
+            None,
+        ),
+        (
+            "Object.defineProperty(globalThis, 'obj', {value: 1}); Object.defineProperty(Object.prototype, 'x', {set() { throw 1 }})",
+            None,
+        ),
+        (
+            "(function*(){}).constructor.prototype.prototype.next = 1; (async () => {}).constructor.prototype.y = 1",
+            None,
+        ),
+        (
+            "kept = arguments[0]; kept.a[0].b; circle = {kept}; circle.circle = circle; kept.a.push(circle)",
+            None,
+        ),
+        (
+            "Symbol.prototype.x = Symbol.for('x'); RegExp.prototype.exec = () => null; Promise.prototype.then = null",
+            None,
+        ),
+        (
+            "(async () => { await 1; left = 1 })(); Promise.resolve().then(() => { left = 2 }); new WeakRef(arguments[0])",
+            None,
+        ),
+        ("throw new Error('x'.repeat(1000))", None),
+        ("function f() { f() } f()", None),
+        (
+            "const a = [arguments[0]]; while (true) a.push({a, b: 'x' + a.length})",
+            None,
+        ),
+        (
+            "Array.prototype.left = []; while (true) Array.prototype.left.push(arguments[0].a.map(x => ({...x})))",
+            Some(30),
+        ),
+        (
+            "eval('var z = 1'); Function('return this')().q = new Map([[1, arguments[0]]]); sleep(100000)",
+            Some(10),
+        ),
+        (
+            "[3, 1, 2].sort(() => { Object.prototype.sorted = 1; while (true) ; })",
+            Some(10),
+        ),
+        (
+            "'x'.replace(/x/, () => { String.prototype.left = 1; for (;;) ; })",
+            Some(10),
+        ),
+    ] {
+        let kill = Arc::new(KillSwitch::default());
+        let until = given.map(|ms| Instant::now() + Duration::from_millis(ms));
+        let result = under(&Interrupt::new(kill, until), None, || {
+            function(source).call(None, ValueRef::Missing, &[document.as_ref()])
+        });
+        assert_eq!(
+            result.as_ref().err().map(|error| error.code().number()) == Some(50),
+            given.is_some(),
+            "{source}: {result:?}"
+        );
+        let Ok(Value::String(then)) = look_around() else {
+            panic!("{source}: {:?}", look_around())
+        };
+        let other = new.lines().zip(then.lines()).find(|(a, b)| a != b);
+        assert!(new == then, "{source}: {other:?}");
+    }
+    // Also where memory was refused at any moment.
+    let script = function(
+        "left = arguments[0].a.map(x => ({...x})); Array.prototype.left = left; return [left, JSON.stringify(left)].sort()",
+    );
+    for times in 0..60 {
+        let _ = under(&Interrupt::default(), None, || {
+            function("return 1").call(None, ValueRef::Missing, &[])?;
+            crate::heap::refusals::after(Some(times));
+            let result = script.call(None, ValueRef::Missing, &[document.as_ref()]);
+            crate::heap::refusals::after(None);
+            result
+        });
+        assert!(
+            matches!(look_around(), Ok(Value::String(then)) if then == new),
+            "{times}"
+        );
+    }
+}
+
+#[test]
+fn the_interpreter_asks_by_time() {
+    assert!(interpreter::with(None, |interpreter| Ok(interpreter.has_pace())).expect("an interpreter"));
+}
+
+/// Numbers by chance are others in each statement, though all else begins anew.
+#[test]
+fn chance_does_not_begin_anew() {
+    let random = function("return Math.random()");
+    let next_one = || {
+        under(&Interrupt::default(), None, || {
+            random.call(None, ValueRef::Missing, &[]).expect("valid")
+        })
+    };
+    let mut drawn = Vec::new();
+    for _ in 0..100 {
+        let Value::Double(one) = next_one() else {
+            panic!("a number")
+        };
+        assert!((0.0..1.0).contains(&one) && !drawn.contains(&one), "{one} {drawn:?}");
+        drawn.push(one);
     }
 }
 

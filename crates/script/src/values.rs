@@ -11,7 +11,7 @@
 //! Functions go back as code. The constructors of the shell's types stand in `prelude.js`.
 
 use crate::heap::Heap;
-use crate::lazy::{self, Class, Source};
+use crate::lazy::{self, Boxes, Class, Source};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use nestor_model::raw::DEPTH_MAX;
@@ -62,6 +62,8 @@ pub(crate) struct Kept {
     pub(crate) kind: Persistent<Symbol<'static>>,
     /// Of objects that are documents.
     pub(crate) class: Class,
+    /// What stands behind these.
+    pub(crate) boxes: Rc<Boxes>,
     /// The interpreter's memory.
     pub(crate) heap: Rc<Heap>,
 }
