@@ -20,6 +20,7 @@ use crate::turns::{Number, Turns};
 use crate::users::Users;
 use crate::{bootstrap, clock, machine};
 use nestor_columns::Columns;
+use nestor_exec::interrupt::while_waiting;
 use nestor_exec::pipeline::ServerState;
 use nestor_exec::plan_cache::Tuning;
 use nestor_exec::{Interrupt, PlanCache};
@@ -28,7 +29,7 @@ use nestor_model::{Result, Str, Timestamp, bail, doc};
 use nestor_query::env::ScriptLibrary;
 use nestor_storage::log::{Interest, LogPosition, LogReader};
 use nestor_storage::oplog::OplogCursor;
-use nestor_storage::{Engine, OpTime, Positions, Scratch, Snapshot};
+use nestor_storage::{Engine, Guarantee, Lsn, OpTime, Positions, Scratch, Snapshot};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -196,6 +197,21 @@ impl Database {
         }
         crate::oplog::apply(&database.engine, &database.options);
         database
+    }
+
+    /// Waits on this thread until a commit is on disk. Where nobody else has work under way and the disk is fast the thread syncs at once:
+    /// to hand on what else it serves would cost more.
+    ///
+    /// Errors: that it is unknown whether the commit will survive.
+    pub fn wait_durable(&self, lsn: Lsn) -> Result<()> {
+        let reached = match self.node.counters.connections.has_one_at_work() {
+            true => self.engine.try_reach(lsn, Guarantee::Durable),
+            false => None,
+        };
+        match reached {
+            Some(result) => Ok(result?),
+            None => Ok(while_waiting(|| self.engine.wait_reached(lsn, Guarantee::Durable))?),
+        }
     }
 
     /// Lets go of idle cursors, of transactions that were open for too long, of sessions and states that nobody uses; to be

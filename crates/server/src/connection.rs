@@ -565,7 +565,7 @@ impl Talk<'_> {
         }
         // Two changes of threads cost more than a fast disk. Where others have something to do, or may wait for the same sync, a thread
         // of its own syncs.
-        let alone = wait.timeout.is_none() && self.server.has_one_at_work();
+        let alone = wait.timeout.is_none() && service.node.counters.connections.has_one_at_work();
         let reached = alone
             .then(|| service.engine.try_reach(wait.lsn, wait.guarantee))
             .flatten();

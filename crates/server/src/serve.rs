@@ -340,11 +340,6 @@ impl Server {
         Busy(self)
     }
 
-    /// Whether only one connection has work under way.
-    pub fn has_one_at_work(&self) -> bool {
-        self.busy().load(Ordering::Acquire) == 1
-    }
-
     /// Work under way comes to wait for something.
     pub fn pause_work(&self) -> Paused<'_> {
         self.work_done();

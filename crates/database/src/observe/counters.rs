@@ -2,7 +2,7 @@
 
 use crate::observe::metrics::Metrics;
 use crate::observe::op_kind::OpCounter;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, Ordering::Relaxed};
 
 /// A counter that only grows.
 #[derive(Debug, Default)]
@@ -66,6 +66,13 @@ pub struct ConnectionCounts {
     pub rejected: Counter,
     /// With a command under way.
     pub active: AtomicI64,
+}
+
+impl ConnectionCounts {
+    /// Whether only one has work under way.
+    pub fn has_one_at_work(&self) -> bool {
+        self.active.load(Ordering::Acquire) == 1
+    }
 }
 
 /// Errors by kind.

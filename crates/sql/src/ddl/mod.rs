@@ -21,9 +21,8 @@ use crate::parse::own::{self, Own, Renamed};
 use crate::run::tables::SessionFacts;
 use nestor_database::statement::Statement;
 use nestor_database::write::Progress;
-use nestor_exec::interrupt::while_waiting;
 use nestor_model::{Namespace, Result};
-use nestor_storage::{Guarantee, View, WriteSet};
+use nestor_storage::{View, WriteSet};
 use sqlparser::ast::{Ident, ObjectName, ObjectType, Statement as Ast, UserDefinedTypeRepresentation};
 
 /// Whether a statement is one of these.
@@ -185,7 +184,7 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
 /// Waits until what was done is on disk.
 fn wait(statement: &Statement<'_>, progress: &Progress) -> Result<()> {
     if let Some((lsn, _)) = progress.last {
-        while_waiting(|| statement.database.engine.wait_reached(lsn, Guarantee::Durable))?;
+        statement.database.wait_durable(lsn)?;
     }
     Ok(())
 }

@@ -17,9 +17,8 @@ use nestor_database::sessions::transaction::State;
 use nestor_database::statement::{Statement, transaction};
 use nestor_database::terms::Terms;
 use nestor_database::uuid::Uuid;
-use nestor_exec::interrupt::while_waiting;
 use nestor_model::{ErrorCode, Result};
-use nestor_storage::{CollectionId, Guarantee, View};
+use nestor_storage::{CollectionId, View};
 use sqlparser::ast::{TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
@@ -249,7 +248,7 @@ impl Session {
                 };
                 let last = transaction::commit(statement, txn)?;
                 if let Some((lsn, _)) = last {
-                    while_waiting(|| statement.database.engine.wait_reached(lsn, Guarantee::Durable))?;
+                    statement.database.wait_durable(lsn)?;
                 }
                 statement.effects.transaction = Some(State::Committed(last));
                 Ok(())

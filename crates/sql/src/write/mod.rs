@@ -36,12 +36,11 @@ use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::Progress;
 use nestor_database::write::rows::RowWriter;
-use nestor_exec::interrupt::while_waiting;
 use nestor_exec::relation::{Run, Shared, build};
 use nestor_model::{Namespace, Result, Value};
 use nestor_planner::relation::{Env, Tuple};
 use nestor_query::env::OpContext;
-use nestor_storage::{Guarantee, WriteSet};
+use nestor_storage::WriteSet;
 use sqlparser::ast::Statement as Ast;
 use std::rc::Rc;
 
@@ -130,7 +129,7 @@ pub fn run(
     })?;
     if let Some((lsn, _)) = progress.last {
         // A statement that was answered survives a crash.
-        while_waiting(|| statement.database.engine.wait_reached(lsn, Guarantee::Durable))?;
+        statement.database.wait_durable(lsn)?;
     }
     count(statement, done.rows);
     if !done.fields.is_empty() {

@@ -491,8 +491,8 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::wait_reached`] for a caller who has more to do than to wait: it syncs if nobody else does and syncs take less than a
-    /// millisecond. `None`, at once, otherwise: then [`Engine::on_reached`] will tell.
+    /// As [`Engine::wait_reached`] for a caller who has more to do than to wait: it syncs if nobody else does and syncs take a few
+    /// milliseconds at most. `None`, at once, otherwise: then [`Engine::on_reached`] will tell.
     pub fn try_reach(&self, lsn: Lsn, guarantee: Guarantee) -> Option<Result<()>> {
         let (Guarantee::Durable | Guarantee::Committed) = guarantee;
         match &self.inner.store {

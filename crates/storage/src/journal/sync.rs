@@ -24,8 +24,9 @@ pub(crate) const LAG: Duration = Duration::from_millis(100);
 /// After so many times [`LAG`] without an append the mark is synced too, and the thread sleeps until there is one.
 const QUIET_LOOKS: u32 = 10;
 
-/// A sync that takes longer than this is left to the thread by those who have more to do ([`Syncer::lead`]).
-const LEAD_MAX: Duration = Duration::from_millis(1);
+/// A sync that takes longer than this is left to the thread by those who have more to do ([`Syncer::lead`]): who comes meanwhile to the
+/// thread that leads waits for it.
+const LEAD_MAX: Duration = Duration::from_millis(4);
 
 /// Called once with the outcome.
 pub(crate) type Callback = Box<dyn FnOnce(Result<()>) + Send>;
@@ -610,7 +611,7 @@ mod tests {
             Segment::create(dir.path(), 1, Timestamp::default(), &options(open)).unwrap(),
         ));
         syncer.appended(1, Timestamp { secs: 1, inc: 1 }, 1);
-        syncer.took_micros.store(5_000, Ordering::Relaxed);
+        syncer.took_micros.store(9_000, Ordering::Relaxed);
         assert!(syncer.lead(1).is_none());
         syncer.took_micros.store(50, Ordering::Relaxed);
         syncer.lead(1).expect("syncs are fast").unwrap();
