@@ -291,6 +291,11 @@ impl Inner {
         let mut result = self.merge_frozen(store, &mut frozen);
         if result.is_ok() {
             *frozen = self.freeze(store);
+            // Who saw the memtable that was frozen before may have asked for the one that is empty now: when that is large in its turn it
+            // is asked for again.
+            if frozen.is_none() {
+                self.large.store(false, Ordering::Release);
+            }
             result = self.merge_frozen(store, &mut frozen);
         }
         drop(frozen);

@@ -576,6 +576,24 @@ fn writers_that_outrun_the_checkpoint_lose_nothing() {
     assert_eq!(count(&Engine::open(dir.path(), options).unwrap()), 1500);
 }
 
+/// A commit that saw a large memtable may come to ask for a checkpoint when that has just ended, and nothing is there to be merged.
+#[test]
+fn a_checkpoint_that_was_asked_for_too_late_does_not_keep_the_next_from_being_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options();
+    options.memtable_bytes_max = 20_000;
+    let engine = Engine::open(dir.path(), options).unwrap();
+    engine.inner.large.store(true, Ordering::SeqCst);
+    engine.checkpoint().unwrap();
+    assert!(!engine.inner.large.load(Ordering::SeqCst), "nothing is large");
+    for i in 0..500u32 {
+        let mut ws = engine.begin();
+        ws.put(T, i.to_be_bytes(), [7; 200]);
+        engine.commit(ws).unwrap();
+    }
+    assert!(engine.stats().base_bytes > 0, "it went into the base");
+}
+
 #[test]
 fn a_write_set_older_than_several_checkpoints_is_still_checked() {
     let dir = tempfile::tempdir().unwrap();
