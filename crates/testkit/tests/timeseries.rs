@@ -36,6 +36,15 @@ impl Database {
     }
 }
 
+/// The fields of the document that a findAndModify returned, in an order of their own.
+fn taken(reply: &Document) -> Vec<String> {
+    let value = reply.get("value").and_then(|value| value.as_document());
+    let fields = value.into_iter().flat_map(|value| value.iter());
+    let mut fields: Vec<String> = fields.map(|(name, value)| format!("{name}: {value:?}")).collect();
+    fields.sort();
+    fields
+}
+
 /// Values of measurements: usually numbers with few decimals, now and then anything.
 fn value(random: &mut Random) -> Value {
     match random.below(10) {
@@ -181,7 +190,7 @@ fn pipeline(random: &mut Random) -> Vec<Document> {
 
 #[test]
 fn a_time_series_collection_answers_as_a_plain_one() {
-    let mut asked = 0;
+    let (mut asked, mut removed) = (0, 0);
     for seed in 1..=4 {
         let mut random = Random::new(seed);
         let mut database = Database::new();
@@ -227,6 +236,36 @@ fn a_time_series_collection_answers_as_a_plain_one() {
                 });
                 assert_eq!(of_series, of_plain, "seed {seed}, {delete:?}");
             }
+            if random.below(3) == 0 {
+                let mut by = Document::new();
+                by.push(["v", "t", "m", "n"][random.below(4)], [1, -1][random.below(2)]);
+                by.push("_id", 1);
+                let one = if random.below(4) == 0 {
+                    doc! { "_id": random.below(next_id as usize) as i32 }
+                } else {
+                    filter(&mut random)
+                };
+                let [of_series, of_plain] = ["series", "plain"].map(|coll| {
+                    let command =
+                        doc! { "findAndModify": coll, "query": one.clone(), "sort": by.clone(), "remove": true };
+                    taken(&database.must(command))
+                });
+                removed += usize::from(!of_plain.is_empty());
+                assert_eq!(of_series, of_plain, "seed {seed}, {one:?} {by:?}");
+            }
+            if random.below(3) == 0 {
+                let update = doc! {
+                    "q": doc! { "m": comparison_of(&mut random, source) },
+                    "u": [doc! { "$set": doc! { "m": doc! { "s": random.below(3) as i32 } } }, doc! { "$unset": doc! { "m": 1 } }][random.below(2)].clone(),
+                    "multi": true,
+                };
+                let [of_series, of_plain] = ["series", "plain"].map(|coll| {
+                    let command = doc! { "update": coll, "updates": vec![Value::from(update.clone())] };
+                    let reply = database.must(command);
+                    ["n", "nModified"].map(|name| reply.get(name).and_then(nestor_model::number::safe_i64))
+                });
+                assert_eq!(of_series, of_plain, "seed {seed}, {update:?}");
+            }
             for _ in 0..6 {
                 let pipeline = pipeline(&mut random);
                 let [of_series, of_plain] = ["series", "plain"].map(|coll| database.documents(coll, &pipeline));
@@ -240,6 +279,7 @@ fn a_time_series_collection_answers_as_a_plain_one() {
             "seed {seed}: {report:?}"
         );
     }
+    assert!(removed > 5, "most removals find something: {removed}");
     assert!(asked > 200, "most pipelines find something: {asked}");
 }
 

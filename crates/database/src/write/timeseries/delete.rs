@@ -9,18 +9,19 @@ use crate::write::target::{self, Selection};
 use crate::write::{Progress, Written};
 use nestor_exec::write::Writer;
 use nestor_exec::write::oplog::{Image, Retryable};
-use nestor_model::{Namespace, RawDocBuf, Result, TimeSeries, bail};
+use nestor_model::{DocRef, Namespace, RawDocBuf, Result, TimeSeries, Value, ValueRef};
 use nestor_planner::FindQuery;
 use nestor_planner::timeseries::bucket_filter;
 use nestor_query::env::OpContext;
 use nestor_query::matcher::MatchExpr;
+use nestor_query::sort::SortSpec;
 use nestor_query::timeseries::{Bucket, Rows};
 use nestor_storage::{Bytes, View};
 use std::sync::Arc;
 
-/// Deletes the selected measurements of the time-series collection at `ns`, or the first of them.
+/// Deletes the selected measurements of the time-series collection at `ns`, or the first of them in the order of the selection.
 ///
-/// Errors: 72 for an order, 263 within a transaction, those of the filter.
+/// Errors: 263 within a transaction, those of the filter and of the order.
 pub fn run(
     statement: &Statement<'_>,
     ns: &Namespace,
@@ -29,12 +30,6 @@ pub fn run(
     progress: &mut Progress,
 ) -> Result<Written> {
     check_transaction(statement, "delete measurements of", ns)?;
-    if delete.selection.query.sort.is_some() {
-        bail!(
-            InvalidOptions,
-            "Cannot perform a delete with a sort on a time-series collection: {ns}"
-        );
-    }
     let read = statement.current_view();
     let Some((_, buckets)) = found(read.view(), ns)? else {
         return Ok(Written::default());
@@ -44,19 +39,20 @@ pub fn run(
     let selection = of_buckets(&delete.selection, &series);
     let filter = &*delete.selection.query.filter;
     if !delete.multi {
-        return one(
-            statement,
-            &buckets.ns,
-            (&selection, filter),
-            (op, delete.images, delete.retryable),
-            progress,
-        );
+        let wanted = Wanted {
+            buckets: &selection,
+            filter,
+            sort: sort_of(&delete.selection, op)?,
+            image: delete.images,
+            retryable: delete.retryable,
+        };
+        return one(statement, &buckets.ns, &wanted, op, progress);
     }
     let written = in_groups(statement, &buckets.ns, &selection, op, progress, |writer, met| {
         let mut written = Written::default();
         while let Some((record, now)) = met.next(writer)? {
             statement.interrupt.check()?;
-            written.matched += take(writer, record, &now, &series, filter, &Taken::ALL)?.0;
+            written.matched += take(writer, record, &now, &series, &Taken::All(filter))?.0;
         }
         Ok(written)
     })?;
@@ -76,11 +72,36 @@ pub(super) fn of_buckets<'a>(selection: &Selection<'_>, series: &TimeSeries) -> 
     }
 }
 
+/// Of which buckets which measurement is taken, and for whom.
+struct Wanted<'a> {
+    buckets: &'a Selection<'a>,
+    filter: &'a MatchExpr,
+    sort: Option<Arc<SortSpec>>,
+    /// Whether the measurement is returned.
+    image: bool,
+    /// Which statement of a retryable write takes it.
+    retryable: Option<Retryable>,
+}
+
+/// The order of measurements. That of a selection of one `_id` was left out, but several measurements may have it.
+fn sort_of(selection: &Selection<'_>, op: &OpContext) -> Result<Option<Arc<SortSpec>>> {
+    let sort = selection
+        .words
+        .and_then(|words| words.sort)
+        .filter(|sort| !sort.is_empty());
+    match (&selection.query.sort, sort) {
+        (None, Some(sort)) => Ok(Some(Arc::new(
+            SortSpec::parse(DocRef::Raw(sort))?.under(op.collator.as_ref()),
+        ))),
+        (sort, _) => Ok(sort.clone()),
+    }
+}
+
 fn one(
     statement: &Statement<'_>,
     buckets: &Namespace,
-    (selection, filter): (&Selection<'_>, &MatchExpr),
-    (op, wants_image, retryable): (&OpContext, bool, Option<Retryable>),
+    wanted: &Wanted<'_>,
+    op: &OpContext,
     progress: &mut Progress,
 ) -> Result<Written> {
     statement.atomically(progress, |ws| {
@@ -88,88 +109,122 @@ fn one(
             return Ok(Written::default());
         };
         let series = series_of(&collection)?.clone();
-        let mut root = selection.plan(statement, &collection, None)?;
+        let mut root = wanted.buckets.plan(statement, &collection, None)?;
         statement.note_plan(&*root);
-        let mut found = None;
+        let mut found: Option<First> = None;
         {
             let mut batch = read::batch(statement, ws, op, true);
             while let Some((record, bytes)) = target::next(&mut root, &mut batch)? {
-                if first(&bytes, &series, filter, op)?.is_some() {
-                    found = Some((record, bytes));
-                    break;
+                statement.interrupt.check()?;
+                let before = found.as_ref().map(|found| &*found.key);
+                if let Some((row, key)) = first(&bytes, &series, wanted, before, op)? {
+                    found = Some(First {
+                        record,
+                        bytes,
+                        row,
+                        key,
+                    });
+                    if wanted.sort.is_none() {
+                        break;
+                    }
                 }
             }
         }
         statement.observe(&*root);
-        let Some((record, bytes)) = found else {
+        let Some(found) = found else {
             return Ok(Written::default());
         };
         let mut writer = Writer::new(ws, collection, op, statement.origin(&buckets.db))?;
-        let (matched, old) = take(
-            &mut writer,
-            &record,
-            &bytes,
-            &series,
-            filter,
-            &Taken { most: 1, retryable },
-        )?;
+        let taken = Taken::Row(found.row, wanted.retryable);
+        let (matched, old) = take(&mut writer, &found.record, &found.bytes, &series, &taken)?;
         statement.observe_keys(&writer);
         Ok(Written {
             matched,
-            old: old.filter(|_| wants_image),
+            old: old.filter(|_| wanted.image),
             ..Written::default()
         })
     })
 }
 
-/// The first measurement of a bucket that satisfies the filter.
-fn first(bytes: &Bytes, series: &TimeSeries, filter: &MatchExpr, op: &OpContext) -> Result<Option<usize>> {
+/// The first measurement of those seen.
+struct First {
+    /// The record key of its bucket, and the bucket.
+    record: Bytes,
+    bytes: Bytes,
+    row: usize,
+    /// By what it is sorted; nothing where there is no order.
+    key: Vec<Value>,
+}
+
+/// The row and key of the first measurement of a bucket that satisfies the filter and comes before the key `before`, if there is one.
+fn first(
+    bytes: &Bytes,
+    series: &TimeSeries,
+    wanted: &Wanted<'_>,
+    before: Option<&[Value]>,
+    op: &OpContext,
+) -> Result<Option<(usize, Vec<Value>)>> {
     let bucket = Bucket::decode(bytes.document(), series)?;
+    let mut found: Option<(usize, Vec<Value>)> = None;
     for row in 0..bucket.len {
-        if filter.matches(bucket.row(row, series).as_raw().as_doc(), op)? {
-            return Ok(Some(row));
+        let measurement = bucket.row(row, series);
+        if !wanted.filter.matches(measurement.as_raw().as_doc(), op)? {
+            continue;
+        }
+        let Some(sort) = &wanted.sort else {
+            return Ok(Some((row, Vec::new())));
+        };
+        let mut key = Vec::new();
+        sort.key(measurement.as_raw().as_doc(), None, &mut key)?;
+        let key: Vec<Value> = key.into_iter().map(ValueRef::to_value).collect();
+        let least = found.as_ref().map(|(_, key)| &**key).or(before);
+        if least.is_none_or(|least| sort.compare_owned(&key, least).is_lt()) {
+            found = Some((row, key));
         }
     }
-    Ok(None)
+    Ok(found)
 }
 
 /// What is taken out of a bucket.
-struct Taken {
-    /// So many measurements at most.
-    most: usize,
-    /// Which statement of a retryable write takes them.
-    retryable: Option<Retryable>,
+enum Taken<'a> {
+    /// All measurements that satisfy a filter.
+    All(&'a MatchExpr),
+    /// That of a row, by a statement of a retryable write.
+    Row(usize, Option<Retryable>),
 }
 
-impl Taken {
-    const ALL: Self = Self {
-        most: usize::MAX,
-        retryable: None,
-    };
-}
-
-/// Takes those measurements out of a bucket that satisfy the filter: how many those were, and the last of them.
+/// Takes measurements out of a bucket: how many those were, and the last of them.
 fn take(
     writer: &mut Writer<'_>,
     record: &Bytes,
     bytes: &Bytes,
     series: &TimeSeries,
-    filter: &MatchExpr,
-    taken_by: &Taken,
+    which: &Taken<'_>,
 ) -> Result<(i64, Option<RawDocBuf>)> {
     let bucket = Bucket::decode(bytes.document(), series)?;
     let (mut keeps, mut taken, mut last) = (Vec::with_capacity(bucket.len), 0, None);
     for row in 0..bucket.len {
-        let document = bucket.row(row, series);
-        let goes = taken < taken_by.most && filter.matches(document.as_raw().as_doc(), writer.op)?;
-        keeps.push(!goes);
-        if goes {
+        let goes = match which {
+            Taken::Row(wanted, _) if row != *wanted => None,
+            Taken::Row(..) => Some(bucket.row(row, series)),
+            Taken::All(filter) => {
+                let measurement = bucket.row(row, series);
+                let goes = filter.matches(measurement.as_raw().as_doc(), writer.op)?;
+                goes.then_some(measurement)
+            }
+        };
+        keeps.push(goes.is_none());
+        if goes.is_some() {
             taken += 1;
-            last = Some(document);
+            last = goes;
         }
     }
+    let retryable = match which {
+        Taken::All(_) => None,
+        Taken::Row(_, retryable) => *retryable,
+    };
     // The image that findAndModify returns is the measurement; that of the writer would be its bucket.
-    let statement = taken_by.retryable.filter(|_| taken > 0);
+    let statement = retryable.filter(|_| taken > 0);
     if let (Some(statement), Some(origin), Some(last)) = (statement, &writer.origin, &last)
         && statement.image != Image::None
     {
