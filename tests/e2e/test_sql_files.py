@@ -43,7 +43,11 @@ def test_files_below_one_directory(start, files):
     for path in ["../secret.csv", "link.csv", "up/secret.csv", "/etc/passwd", "*/secret.csv", str(files.parent / "secret.csv")]:
         text = refused("(42501|58P01)", sql.query, f"SELECT * FROM read_csv('{path}')")
         assert "password" not in text
+    sql.query("CREATE TABLE t (line text)")
     refused("42501", sql.query, "COPY t FROM '/etc/passwd'")
+    refused("42501", sql.query, "COPY t TO '/tmp/t.csv'")
+    refused("42501", sql.query, "COPY t TO 'up/t.csv'")
+    assert sql.query("SELECT count(*) FROM t") == [[b"0"]]
     refused("42501", sql.query, "COPY t FROM PROGRAM 'id'")
 
 
@@ -62,6 +66,11 @@ def test_only_root_reads_them(start, files):
     refused("42501", owner.query, "SELECT name FROM 'a.csv'")
     refused("42501", owner.query, "SELECT name FROM read_csv('nothing.csv')")
     refused("42501", owner.query, "SELECT * FROM of_file")
+    owner.query("CREATE TABLE t (line text)")
+    refused("42501", owner.query, "COPY t FROM 'a.csv'")
+    refused("42501", owner.query, "COPY t TO 't.csv'")
+    refused("42501", owner.query, "COPY nothing FROM 'a.csv'")
+    assert not (files / "t.csv").exists()
     refused("42501", owner.query, "CREATE VIEW mine AS SELECT * FROM 'a.csv'")
     asked = [{"$sql": "SELECT name FROM 'a.csv'"}]
     assert len(list(db.aggregate(asked))) == 2

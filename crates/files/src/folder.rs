@@ -1,14 +1,15 @@
-//! A directory whose files may be read: paths that are given are found below it or nowhere.
+//! A directory whose files may be read and written: paths that are given are found below it or nowhere.
 //!
 //! The kernel resolves them (`openat2` with `RESOLVE_BENEATH`), so that neither `..` nor a symbolic link leads outside of the directory, also
 //! when somebody changes it meanwhile. What is no regular file (a device, a pipe) is not opened for reading.
 
-use rustix::fs::{self, Dir, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Files that a pattern may match.
 pub const MATCHES_MAX: usize = 10_000;
@@ -77,6 +78,28 @@ impl Folder {
         }
     }
 
+    /// Begins a file, which is there once it is whole, in the place of one that has its name.
+    ///
+    /// Errors: those of the system; it is not below the directory.
+    pub fn create(&self, path: &Path) -> io::Result<NewFile> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let path = self.below(path)?;
+        let (Some(name), Some(parent)) = (path.file_name(), path.parent()) else {
+            return Err(Errno::ISDIR.into());
+        };
+        let within = self.at(parent, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let own = PathBuf::from(format!(".{}.{}-{number}.new", name.display(), std::process::id()));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = fs::openat(&within, &own, flags, Mode::from_raw_mode(0o640))?;
+        Ok(NewFile {
+            file: file.into(),
+            within,
+            own,
+            name: name.into(),
+        })
+    }
+
     /// The files that a pattern matches, in the order of their names: `*` and `?` stand for any letters and one letter of a name, `[a-z]` for one of
     /// some, `**` for directories of any depth. Names that begin with a dot match only what begins with one. A path without any
     /// of these is itself, whether it is there or not.
@@ -101,6 +124,47 @@ impl Folder {
         search.found.sort();
         search.found.dedup();
         Ok(search.found)
+    }
+}
+
+/// A file that is being written. Dropped before it is whole it leaves nothing.
+#[derive(Debug)]
+pub struct NewFile {
+    file: File,
+    within: OwnedFd,
+    /// Its name until it is whole; empty from then on.
+    own: PathBuf,
+    name: PathBuf,
+}
+
+impl NewFile {
+    /// Gives it its name, once it is on disk.
+    ///
+    /// Errors: those of the system.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.file.sync_all()?;
+        fs::renameat(&self.within, &self.own, &self.within, &self.name)?;
+        self.own = PathBuf::new();
+        Ok(())
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.own.as_os_str().is_empty() {
+            // Who wrote it is told why it is not there; that it cannot be removed is no more than that.
+            let _ = fs::unlinkat(&self.within, &self.own, AtFlags::empty());
+        }
     }
 }
 
@@ -319,5 +383,20 @@ mod tests {
         assert_eq!(found("up/*"), "");
         assert_eq!(found("x.csv"), "x.csv");
         assert!(folder.matching("../*").is_err());
+        for path in ["../new", "up/new", "/tmp/new"] {
+            assert!(folder.create(Path::new(path)).is_err(), "{path}");
+        }
+        // A link is replaced, and what it led to stays.
+        for (path, finishes) in [("a/new", true), ("out.csv", true), ("x.csv", false)] {
+            let mut file = folder.create(Path::new(path)).unwrap();
+            file.write_all(b"written").unwrap();
+            if finishes {
+                file.finish().unwrap();
+                assert_eq!(read(path).unwrap(), "written");
+            }
+        }
+        assert_eq!(read("x.csv").unwrap(), "x");
+        assert_eq!(std::fs::read_to_string(outer.path().join("secret")).unwrap(), "s");
+        assert_eq!(found(".*"), "", "nothing is left behind");
     }
 }

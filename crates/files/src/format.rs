@@ -18,11 +18,15 @@ pub enum Format {
     Tsv,
     /// BSON documents one after the other, as mongodump writes them.
     Bson,
+    /// Parquet.
+    Parquet,
+    /// Arrow's IPC, a file or a stream.
+    Arrow,
 }
 
 impl Format {
     /// The words by which formats are asked for.
-    pub const WORDS: [&str; 5] = ["json", "ndjson", "csv", "tsv", "bson"];
+    pub const WORDS: [&str; 7] = ["json", "ndjson", "csv", "tsv", "bson", "parquet", "arrow"];
 
     /// The format that a name tells; that of `events.bson.gz` is what it is within.
     pub fn of_name(path: &Path) -> Option<Self> {
@@ -33,6 +37,7 @@ impl Format {
         match extension(&named).as_str() {
             "geojson" => Some(Self::Json),
             "jsonl" => Some(Self::Ndjson),
+            "arrows" | "feather" | "ipc" => Some(Self::Arrow),
             word => word.parse().ok(),
         }
     }
@@ -48,6 +53,8 @@ impl FromStr for Format {
             "csv" => Self::Csv,
             "tsv" => Self::Tsv,
             "bson" => Self::Bson,
+            "parquet" => Self::Parquet,
+            "arrow" => Self::Arrow,
             _ => return Err(format!("{word} is none of {}", Self::WORDS.join(", "))),
         })
     }

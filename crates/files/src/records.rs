@@ -10,6 +10,8 @@ pub enum Place {
     Line(u64),
     /// Byte of a binary file, from 0.
     Offset(u64),
+    /// Row of a file that has columns, from 1.
+    Row(u64),
 }
 
 impl fmt::Display for Place {
@@ -17,6 +19,7 @@ impl fmt::Display for Place {
         match self {
             Self::Line(n) => write!(f, "line {n}"),
             Self::Offset(n) => write!(f, "offset {n}"),
+            Self::Row(n) => write!(f, "row {n}"),
         }
     }
 }

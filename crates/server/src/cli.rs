@@ -5,6 +5,7 @@ use nestor::backup::{self, BackupArgs, RestoreArgs};
 use nestor::bench::BenchArgs;
 use nestor::check::Verdict;
 use nestor::config;
+use nestor::export::ExportArgs;
 use nestor::import::ImportArgs;
 use nestor::master_key::MasterKeyFile;
 use nestor::serve::{self, AtStart, AuditOptions, Bind, LogRotate, ServeOptions};
@@ -51,6 +52,8 @@ enum Command {
     Restore(Box<RestoreArgs>),
     /// Load a file into a collection
     Import(Box<ImportArgs>),
+    /// Write a collection to a file
+    Export(Box<ExportArgs>),
     /// Ask a server in SQL, at the terminal or by files
     Sql(Box<SqlArgs>),
     /// Measure what operations cost
@@ -353,6 +356,7 @@ pub fn run() -> ExitCode {
         Command::Backup(args) => (1, backup::back_up(&args)),
         Command::Restore(args) => (1, backup::run_restore(&args)),
         Command::Import(args) => (1, nestor::import::run(&args)),
+        Command::Export(args) => (1, nestor::export::run(&args)),
         Command::Sql(args) => (1, nestor::shell::run(&args)),
         Command::Bench(args) => (1, nestor::bench::run(&args)),
     };

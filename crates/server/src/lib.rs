@@ -4,7 +4,7 @@
 //! server: [`serve`] (a process from start to end), [`config`] (the configuration file), [`listener`] (accepting), [`connection`] (reading, running,
 //! answering), [`watcher`], [`stream`], [`tls`], [`metrics`], [`notify`], [`buffers`], [`sink`] (where log lines go), [`limits`], [`sql`] (connections that speak SQL),
 //! [`key_file`] and [`first_user`] (who may log in without anybody having made a user), [`master_key`]. Beside it [`client`], a small
-//! client of our own, and [`import`], [`mod@bench`] and [`shell`], which use it; [`check`]; and what [`fuzz`] targets run.
+//! client of our own, and [`import`], [`export`], [`mod@bench`] and [`shell`], which use it; [`check`]; and what [`fuzz`] targets run.
 
 pub mod backup;
 pub mod bench;
@@ -14,6 +14,7 @@ pub mod client;
 pub mod config;
 pub mod connection;
 pub mod database;
+pub mod export;
 pub mod first_user;
 pub mod fuzz;
 pub mod import;

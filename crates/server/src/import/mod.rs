@@ -100,14 +100,20 @@ pub fn run(args: &ImportArgs) -> Result<(), String> {
         .uri
         .parse()
         .map_err(|e: crate::client::ClientError| e.to_string())?;
-    let (input, size) = open(&args.file)?;
+    let is_of_columns = matches!(args.format()?, Format::Parquet | Format::Arrow);
+    let (input, size) = match is_of_columns {
+        true => (Box::new(io::empty()) as Input, None),
+        false => open(&args.file)?,
+    };
     let read = Arc::new(AtomicU64::new(0));
     // Progress is that of the file, whatever comes out of it.
     let counted = Counted {
         inner: input,
         read: read.clone(),
     };
-    let records = if args.gzip || is_gzip(&args.file) {
+    let records = if is_of_columns {
+        columns(args)?
+    } else if args.gzip || is_gzip(&args.file) {
         records(args, Box::new(unpacked(counted)))?
     } else {
         records(args, Box::new(counted))?
@@ -236,7 +242,30 @@ fn records(args: &ImportArgs, input: Input) -> Result<Box<dyn Records + Send>, S
         Format::Bson => Box::new(bson_dump::Dump::new(input)),
         Format::Csv => Box::new(csv::Rows::new(input, &table(args, args.delimiter.unwrap_or(',')))?),
         Format::Tsv => Box::new(csv::Rows::new(input, &table(args, '\t'))?),
+        Format::Parquet | Format::Arrow => return columns(args),
     })
+}
+
+/// The rows of a file that has columns, which is read at any place of it.
+#[cfg(feature = "parquet")]
+fn columns(args: &ImportArgs) -> Result<Box<dyn Records + Send>, String> {
+    use nestor_files::arrow::records::Rows;
+    let format = args.format()?;
+    check_options(args, format)?;
+    if args.gzip || is_gzip(&args.file) || args.file == Path::new("-") {
+        return Err("a file of columns is read as it is: neither packed nor from standard input".to_owned());
+    }
+    let file = File::open(&args.file).map_err(|e| format!("{}: {e}", args.file.display()))?;
+    let rows = match format {
+        Format::Parquet => Rows::of_parquet(file),
+        _ => Rows::of_ipc(file),
+    };
+    Ok(Box::new(rows.map_err(|bad| bad.named(&args.file))?))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn columns(_: &ImportArgs) -> Result<Box<dyn Records + Send>, String> {
+    Err("this build has no Parquet and Arrow: it was made without the feature \"parquet\"".to_owned())
 }
 
 fn table(args: &ImportArgs, delimiter: char) -> csv::Options {

@@ -53,6 +53,8 @@ pub(super) fn of_call(function: &str, args: &[FunctionArg]) -> Result<Option<Nam
         "read_csv" | "read_csv_auto" => Reads::Csv(CsvWords::default()),
         "read_json" | "read_json_auto" => Reads::Json(JsonForm::Values),
         "read_ndjson" | "read_ndjson_auto" => Reads::Json(JsonForm::Lines),
+        "read_parquet" | "parquet_scan" => Reads::Parquet,
+        "read_arrow" => Reads::Arrow,
         _ => return Ok(None),
     };
     let mut named = Named {
@@ -158,6 +160,7 @@ type Wants = Option<&'static str>;
 fn set(named: &mut Named, function: &str, name: &str, value: Literal) -> Result<()> {
     let done = match (name, &value, &mut named.reads) {
         ("filename", value, _) => switch(value).map(|wanted| named.filename = wanted),
+        ("sample_size", _, Reads::Parquet | Reads::Arrow) => Err(None),
         ("sample_size", Literal::Number(-1), _) => {
             named.sample = u64::MAX;
             Ok(())
@@ -169,7 +172,7 @@ fn set(named: &mut Named, function: &str, name: &str, value: Literal) -> Result<
         ("sample_size", ..) => Err(Some("a number of rows, or -1 for all")),
         (_, value, Reads::Csv(words)) => set_csv(words, name, value),
         (_, value, Reads::Json(form)) => set_json(form, name, value),
-        (_, _, Reads::ByName) => Err(None),
+        (_, _, Reads::ByName | Reads::Parquet | Reads::Arrow) => Err(None),
     };
     done.or_else(|wants| match wants {
         Some(what) => fail("22023", format!("{name} of {function} wants {what}")),

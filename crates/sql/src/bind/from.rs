@@ -467,7 +467,7 @@ impl Binder<'_> {
         let own = match &table.kind {
             Kind::Rows(_) => ("tableoid", Type::Oid),
             // Rows of tables are no documents, and have no name to ask for them by.
-            Kind::Files(source) if matches!(source.form, Form::Csv(_)) => ("\u{1}doc", Type::Jsonb),
+            Kind::Files(source) if !matches!(source.form, Form::Json(_)) => ("\u{1}doc", Type::Jsonb),
             _ => ("_doc", Type::Jsonb),
         };
         for (name, ty) in [own, ("\u{1}record", Type::Bytea)] {

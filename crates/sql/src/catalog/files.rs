@@ -31,6 +31,10 @@ pub enum Reads {
     Csv(CsvWords),
     /// As JSON.
     Json(JsonForm),
+    /// As Parquet.
+    Parquet,
+    /// As Arrow's IPC.
+    Arrow,
 }
 
 /// What is said of comma-separated values; what is not said is found out.
@@ -87,6 +91,10 @@ pub enum Form {
     Csv(Arc<Dialect>),
     /// As JSON.
     Json(JsonForm),
+    /// As Parquet.
+    Parquet,
+    /// As Arrow's IPC.
+    Arrow,
 }
 
 /// How comma-separated values are written.

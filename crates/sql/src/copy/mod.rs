@@ -2,6 +2,11 @@
 //!
 //! Source: PostgreSQL's manual, "COPY", with its section "File Formats".
 
+#[cfg(feature = "parquet")]
+pub mod arrow;
+#[cfg(not(feature = "parquet"))]
+#[path = "without_arrow.rs"]
+pub mod arrow;
 pub mod read;
 pub mod write;
 
@@ -23,6 +28,22 @@ pub enum Format {
     Csv,
     /// Lengths and values in the protocol's binary form.
     Binary,
+    /// Parquet.
+    Parquet,
+    /// A stream of Arrow's IPC.
+    Arrow,
+}
+
+impl Format {
+    /// Whether a file has no lines, and no options that say how these are written.
+    pub fn is_binary(self) -> bool {
+        !matches!(self, Self::Text | Self::Csv)
+    }
+
+    /// Whether a file has rows column by column.
+    pub fn has_columns(self) -> bool {
+        matches!(self, Self::Parquet | Self::Arrow)
+    }
 }
 
 /// Columns that an option is for.
@@ -114,6 +135,8 @@ impl Given {
                     "text" => Format::Text,
                     "csv" => Format::Csv,
                     "binary" => Format::Binary,
+                    "parquet" => Format::Parquet,
+                    "arrow" => Format::Arrow,
                     other => return fail("22023", format!("COPY format \"{other}\" not recognized")),
                 };
                 once(&mut self.format, format)
@@ -179,23 +202,24 @@ fn byte(what: &str, c: char) -> Result<u8> {
 }
 
 impl Options {
-    /// The options that a statement gives, for these columns.
+    /// The options that a statement gives, for these columns; `usual` is the form when it says none.
     ///
     /// Errors: 42601 for what is there twice, 22023 and 0A000 for what does not go together.
-    pub fn new(options: &[CopyOption], legacy: &[CopyLegacyOption], columns: &[&str]) -> Result<Self> {
+    pub fn new(options: &[CopyOption], legacy: &[CopyLegacyOption], columns: &[&str], usual: Format) -> Result<Self> {
         let mut given = Given::default();
         options.iter().try_for_each(|option| given.option(option))?;
         legacy.iter().try_for_each(|option| given.legacy(option))?;
-        let format = given.format.unwrap_or_default();
+        let format = given.format.unwrap_or(usual);
         let is_csv = format == Format::Csv;
-        if format == Format::Binary {
+        if format.is_binary() {
             let named = [
                 ("DELIMITER", given.delimiter.is_some()),
                 ("NULL", given.null.is_some()),
                 ("HEADER", given.header.is_some()),
             ];
             if let Some((name, _)) = named.iter().find(|(_, is_given)| *is_given) {
-                return fail("42601", format!("cannot specify {name} in BINARY mode"));
+                let mode = format!("{format:?}").to_uppercase();
+                return fail("42601", format!("cannot specify {name} in {mode} mode"));
             }
         }
         let of_csv = [

@@ -367,7 +367,7 @@ mod tests {
 
     fn reader(options: &[CopyOption], columns: &[(&str, Type)]) -> Reader {
         let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-        let options = Options::new(options, &[], &names).expect("good options");
+        let options = Options::new(options, &[], &names, Format::Text).expect("good options");
         let columns = columns.iter().map(|(name, ty)| ((*name).to_owned(), ty.clone()));
         Reader::new(options, "t".into(), columns.collect())
     }

@@ -22,7 +22,7 @@ pub fn head(options: &Options, fields: &[Field], out: &mut Vec<u8>) {
             }
             out.push(b'\n');
         }
-        Format::Text | Format::Csv => {}
+        Format::Text | Format::Csv | Format::Parquet | Format::Arrow => {}
     }
 }
 

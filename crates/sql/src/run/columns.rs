@@ -1,16 +1,17 @@
 //! Tables read column by column, as far as their documents are kept so, and document by document where they are newer.
 
+use super::bounds::Bound;
 use super::reader::Documents;
-use crate::catalog::Table;
-use crate::expr::{Comparison, Expr, Node};
-use crate::types::{Type, cast, compare, stored};
+use crate::catalog::{Column as Field, Table};
+use crate::expr::Expr;
+use crate::types::{Type, stored};
 use nestor_columns::{Column, Found, Keys, Piece, Places, Segment, Values};
 use nestor_exec::relation::{ColumnSource, Reader};
 use nestor_model::vector::{Builder, Data, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::chunk::ROWS;
 use nestor_planner::relation::explain::ColumnFigures;
-use nestor_planner::relation::{Chunk, Env, Scalar, Scan};
+use nestor_planner::relation::{Chunk, Env, Scan};
 use nestor_storage::{Cursor, record};
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,15 +48,6 @@ enum At {
     Records(Chunk, Option<Keys>),
 }
 
-/// A condition that bounds the values of a column.
-struct Bound {
-    column: usize,
-    /// The type as which it is compared: its own, or that of moments.
-    ty: Type,
-    op: Comparison,
-    with: Value,
-}
-
 impl ByColumns {
     /// Whether columns may have all that a scan looks at.
     pub fn serves(scan: &Scan<Expr>, table: &Table) -> bool {
@@ -72,14 +64,10 @@ impl ByColumns {
         cursor: Cursor,
         env: &Env<'_>,
     ) -> Result<Self> {
-        let mut bounds = Vec::new();
-        for condition in &scan.conditions {
-            bounds.extend(bound(condition, env)?);
-        }
         Ok(Self {
             table: table.clone(),
             needed: scan.needed.clone(),
-            bounds,
+            bounds: Bound::all(&scan.conditions, env)?,
             pieces: pieces.into_iter(),
             cursor,
             reader: Documents::new(table, &scan.needed),
@@ -102,7 +90,7 @@ impl ByColumns {
             match segment.find([column.path.as_str()]) {
                 // Nothing compares with null.
                 Found::Nothing => true,
-                Found::Column(values) => bound.excludes(&column.ty, &column.path, values),
+                Found::Column(values) => is_outside(bound, column, values),
                 Found::Unknown => false,
             }
         })
@@ -198,6 +186,19 @@ impl ColumnSource for ByColumns {
     }
 }
 
+/// Whether no value of a column is within a bound.
+fn is_outside(bound: &Bound, column: &Field, values: &Column) -> bool {
+    let Some((least, most)) = values.range() else {
+        return false;
+    };
+    let is_text = matches!(values.values(), Values::Text(..));
+    let read = |value: &Value| stored::read(&column.ty, value.as_ref(), &column.path).ok();
+    match (read(least), read(most)) {
+        (Some(least), Some(most)) => is_text == column.ty.is_text() && bound.excludes(&column.ty, least, most),
+        _ => false,
+    }
+}
+
 /// The values of a column as those of its type.
 ///
 /// Errors: those of [`stored::read`].
@@ -246,79 +247,5 @@ fn in_reach(column: &Column, from: i64, to: i64) -> bool {
     match column.range() {
         Some((Value::DateTime(least), Value::DateTime(most))) => from < *least && *most < to,
         _ => false,
-    }
-}
-
-/// The bound that a condition is, if it compares a column with a value.
-fn bound(condition: &Expr, env: &Env<'_>) -> Result<Option<Bound>> {
-    let Node::Compare(op, a, b) = condition.node() else {
-        return Ok(None);
-    };
-    let place = |expr: &Expr| match expr.as_moment().node() {
-        Node::Column { index, ty, .. } => has_range(ty).then_some(*index),
-        _ => None,
-    };
-    let (column, value, with, op) = match (place(a), place(b)) {
-        (Some(column), _) if b.is_constant() => (column, a, b, *op),
-        (_, Some(column)) if a.is_constant() => (column, b, a, op.mirrored()),
-        _ => return Ok(None),
-    };
-    Ok(Some(Bound {
-        column,
-        ty: value.ty(),
-        op,
-        with: with.value(&[], env)?,
-    }))
-}
-
-/// Types of which the least and the greatest value of a segment bound the others.
-fn has_range(ty: &Type) -> bool {
-    matches!(
-        ty,
-        Type::Int2
-            | Type::Int4
-            | Type::Int8
-            | Type::Float8
-            | Type::Numeric
-            | Type::Date
-            | Type::Timestamp
-            | Type::Timestamptz
-            | Type::Text
-            | Type::Varchar
-    )
-}
-
-impl Bound {
-    /// Whether no value of a column is within it.
-    fn excludes(&self, ty: &Type, path: &str, column: &Column) -> bool {
-        if matches!(self.with, Value::Null) {
-            return true;
-        }
-        let Some((least, most)) = column.range() else {
-            return false;
-        };
-        let is_text = matches!(column.values(), Values::Text(..));
-        if is_text != ty.is_text() {
-            return false;
-        }
-        let compared = |value: &Value| {
-            let read = stored::read(ty, value.as_ref(), path).ok()?;
-            let value = match self.ty == *ty {
-                true => read,
-                false => cast::cast(read, ty, &self.ty, -1, false).ok()?,
-            };
-            Some(compare::compare(&self.ty, &value, &self.with))
-        };
-        let (Some(least), Some(most)) = (compared(least), compared(most)) else {
-            return false;
-        };
-        match self.op {
-            Comparison::Equal => least.is_gt() || most.is_lt(),
-            Comparison::NotEqual => least.is_eq() && most.is_eq(),
-            Comparison::Less => least.is_ge(),
-            Comparison::LessEqual => least.is_gt(),
-            Comparison::Greater => most.is_le(),
-            Comparison::GreaterEqual => most.is_lt(),
-        }
     }
 }

@@ -1,13 +1,14 @@
 //! Statements run on the statement service.
 //!
 //! [`find`] turns what a scan knows of its rows into a filter of the find layer (with [`days`] for dates) and [`ordered`] into an order of it, [`tables`] reads the catalog,
-//! [`opened`] opens tables (`files`, by [`probe`] where values of an index are known, by [`columns`] where these have all that is read) and [`reader`] makes rows of their documents, [`query`] runs queries, [`held`] keeps their rows from others, [`gathered`] counts what waits, [`explain`] shows plans.
+//! [`opened`] opens tables (`files`, by [`probe`] where values of an index are known, by [`columns`] where these have all that is read, passing over what `bounds` exclude) and [`reader`] makes rows of their documents, [`query`] runs queries, [`held`] keeps their rows from others, [`gathered`] counts what waits, [`explain`] shows plans.
 
 mod activity;
+mod bounds;
 pub mod columns;
 pub mod days;
 pub mod explain;
-mod files;
+pub(crate) mod files;
 pub mod find;
 pub mod gathered;
 pub mod held;

@@ -127,7 +127,7 @@ impl Tables<'_, '_> {
                     .collect();
                 Ok(Opened::Rows(rows.into_iter()))
             }
-            Kind::Files(source) => Ok(Opened::Columns(Box::new(ByFile::new(table, source)))),
+            Kind::Files(source) => Ok(Opened::Columns(Box::new(ByFile::new(scan, table, source, env)?))),
             Kind::Query(_) => fail("XX000", "a view was read as a table"),
             Kind::Collection(ns) | Kind::View(ns) => {
                 if self.columns_are("on") && scan.order.is_empty() {

@@ -10,16 +10,16 @@ pub(crate) use super::planned::finished;
 use super::planned::{PlanCell, Planned, fields};
 use super::tables::{Reading, SessionFacts};
 use crate::bind::Binder;
-use crate::error::fail;
+use crate::error::{fail, unsupported};
 use crate::expr::Expr;
 use crate::types::Type;
 use nestor_database::read;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
-use nestor_exec::relation::{Run, Shared, build};
+use nestor_exec::relation::{BoxRows, Run, Shared, build};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::explain::{self, Access, Shown};
-use nestor_planner::relation::{Env, Scan, Tuple};
+use nestor_planner::relation::{Chunk, Env, Scan, Tuple};
 use nestor_storage::View;
 use sqlparser::ast::Query;
 use std::time::{Duration, Instant};
@@ -113,6 +113,33 @@ fn held_rows(
     })
 }
 
+/// As [`run`], with rows column by column, some at a time.
+///
+/// Errors: those of [`run`]; 0A000 for a query that holds rows.
+pub fn run_by_chunks(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    query: &Query,
+    begin: &mut dyn FnMut(&[Field]) -> Result<()>,
+    give: &mut dyn FnMut(&Chunk) -> Result<()>,
+) -> Result<u64> {
+    let read = statement.read_view()?;
+    let (op, _) = statement.operation(None)?;
+    let reading = Reading::new(statement, read.view(), &op, session);
+    let planned = PlanCell::default().plan(&reading, query, &[])?;
+    if !planned.held.is_empty() {
+        return unsupported("FOR UPDATE of rows that become a file of columns");
+    }
+    with_root(&reading, &planned, &[], begin, |root, run| {
+        let mut rows = 0;
+        while let Some(chunk) = root.next_chunk(run)? {
+            rows += chunk.rows as u64;
+            give(&chunk)?;
+        }
+        Ok(rows)
+    })
+}
+
 /// As [`run`], over a state that is read already.
 ///
 /// Errors: those of [`run`].
@@ -138,6 +165,26 @@ fn rows(
     begin: &mut dyn FnMut(&[Field]) -> Result<()>,
     give: &mut Give<'_>,
 ) -> Result<u64> {
+    let names = Names::of(reading, &planned.fields)?;
+    with_root(reading, planned, params, begin, |root, run| {
+        let mut rows = 0;
+        while let Some(mut row) = root.next(run)? {
+            rows += 1;
+            names.add_to(&mut row);
+            give(row)?;
+        }
+        Ok(rows)
+    })
+}
+
+/// Has `pull` take all rows of a plan; how many it took.
+fn with_root(
+    reading: &Reading<'_, '_>,
+    planned: &Planned,
+    params: &[Value],
+    begin: &mut dyn FnMut(&[Field]) -> Result<()>,
+    pull: impl FnOnce(&mut BoxRows<Expr>, &Run<'_, '_, Expr>) -> Result<u64>,
+) -> Result<u64> {
     check_given(&planned.params, params)?;
     let statement = reading.statement;
     let tables = Tables {
@@ -160,13 +207,7 @@ fn rows(
         sources: &tables,
         shared: &shared,
     };
-    let names = Names::of(reading, &planned.fields)?;
-    let mut rows = 0;
-    while let Some(mut row) = root.next(&run)? {
-        rows += 1;
-        names.add_to(&mut row);
-        give(row)?;
-    }
+    let rows = pull(&mut root, &run)?;
     statement.figures.borrow_mut().returned = Some(rows);
     Ok(rows)
 }

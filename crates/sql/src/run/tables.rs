@@ -65,6 +65,12 @@ impl SessionFacts {
         schemas::path(setting, &self.user)
     }
 
+    /// Whether the user may do what only superusers of PostgreSQL may.
+    pub fn is_superuser(&self) -> bool {
+        let account = self.account.as_ref();
+        account.is_none_or(|account| account.all_roles.contains(&RoleName::new("root", ADMIN)))
+    }
+
     /// Refuses what the user may not do with a collection.
     ///
     /// Errors: 13.
@@ -698,8 +704,7 @@ impl Facts for Reading<'_, '_> {
     }
 
     fn is_superuser(&self) -> bool {
-        let account = self.session.account.as_ref();
-        account.is_none_or(|account| account.all_roles.contains(&RoleName::new("root", ADMIN)))
+        self.session.is_superuser()
     }
 
     fn settings(&self) -> Vec<(String, String)> {

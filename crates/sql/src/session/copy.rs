@@ -4,26 +4,35 @@
 
 use super::{Next, Prepared, Session, Sink};
 use crate::bind::ident;
+use crate::copy::arrow::Writer;
 use crate::copy::read::Reader;
 use crate::copy::{Format, Options, write as file};
 use crate::error::{error, fail, unsupported};
 use crate::parse;
 use crate::protocol::backend;
 use crate::protocol::frontend::Message;
+use crate::run::files;
 use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
 use crate::types::Type;
 use crate::write;
 use nestor_database::Database;
 use nestor_database::observe::op_kind::OpKind;
+use nestor_files::folder::NewFile;
 use nestor_model::{Result, Value};
+use nestor_planner::relation::Chunk;
 use sqlparser::ast::{
     CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident, ObjectName, Query, Statement as Ast,
 };
+use std::cell::RefCell;
+use std::io::{BufWriter, Read as _, Write as _};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Values that are inserted by one statement, about.
 const BATCH_VALUES: usize = 2000;
+/// Bytes of a file that are read or written at once.
+const PIECE_BYTES: usize = 256 << 10;
 /// Bytes of them, about.
 const BATCH_BYTES: usize = 4 << 20;
 
@@ -46,13 +55,27 @@ pub(super) struct Coming {
 struct Words<'a> {
     source: &'a CopySource,
     to: bool,
+    /// The file of the server; nothing for the client's.
+    file: Option<&'a Path>,
     options: &'a [CopyOption],
     legacy: &'a [CopyLegacyOption],
 }
 
+impl Words<'_> {
+    /// What the options say, for these columns. Names of files tell the forms that PostgreSQL does not have.
+    fn options(&self, columns: &[&str]) -> Result<Options> {
+        let usual = match self.file.and_then(nestor_files::Format::of_name) {
+            Some(nestor_files::Format::Parquet) => Format::Parquet,
+            Some(nestor_files::Format::Arrow) => Format::Arrow,
+            _ => Format::Text,
+        };
+        Options::new(self.options, self.legacy, columns, usual)
+    }
+}
+
 /// What a statement of COPY says.
 ///
-/// Errors: 42501 for files of the server, which nobody may read or write.
+/// Errors: 42501 for programs of the server, which nobody may run.
 fn words(ast: &Ast) -> Result<Words<'_>> {
     let Ast::Copy {
         source,
@@ -68,24 +91,63 @@ fn words(ast: &Ast) -> Result<Words<'_>> {
     if !values.is_empty() {
         return unsupported("COPY with its data in the statement, or before other statements,");
     }
-    match (to, target) {
-        (true, CopyTarget::Stdout) | (false, CopyTarget::Stdin) => {}
+    let file = match (to, target) {
+        (true, CopyTarget::Stdout) | (false, CopyTarget::Stdin) => None,
         (_, CopyTarget::Stdin | CopyTarget::Stdout) => {
             return fail("42601", "syntax error: COPY is FROM STDIN or TO STDOUT");
         }
-        (_, CopyTarget::File { .. } | CopyTarget::Program { .. }) => {
-            return fail(
-                "42501",
-                "COPY reads and writes no files of the server: use STDIN and STDOUT, or \\copy",
-            );
+        (_, CopyTarget::File { filename }) => Some(Path::new(filename)),
+        (_, CopyTarget::Program { .. }) => {
+            return fail("42501", "COPY runs no programs of the server: use STDIN and STDOUT");
         }
-    }
+    };
     Ok(Words {
         source,
         to: *to,
+        file,
         options,
         legacy: legacy_options,
     })
+}
+
+/// Where a file goes.
+enum Outlet<'o, 's, 'f> {
+    /// To the client.
+    Client(&'o mut Sink<'s, 'f>),
+    /// To a file of the server.
+    File(BufWriter<NewFile>, &'o Path),
+}
+
+impl Outlet<'_, '_, '_> {
+    fn begin(&mut self, format: Format, columns: usize) {
+        if let Self::Client(sink) = self {
+            backend::copy(sink.out, b'H', format.is_binary(), columns);
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        match self {
+            Self::Client(_) if bytes.is_empty() => Ok(()),
+            Self::Client(sink) => {
+                backend::check_size(bytes.len())?;
+                backend::message(sink.out, b'd', |out| out.extend_from_slice(bytes));
+                sink.make_room()
+            }
+            Self::File(file, path) => file.write_all(bytes).map_err(|failed| files::io_error(&failed, path)),
+        }
+    }
+
+    fn end(self) -> Result<()> {
+        match self {
+            Self::Client(sink) => backend::empty(sink.out, b'c'),
+            Self::File(file, path) => {
+                let file = file.into_inner().map_err(std::io::IntoInnerError::into_error);
+                file.and_then(NewFile::finish)
+                    .map_err(|failed| files::io_error(&failed, path))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// `SELECT columns FROM table`.
@@ -117,6 +179,10 @@ impl Session {
         sink: &mut Sink<'_, '_>,
     ) -> Result<Option<String>> {
         let words = words(ast)?;
+        if words.file.is_some() {
+            // Who may not is told nothing of tables and files.
+            files::folder(&database.options, &self.facts)?;
+        }
         let query = match words.source {
             CopySource::Query(query) => query.clone(),
             CopySource::Table { table_name, columns } => query_of(table_name, columns)?,
@@ -134,7 +200,10 @@ impl Session {
             query::describe(statement, facts, &query, Vec::new())
         })?;
         let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
-        let options = Options::new(words.options, words.legacy, &names)?;
+        let options = words.options(&names)?;
+        if options.format.has_columns() {
+            return self.copy_columns_in(database, (table_name, &names), &words, options.format, sink);
+        }
         let list: Vec<String> = names
             .iter()
             .map(|name| format!("\"{}\"", name.replace('"', "\"\"")))
@@ -166,10 +235,77 @@ impl Session {
         if self.block.is_none() {
             self.block = Some(self.new_block(true));
         }
+        if let Some(path) = words.file {
+            self.coming = Some(coming);
+            return self.copy_file_in(database, path).map(Some);
+        }
         backend::copy(sink.out, b'G', is_binary, coming.types.len());
         (sink.flush)(sink.out)?;
         self.coming = Some(coming);
         Ok(None)
+    }
+
+    /// Reads a file of the server as if the client sent it; the tag.
+    fn copy_file_in(&mut self, database: &Database, path: &Path) -> Result<String> {
+        let read = (|| {
+            let folder = files::folder(&database.options, &self.facts)?;
+            let mut file = folder.read(path).map_err(|failed| files::io_error(&failed, path))?;
+            let mut piece = vec![0; PIECE_BYTES];
+            loop {
+                match file.read(&mut piece).map_err(|failed| files::io_error(&failed, path))? {
+                    0 => return self.piece(database, None),
+                    length => self.piece(database, Some(&piece[..length]))?,
+                }
+            }
+        })();
+        let done = self.coming.take().map_or(0, |coming| coming.done);
+        let is_implicit = self.block.as_ref().is_some_and(|block| block.implicit);
+        match read {
+            Ok(()) if is_implicit => _ = self.commit(database, false)?,
+            Ok(()) => {}
+            Err(error) => {
+                if is_implicit {
+                    self.roll_back(database, false)?;
+                }
+                return Err(error);
+            }
+        }
+        Ok(format!("COPY {done}"))
+    }
+
+    /// Inserts the rows of a file of the server that has them column by column; the tag.
+    fn copy_columns_in(
+        &mut self,
+        database: &Database,
+        (table, columns): (&ObjectName, &[&str]),
+        words: &Words<'_>,
+        format: Format,
+        sink: &mut Sink<'_, '_>,
+    ) -> Result<Option<String>> {
+        let Some(path) = words.file else {
+            return unsupported("COPY FROM STDIN of Parquet and Arrow: nestor import, or a file of the server,");
+        };
+        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        let list: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
+        let function = if format == Format::Parquet {
+            "read_parquet"
+        } else {
+            "read_arrow"
+        };
+        let path = path.display().to_string().replace('\'', "''");
+        let text = format!(
+            "INSERT INTO {table} ({}) SELECT * FROM {function}('{path}')",
+            list.join(", ")
+        );
+        let insert = Prepared {
+            ast: parse::parse(&text)?.pop().map(Arc::new),
+            text: text.into(),
+            types: Vec::new(),
+            fields: None,
+            plan: PlanCell::default(),
+        };
+        let tag = self.run(database, &insert, &[], sink)?;
+        Ok(Some(tag.replacen("INSERT 0", "COPY", 1)))
     }
 
     fn copy_out(
@@ -180,46 +316,104 @@ impl Session {
         query: &Query,
         sink: &mut Sink<'_, '_>,
     ) -> Result<String> {
+        // What a file of another form would be called by its options is settled with its columns.
+        let is_of_columns = words.options(&[]).is_ok_and(|options| options.format.has_columns());
+        let outlet = match words.file {
+            None => Outlet::Client(sink),
+            Some(path) => {
+                let folder = files::folder(&database.options, &self.facts)?;
+                let file = folder.create(path).map_err(|failed| files::io_error(&failed, path))?;
+                Outlet::File(BufWriter::with_capacity(PIECE_BYTES, file), path)
+            }
+        };
+        let rows = match is_of_columns {
+            true => self.columns_out(database, prepared, words, query, outlet),
+            false => self.rows_out(database, prepared, words, query, outlet),
+        };
+        rows.map(|rows| format!("COPY {rows}"))
+    }
+
+    fn rows_out(
+        &mut self,
+        database: &Database,
+        prepared: &Prepared,
+        words: &Words<'_>,
+        query: &Query,
+        outlet: Outlet<'_, '_, '_>,
+    ) -> Result<u64> {
         let (mut options, mut fields) = (Options::default(), Vec::new());
-        let state = std::cell::RefCell::new((sink, &mut options, &mut fields));
-        let (mut part, head) = (Vec::new(), std::cell::RefCell::new(Vec::new()));
+        let state = RefCell::new((outlet, &mut options, &mut fields));
+        let (mut part, head) = (Vec::new(), RefCell::new(Vec::new()));
         let rows = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
             let mut begin = |all: &[Field]| {
-                let (sink, options, fields) = &mut *state.borrow_mut();
+                let (outlet, options, fields) = &mut *state.borrow_mut();
                 **fields = all.to_vec();
                 let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
-                **options = Options::new(words.options, words.legacy, &names)?;
-                backend::copy(sink.out, b'H', options.format == Format::Binary, fields.len());
+                **options = words.options(&names)?;
+                outlet.begin(options.format, fields.len());
                 let mut head = head.borrow_mut();
                 file::head(options, fields, &mut head);
                 // Of a binary file it goes with the first row, as drivers expect it.
-                if options.format != Format::Binary && !head.is_empty() {
-                    backend::message(sink.out, b'd', |out| out.extend_from_slice(&head));
+                if options.format != Format::Binary {
+                    outlet.put(&head)?;
                     head.clear();
                 }
                 Ok(())
             };
             let mut give = |row: Vec<Value>| {
-                let (sink, options, fields) = &mut *state.borrow_mut();
+                let (outlet, options, fields) = &mut *state.borrow_mut();
                 part.clear();
                 part.append(&mut head.borrow_mut());
                 backend::check_size(row.iter().map(Value::weight).sum())?;
                 file::row(options, fields, &row, &mut part);
-                backend::check_size(part.len())?;
-                backend::message(sink.out, b'd', |out| out.extend_from_slice(&part));
-                sink.make_room()
+                outlet.put(&part)
             };
             let query = (query, &PlanCell::default());
             query::run(statement, facts, query, (&[], &[]), &mut begin, &mut give)
         })?;
-        let (sink, ..) = state.into_inner();
+        let (mut outlet, ..) = state.into_inner();
         let mut foot = head.into_inner();
         file::foot(&options, &mut foot);
-        if !foot.is_empty() {
-            backend::message(sink.out, b'd', |out| out.extend_from_slice(&foot));
-        }
-        backend::empty(sink.out, b'c');
-        Ok(format!("COPY {rows}"))
+        outlet.put(&foot)?;
+        outlet.end()?;
+        Ok(rows)
+    }
+
+    fn columns_out(
+        &mut self,
+        database: &Database,
+        prepared: &Prepared,
+        words: &Words<'_>,
+        query: &Query,
+        outlet: Outlet<'_, '_, '_>,
+    ) -> Result<u64> {
+        let state = RefCell::new((outlet, None));
+        let rows = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
+            let mut begin = |fields: &[Field]| {
+                let (outlet, writer) = &mut *state.borrow_mut();
+                let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+                let options = words.options(&names)?;
+                outlet.begin(options.format, fields.len());
+                *writer = Some(Writer::new(options.format, fields));
+                Ok(())
+            };
+            let mut give = |chunk: &Chunk| {
+                let (outlet, writer) = &mut *state.borrow_mut();
+                let Some(writer) = writer else { return Ok(()) };
+                writer.add(chunk)?;
+                outlet.put(&writer.take())
+            };
+            let rows = query::run_by_chunks(statement, facts, query, &mut begin, &mut give)?;
+            let (outlet, writer) = &mut *state.borrow_mut();
+            match writer.take() {
+                Some(writer) => outlet.put(&writer.finish()?)?,
+                None => return fail("XX000", "a file was ended that did not begin"),
+            }
+            Ok(rows)
+        })?;
+        let (outlet, _) = state.into_inner();
+        outlet.end()?;
+        Ok(rows)
     }
 
     /// Takes a message while a file is coming.

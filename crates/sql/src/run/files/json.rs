@@ -45,7 +45,7 @@ fn next(records: &mut dyn Records, file: &Path) -> Result<Option<(u64, RawDocBuf
     };
     let line = match record.place {
         Place::Line(line) => line,
-        Place::Offset(_) => 0,
+        Place::Offset(_) | Place::Row(_) => 0,
     };
     let doc = RawDocBuf::validate(record.bson);
     let doc = doc.map_err(|bad| told(error("22032", bad.to_string()), file, Some(line)))?;

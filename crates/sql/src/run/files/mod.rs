@@ -1,14 +1,21 @@
-//! Files read as tables (`docs/decisions/0015-files.md`): who may, what columns they have ([`csv`], [`json`]), and their rows chunk by chunk.
+//! Files read as tables (`docs/decisions/0015-files.md`): who may, what columns they have ([`csv`], [`json`], [`arrow`]), and their rows chunk by chunk.
 
+#[cfg(feature = "parquet")]
+mod arrow;
+#[cfg(not(feature = "parquet"))]
+#[path = "without_arrow.rs"]
+mod arrow;
 mod csv;
 mod json;
 
-use super::tables::Reading;
+use super::bounds::Bound;
+use super::tables::{Reading, SessionFacts};
 use crate::catalog::files::{CsvWords, Form, JsonForm, Named, Reads, Source};
-use crate::catalog::system::Facts;
 use crate::catalog::{Column, Kind, Table};
 use crate::error::{Field, error, fail, fields, state, with};
+use crate::expr::Expr;
 use crate::types::Type;
+use nestor_database::DatabaseOptions;
 use nestor_exec::relation::ColumnSource;
 use nestor_files::Format;
 use nestor_files::folder::Folder;
@@ -18,6 +25,7 @@ use nestor_model::statement::look;
 use nestor_model::vector::Vector;
 use nestor_model::{Error, Result, Value};
 use nestor_planner::relation::explain::{Access, ColumnFigures};
+use nestor_planner::relation::{Env, Scan};
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -57,7 +65,7 @@ fn told(error: Error, file: &Path, line: Option<u64>) -> Error {
 }
 
 /// An error of the system about a file.
-fn io_error(failed: &io::Error, file: &Path) -> Error {
+pub(crate) fn io_error(failed: &io::Error, file: &Path) -> Error {
     let state = match failed.kind() {
         io::ErrorKind::NotFound => "58P01",
         io::ErrorKind::PermissionDenied => "42501",
@@ -75,33 +83,34 @@ fn open(source: &Source, file: &Path) -> Result<Box<dyn Read>> {
     })
 }
 
-impl Reading<'_, '_> {
-    /// Refuses who may not read files of the server.
-    ///
-    /// Errors: 42501.
-    fn folder_of_files(&self) -> Result<Folder> {
-        if !Facts::is_superuser(self) {
-            let hint = "Only users with the role root of the database admin may read files of the server.";
-            return Err(with(
-                error("42501", "permission denied to read files of the server"),
-                &[(Field::Hint, hint)],
-            ));
-        }
-        let Some(path) = &self.statement.database.options.sql_files else {
-            let hint = "Start it with --sql-files DIR to have files of a directory read; clients send theirs by COPY FROM STDIN.";
-            return Err(with(
-                error("42501", "this server reads no files"),
-                &[(Field::Hint, hint)],
-            ));
-        };
-        Folder::open(path).map_err(|failed| io_error(&failed, path))
+/// The directory of the files that a session may read and write.
+///
+/// Errors: 42501 for who may not.
+pub(crate) fn folder(options: &DatabaseOptions, session: &SessionFacts) -> Result<Folder> {
+    if !session.is_superuser() {
+        let hint = "Only users with the role root of the database admin may read and write files of the server.";
+        return Err(with(
+            error("42501", "permission denied for files of the server"),
+            &[(Field::Hint, hint)],
+        ));
     }
+    let Some(path) = &options.sql_files else {
+        let hint =
+            "Start it with --sql-files DIR to have files of a directory read; clients send theirs by COPY FROM STDIN.";
+        return Err(with(
+            error("42501", "this server reads no files"),
+            &[(Field::Hint, hint)],
+        ));
+    };
+    Folder::open(path).map_err(|failed| io_error(&failed, path))
+}
 
+impl Reading<'_, '_> {
     /// The table that files are.
     ///
     /// Errors: 42501 for who may not read them, 58P01 when there are none, those of reading the first of them.
     pub(super) fn files_named(&self, named: &Named) -> Result<Table> {
-        let folder = self.folder_of_files()?;
+        let folder = folder(&self.statement.database.options, self.session)?;
         let mut files = Vec::new();
         for pattern in &named.patterns {
             let found = folder
@@ -138,6 +147,14 @@ impl Reading<'_, '_> {
                 source.form = Form::Json(*form);
                 json::columns(&source, *form, named.sample)?
             }
+            Reads::Parquet | Reads::Arrow => {
+                source.form = if reads == Reads::Parquet {
+                    Form::Parquet
+                } else {
+                    Form::Arrow
+                };
+                arrow::columns(&source)?
+            }
             Reads::ByName => Vec::new(),
         };
         if source.filename {
@@ -161,6 +178,8 @@ fn by_names(files: &[std::path::PathBuf]) -> Result<Reads> {
             }),
             Some(Format::Json) => Reads::Json(JsonForm::Values),
             Some(Format::Ndjson) => Reads::Json(JsonForm::Lines),
+            Some(Format::Parquet) => Reads::Parquet,
+            Some(Format::Arrow) => Reads::Arrow,
             Some(Format::Bson) | None => {
                 let told = error(
                     "0A000",
@@ -182,6 +201,9 @@ fn by_names(files: &[std::path::PathBuf]) -> Result<Reads> {
 pub(super) struct ByFile {
     table: Arc<Table>,
     source: Arc<Source>,
+    /// Which columns are looked at.
+    needed: Vec<bool>,
+    bounds: Vec<Bound>,
     /// The file that is next.
     next: usize,
     part: Option<Box<dyn Part>>,
@@ -192,22 +214,34 @@ pub(super) struct ByFile {
 
 impl ByFile {
     /// From the beginning of the first file.
-    pub(super) fn new(table: &Arc<Table>, source: &Arc<Source>) -> Self {
-        Self {
+    ///
+    /// Errors: those of the values that columns are compared with.
+    pub(super) fn new(scan: &Scan<Expr>, table: &Arc<Table>, source: &Arc<Source>, env: &Env<'_>) -> Result<Self> {
+        Ok(Self {
             table: table.clone(),
             source: source.clone(),
+            needed: scan.needed.clone(),
+            bounds: Bound::all(&scan.conditions, env)?,
             next: 0,
             part: None,
             rows: 0,
             held: Held::by_this_statement(),
             figures: ColumnFigures::default(),
-        }
+        })
     }
 
-    fn open(&self, file: &Path) -> Result<Box<dyn Part>> {
+    fn open(&mut self, file: &Path) -> Result<Box<dyn Part>> {
         Ok(match &self.source.form {
             Form::Csv(dialect) => Box::new(csv::Rows::open(&self.source, file, dialect, &self.table)?),
             Form::Json(form) => Box::new(json::Documents::open(&self.source, file, *form, &self.table)?),
+            Form::Parquet | Form::Arrow => {
+                let read = arrow::Wanted {
+                    table: &self.table,
+                    needed: &self.needed,
+                    bounds: &self.bounds,
+                };
+                Box::new(arrow::Batches::open(&self.source, file, &read, &mut self.figures)?)
+            }
         })
     }
 }
@@ -224,11 +258,11 @@ impl ColumnSource for ByFile {
                     return Ok(Some(self.rows));
                 }
             }
-            let Some(file) = self.source.files.get(self.next) else {
+            let Some(file) = self.source.files.get(self.next).cloned() else {
                 self.part = None;
                 return Ok(None);
             };
-            self.part = Some(self.open(file)?);
+            self.part = Some(self.open(&file)?);
             self.next += 1;
         }
     }
