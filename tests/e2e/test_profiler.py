@@ -85,7 +85,7 @@ def test_commands(profiled):
     db = profiled.db
     list(db.c.aggregate([{"$match": {"a": 1}}, {"$group": {"_id": "$a", "n": {"$sum": 1}}}]))
     having(
-        profiled(**{"command.aggregate": "c"}), op="command", ns=f"{db.name}.c", docsExamined=10, nreturned=1,
+        profiled(**{"command.aggregate": "c"}), op="command", ns=f"{db.name}.c", keysExamined=10, docsExamined=0, nreturned=1,
         planSummary="IXSCAN { a: 1 }",
     )
     db.command("count", "c", query={"a": 2})

@@ -16,7 +16,7 @@ use crate::finish::{finish, id_lookup, residual};
 use crate::interval::IntervalList;
 use crate::key_range::scans;
 use crate::plan::{CollScan, GeoNear, IndexScan, PlanNode, ScanPurpose, TextMatch, TextOr};
-use nestor_model::Path;
+use nestor_model::{Path, Str, Value};
 use nestor_query::geo::Near;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::sort::{SortBy, SortSpec};
@@ -352,7 +352,16 @@ fn unions(filter: &Arc<MatchExpr>, asked: Asked<'_>, indexes: &[Arc<IndexInfo>])
     let unite = |picks: Vec<usize>| {
         let chosen = || ways.iter().zip(&picks).map(|(found, pick)| &found[*pick]);
         let ordered = sort.is_some() && chosen().all(|f| f.ordered);
-        let inputs: Vec<PlanNode> = chosen().map(|f| f.node.clone()).collect();
+        // What several branches find is read once. A merge compares entries or documents, not some of both.
+        let all_bare = chosen().all(|f| is_bare_fetch(&f.node));
+        let strips = all_bare || !ordered;
+        let is_read = !strips || !chosen().any(|f| is_bare_fetch(&f.node));
+        let inputs: Vec<PlanNode> = chosen()
+            .map(|f| match &f.node {
+                PlanNode::Fetch { input, filter: None } if strips => (**input).clone(),
+                node => node.clone(),
+            })
+            .collect();
         let node = match sort {
             Some(spec) if ordered => PlanNode::SortMerge {
                 inputs,
@@ -360,11 +369,12 @@ fn unions(filter: &Arc<MatchExpr>, asked: Asked<'_>, indexes: &[Arc<IndexInfo>])
             },
             _ => PlanNode::Or { inputs },
         };
-        let node = match **filter {
-            MatchExpr::Or(_) => node,
-            _ => PlanNode::Fetch {
+        let rest = (!matches!(**filter, MatchExpr::Or(_))).then(|| filter.clone());
+        let node = match is_read && rest.is_none() {
+            true => node,
+            false => PlanNode::Fetch {
                 input: Box::new(node),
-                filter: Some(filter.clone()),
+                filter: rest,
             },
         };
         Found {
@@ -374,6 +384,11 @@ fn unions(filter: &Arc<MatchExpr>, asked: Asked<'_>, indexes: &[Arc<IndexInfo>])
         }
     };
     picks(&counts).into_iter().map(unite).collect()
+}
+
+/// Whether a plan reads the documents of what it finds, and asks nothing of them.
+fn is_bare_fetch(node: &PlanNode) -> bool {
+    matches!(node, PlanNode::Fetch { filter: None, .. })
 }
 
 /// Some of the ways to pick one of `counts[i]` for each `i`: the first of each; the second of each, and so on; then
@@ -546,7 +561,7 @@ fn explode(access: &IndexAccess, spec: &SortSpec) -> Option<PlanNode> {
 
 /// Leaves out the fetch when the index has every field that the projection keeps, and every field that rows which do not
 /// come in order are sorted by.
-fn cover(node: PlanNode, query: &FindQuery, ordered: bool) -> PlanNode {
+pub(crate) fn cover(node: PlanNode, query: &FindQuery, ordered: bool) -> PlanNode {
     let PlanNode::Fetch { input, filter: None } = node else {
         return node;
     };
@@ -578,12 +593,22 @@ pub(crate) fn tells_all(scan: &IndexScan, query: &FindQuery) -> bool {
     let included = query.projection.as_ref().and_then(|p| p.included_paths());
     match (included, &query.reads) {
         (Some(paths), _) => paths.iter().all(|path| tells(scan, path)),
-        (None, Some(paths)) if query.projection.is_none() => paths.iter().all(|path| tells(scan, path)),
+        (None, Some(paths)) if query.projection.is_none() => {
+            let tells_absence = |path: &Str| !query.reads_exactly.contains(path) || excludes_null(scan, path);
+            paths.iter().all(|path| tells(scan, path) && tells_absence(path))
+        }
         _ => false,
     }
 }
 
-/// Whether the entries of a scan tell the exact values at `path`.
+/// Whether a scan finds no document without a value at `path`, which the index takes for null.
+fn excludes_null(scan: &IndexScan, path: &str) -> bool {
+    let mut parts = scan.index.parts.iter().zip(&scan.bounds.parts);
+    let null = IntervalList::point(Value::Null);
+    parts.any(|(part, list)| part.path.as_str() == path && list.intersect(&null).is_empty())
+}
+
+/// Whether the entries of a scan tell the exact values at `path`, but for null where there is none.
 pub fn tells(scan: &IndexScan, path: &str) -> bool {
     let index = &scan.index;
     let mut parts = index.parts.iter().zip(&scan.bounds.parts);

@@ -30,6 +30,8 @@ pub struct FindQuery {
     /// The only fields of results that somebody looks at, if that is known; there need not be others in results, which are not copied for
     /// that, however. Not together with a projection.
     pub reads: Option<Arc<[Str]>>,
+    /// Those of them of which it counts whether there is nothing or null.
+    pub reads_exactly: Arc<[Str]>,
     /// Results to leave out.
     pub skip: u64,
     /// Results to give at most.
@@ -175,6 +177,7 @@ impl FindQuery {
             projection: None,
             return_key: false,
             reads: None,
+            reads_exactly: Arc::default(),
             skip: 0,
             limit: None,
             tailable: false,

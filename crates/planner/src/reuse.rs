@@ -139,9 +139,12 @@ impl CacheKey {
             query.any_otherwise,
         ];
         hash.bytes(&flags.map(u8::from));
-        for path in query.reads.iter().flat_map(|paths| paths.iter()) {
-            hash.bytes(path.as_bytes());
-            hash.bytes(b"\x00");
+        if let Some(paths) = &query.reads {
+            hash.bytes(b"reads");
+            for path in paths.iter() {
+                hash.bytes(path.as_bytes());
+                hash.bytes(b"\x00");
+            }
         }
         if clustered::competes(query, indexes) {
             hash.bytes(b"clustered");

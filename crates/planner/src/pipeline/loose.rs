@@ -83,8 +83,6 @@ pub fn group_scan(
         }
         _ => return None,
     };
-    Some(PlanNode::Fetch {
-        input: Box::new(PlanNode::IndexScan(scan)),
-        filter: None,
-    })
+    let input = Box::new(PlanNode::IndexScan(scan));
+    Some(PlanNode::Fetch { input, filter: None })
 }

@@ -22,6 +22,7 @@ mod into_find;
 mod join;
 mod loose;
 mod physical;
+mod reads;
 #[cfg(test)]
 pub(crate) mod testing;
 mod views;

@@ -2,10 +2,11 @@
 
 use super::geo_near::geo_near_find;
 use super::inner::{self, Allowance};
+use super::reads::{keeping, paths_read, projection_to};
 use super::{Namespaces, group_scan, into_find, resolve};
 use crate::catalog::Indexes;
 use crate::check::check;
-use crate::choose::candidates;
+use crate::choose::{candidates, cover};
 use crate::find::{FindQuery, Hint, no_scores};
 use crate::plan::{FindPlan, PipelinePlan, PlanNode, StageNode, StageOp, StagePlan};
 use crate::rules::{Rule, rewrite};
@@ -86,6 +87,7 @@ pub(super) fn unchecked(
                 false => None,
             };
             let measured = geo_near_find(&mut stages, &namespace, indexes)?;
+            let is_measured = measured.is_some();
             let mut find = FindPlan {
                 query: measured.unwrap_or_else(|| into_find(&mut stages)),
                 namespace,
@@ -102,8 +104,18 @@ pub(super) fn unchecked(
             find.restricted = query
                 .restrict
                 .is_some_and(|restrict| restrict(&find.namespace, &mut find.query));
+            if !is_measured && !find.query.keeps_score && find.query.projection.is_none() {
+                if let Some(read) = paths_read(&stages) {
+                    find.query.reads = Some(read.all);
+                    find.query.reads_exactly = read.exactly;
+                }
+            }
             if exists {
                 make_plans(&mut find, stages.first(), namespaces)?;
+            }
+            if let Some(projection) = projection_to(find.query.reads.as_deref().unwrap_or_default())? {
+                let plans = std::mem::take(&mut find.plans);
+                find.plans = plans.into_iter().map(|plan| keeping(plan, &projection)).collect();
             }
             PlanNode::Find(Box::new(find))
         }
@@ -186,7 +198,7 @@ fn make_plans(find: &mut FindPlan, next: Option<&StageNode>, namespaces: &dyn Na
     if let (Some(Stage::Group(group)), true) = (next.and_then(StageNode::parsed), free) {
         let order = query.sort.as_deref();
         if let Some(plan) = group_scan(&query.filter, order, group, query.collation.as_ref(), indexes) {
-            find.plans = vec![plan];
+            find.plans = vec![cover(plan, query, true)];
             // A group of one document has no order, and the scan may run against that of the query.
             find.query.sort = None;
             return Ok(());

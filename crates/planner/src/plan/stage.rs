@@ -4,6 +4,7 @@ use crate::kind::NodeKind;
 use nestor_model::{Document, Value, ValueRef, doc};
 use nestor_query::expr::Deps;
 use nestor_query::matcher::MatchExpr;
+use nestor_query::projection::Mode;
 use nestor_query::sort::{SortBy, SortSpec};
 use nestor_query::stage::{ChangeStream, Lookup, Stage, Unwind, Written};
 use std::sync::Arc;
@@ -184,15 +185,7 @@ impl StageNode {
         let mut deps = Deps::default();
         match self.parsed() {
             Some(Stage::Project { projection, .. }) => projection.dependencies(&mut deps),
-            Some(Stage::ReplaceRoot(expr)) => expr.dependencies(&mut deps),
-            Some(Stage::Group(group)) => {
-                group.id.dependencies(&mut deps);
-                for field in &group.fields {
-                    field
-                        .accumulator
-                        .visit(&mut |expr| expr.dependencies(&mut deps), &mut |_| {});
-                }
-            }
+            _ if self.dependencies(&mut deps) => {}
             _ => {
                 let sort = self.sort().map(|(spec, _)| spec.parts());
                 return sort
@@ -202,6 +195,26 @@ impl StageNode {
             }
         }
         deps.metadata.contains(name)
+    }
+
+    /// Adds what the stage reads, if its results have nothing else of the documents that come in; false for others.
+    pub(crate) fn dependencies(&self, deps: &mut Deps) -> bool {
+        match self.parsed() {
+            Some(Stage::Project { projection, .. }) if projection.mode() == Mode::Inclusion => {
+                projection.dependencies(deps);
+            }
+            Some(Stage::ReplaceRoot(expr)) => expr.dependencies(deps),
+            Some(Stage::Group(group)) => {
+                group.id.dependencies(deps);
+                for field in &group.fields {
+                    field
+                        .accumulator
+                        .visit(&mut |expr| expr.dependencies(deps), &mut |_| {});
+                }
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// False for stages that certainly do not ask for what a text search noted.
