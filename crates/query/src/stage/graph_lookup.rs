@@ -1,6 +1,6 @@
 //! `$graphLookup`: follows a relation through a collection.
 
-use super::{ParseContext, Stage};
+use super::{ParseContext, Stage, collection_named};
 use crate::Expr;
 use crate::field_names::validate_path;
 use crate::matcher::{self, MatchExpr};
@@ -82,7 +82,7 @@ pub(super) fn parse(
                     validate_path(text)?;
                 }
                 match name {
-                    "from" => from = Some(Namespace::new(context.namespace.db.clone(), text)),
+                    "from" => from = Some(collection_named("$graphLookup", "from", text, context)?),
                     "as" => as_path = Some(Path::new(text)),
                     "connectFromField" => connect_from = Some(Path::new(text)),
                     "connectToField" => connect_to = Some(Path::new(text)),

@@ -1,11 +1,11 @@
 //! `$lookup`: joins each document with those of another collection.
 
 use super::args::Options;
-use super::{ParseContext, Pipeline, Place, Stage};
+use super::{ParseContext, Pipeline, Place, Stage, collection_named};
 use crate::Expr;
 use crate::env::check_user_variable;
 use crate::field_names::validate_path;
-use nestor_model::{Error, ErrorCode, Namespace, Path, Result, Str, Value, ValueRef};
+use nestor_model::{Error, Namespace, Path, Result, Str, Value, ValueRef};
 use std::sync::Arc;
 
 /// A parsed `$lookup`.
@@ -126,15 +126,7 @@ pub(super) fn parse(
 
 fn parse_from(options: &Options<'_>, has_pipeline: bool, context: &ParseContext<'_>) -> Result<Option<Namespace>> {
     match options.given("from") {
-        Some(ValueRef::String("")) => Err(Error::new(
-            ErrorCode::InvalidNamespace,
-            "$lookup 'from' must not be empty",
-        )),
-        Some(ValueRef::String(coll)) if coll.starts_with('.') || coll.contains('\0') => Err(Error::new(
-            ErrorCode::InvalidNamespace,
-            format!("$lookup 'from' is no valid collection name: {coll:?}"),
-        )),
-        Some(ValueRef::String(coll)) => Ok(Some(Namespace::new(context.namespace.db.clone(), coll))),
+        Some(ValueRef::String(coll)) => collection_named("$lookup", "from", coll, context).map(Some),
         Some(ValueRef::Document(from)) => {
             // Read for its own errors first: only a few internal databases may be named so, on sharded clusters.
             let from = Options::read("from", from, &["db", "coll"])?;

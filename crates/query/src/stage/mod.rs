@@ -551,6 +551,20 @@ fn check_nesting(def: &StageDef, context: &ParseContext<'_>) -> Result<()> {
     }
 }
 
+/// The collection of the pipeline's database that an option of a stage names.
+///
+/// Error: 73 for what is no name of one.
+fn collection_named(stage: &str, option: &str, name: &str, context: &ParseContext<'_>) -> Result<Namespace> {
+    let why = match name {
+        "" => format!("{stage} '{option}' must not be empty"),
+        _ if name.starts_with('.') || name.contains('\0') => {
+            format!("{stage} '{option}' is no valid collection name: {name:?}")
+        }
+        _ => return Ok(Namespace::new(context.namespace.db.clone(), name)),
+    };
+    Err(Error::new(ErrorCode::InvalidNamespace, why))
+}
+
 fn check_positions(placed: &[&StageDef], context: &ParseContext<'_>) -> Result<()> {
     let on_database = context.namespace.coll.is_empty();
     // Without a collection there is nothing for an ordinary stage to read, wherever the others stand.

@@ -1,8 +1,8 @@
 //! `$unionWith`: the documents of another pipeline after those of this one.
 
 use super::args::Options;
-use super::{ParseContext, Pipeline, Place, Stage};
-use nestor_model::{Error, ErrorCode, Namespace, Result, ValueRef};
+use super::{ParseContext, Pipeline, Place, Stage, collection_named};
+use nestor_model::{Error, Namespace, Result, ValueRef};
 use std::sync::Arc;
 
 /// A parsed `$unionWith`.
@@ -35,12 +35,10 @@ pub(super) fn parse(
             )));
         }
     };
-    if coll == Some("") {
-        return Err(Error::new(
-            ErrorCode::InvalidNamespace,
-            "$unionWith 'coll' must not be empty",
-        ));
-    }
+    let coll = match coll {
+        Some(coll) => Some(collection_named(stage, "coll", coll, context)?),
+        None => None,
+    };
     if coll.is_none() {
         let first = pipeline.and_then(|p| p.get(0)).and_then(ValueRef::as_document);
         if first.and_then(|stage| stage.get("$documents")).is_none() {
@@ -49,7 +47,6 @@ pub(super) fn parse(
             ));
         }
     }
-    let coll = coll.map(|coll| Namespace::new(db.clone(), coll));
     let namespace = coll.clone().unwrap_or_else(|| Namespace::new(db, ""));
     let pipeline = match pipeline {
         Some(pipeline) => context.nested(pipeline, Place::UnionWith, namespace)?,

@@ -67,9 +67,26 @@ crate::args! {
     }
 }
 
+/// Refuses what no kind of collection takes, before it is known which one it is.
+///
+/// Error: 14.
+fn check_expire_type(value: ValueRef<'_>) -> Result<()> {
+    match value.is_number() || value.is_nullish() || matches!(value, ValueRef::String(_)) {
+        true => Ok(()),
+        false => Err(crate::args::wrong_type(
+            "collMod.expireAfterSeconds",
+            value.bson_type(),
+            "[string, long]",
+        )),
+    }
+}
+
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = CollModArgs::parse(context.body, context.sequences)?;
     let ns = names::collection(context.db(), args.coll.0)?;
+    if let Some(value) = args.expire_after_seconds {
+        check_expire_type(value)?;
+    }
     let index = match args.index {
         Some(index) => Some(IndexMod::parse(index, &[])?),
         None => None,
@@ -354,19 +371,10 @@ fn others(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -
         Some(value) => match nestor_model::number::safe_i64(value) {
             Some(secs) if secs >= 0 => new.set("expireAfterSeconds", secs),
             Some(_) => bail!(InvalidOptions, "'expireAfterSeconds' must not be negative"),
-            None if matches!(value, ValueRef::String(_)) => {
-                bail!(
-                    InvalidOptions,
-                    "Invalid string value for the 'clusteredIndex::expireAfterSeconds' option. Got: {value:?}. Accepted value is 'off'"
-                )
-            }
-            None => {
-                return Err(crate::args::wrong_type(
-                    "collMod.expireAfterSeconds",
-                    value.bson_type(),
-                    "[string, long]",
-                ));
-            }
+            None => bail!(
+                InvalidOptions,
+                "Invalid string value for the 'clusteredIndex::expireAfterSeconds' option. Got: {value:?}. Accepted value is 'off'"
+            ),
         },
     }
     match args.masking {

@@ -206,6 +206,20 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     context.finish_concern(progress.last, reply, false)
 }
 
+/// Refuses what is no function. An array would be taken for the arguments of one.
+///
+/// Error: 14.
+fn check_function(name: &str, function: Option<ValueRef<'_>>) -> Result<()> {
+    match function {
+        None | Some(ValueRef::String(_) | ValueRef::Code(_) | ValueRef::CodeWithScope { .. }) => Ok(()),
+        Some(other) => Err(crate::args::wrong_type(
+            format_args!("mapReduce.{name}"),
+            other.bson_type(),
+            "[string, javascript, javascriptWithScope]",
+        )),
+    }
+}
+
 /// Prepares a mapReduce.
 ///
 /// Errors: those of its arguments; 238 when scripts are not run.
@@ -215,6 +229,13 @@ pub(crate) fn prepare<'a>(
     args: &MapReduceArgs<'a>,
     purpose: Purpose,
 ) -> Result<Operation<'a>> {
+    for (name, function) in [
+        ("map", Some(args.map)),
+        ("reduce", Some(args.reduce)),
+        ("finalize", args.finalize.filter(|value| !value.is_nullish())),
+    ] {
+        check_function(name, function)?;
+    }
     let out = Out::parse(args.out)?;
     let ns = names::collection(context.db(), args.collection)?;
     let collection = view.catalog().get(&ns).cloned();
