@@ -134,7 +134,9 @@ impl Interpreter {
         let pace = Rc::new(pace);
         let (of_handler, heap_of_handler) = (pace.clone(), Rc::downgrade(&heap));
         runtime.set_interrupt_handler(Some(Box::new(move || {
-            of_handler.asked();
+            if !of_handler.asked() {
+                return false;
+            }
             if let Some(heap) = heap_of_handler.upgrade() {
                 heap.publish();
             }

@@ -15,7 +15,10 @@ use std::time::{Duration, Instant};
 const AIM: Duration = Duration::from_millis(2);
 
 /// The most steps between two questions: steps may be long after many that were short.
-const STEPS_MAX: i32 = 256;
+const STEPS_MAX: i32 = 64;
+
+/// The time that has to pass until a question is passed on, which costs more than to ask for the time.
+const PATIENCE: Duration = Duration::from_micros(500);
 
 /// The steps of an interpreter.
 pub(crate) struct Pace {
@@ -23,6 +26,7 @@ pub(crate) struct Pace {
     counter: *mut i32,
     steps: Cell<i32>,
     asked: Cell<Instant>,
+    looked: Cell<Instant>,
 }
 
 impl Pace {
@@ -64,6 +68,7 @@ impl Pace {
             counter,
             steps: Cell::new(STEPS_MAX),
             asked: Cell::new(Instant::now()),
+            looked: Cell::new(Instant::now()),
         })
     }
 
@@ -79,8 +84,8 @@ impl Pace {
         self.set(STEPS_MAX);
     }
 
-    /// The interpreter has asked; says when it is to ask again.
-    pub(crate) fn asked(&self) {
+    /// The interpreter has asked; says when it is to ask again. Whether it is time to look.
+    pub(crate) fn asked(&self) -> bool {
         let now = Instant::now();
         let took = now.duration_since(self.asked.replace(now));
         let steps = self.steps.get();
@@ -88,6 +93,11 @@ impl Pace {
             true => (steps * 2).min(STEPS_MAX),
             false => (f64::from(steps) * AIM.div_duration_f64(took)).max(1.0) as i32,
         });
+        let looks = now.duration_since(self.looked.get()) >= PATIENCE;
+        if looks {
+            self.looked.set(now);
+        }
+        looks
     }
 
     fn set(&self, steps: i32) {
