@@ -1,7 +1,7 @@
 # Every target calls one script; the scripts install what is missing (a Rust
 # toolchain, a C compiler, Python's venv) and say so before they do.
 
-.PHONY: help run news test check fmt bless crash hostile histories histories-faults fuzz bench spec clients sample clean
+.PHONY: help run news test check fmt bless crash hostile histories histories-faults fuzz bench spec clients spark sample clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ spec: ## driver specification data against a throw-away server (SPECS=dir)
 
 clients: ## the own suites of drivers and tools against a throw-away server (SUITE=pymongo)
 	@scripts/clients $${SUITE:-all}
+
+spark: ## MongoDB's connector for Spark with pyspark; installs Java, Maven and pyspark (three minutes)
+	@scripts/spark
 
 sample: ## fetch the sample data into ./sample
 	@scripts/sample-data
