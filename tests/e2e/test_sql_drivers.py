@@ -34,7 +34,7 @@ def test_options_of_the_startup_packet(port):
 
     sql = WithOptions(port)
     assert sql.query("SELECT current_setting('statement_timeout'), current_setting('application_name')") == [
-        [b"90000", b"a b"]
+        [b"90s", b"a b"]
     ]
     WithOptions.options = b"-c nothing=1"
     with pytest.raises(RuntimeError, match="42704"):
@@ -218,6 +218,113 @@ def test_errors_say_what_to_do(port):
         error = failed(sql, statement)
         assert (error[b"C"], error.get(field)) == (state, said), statement
     assert failed(sql, "SELECT 1 WHERE count(*) > 1")[b"M"] == "aggregate functions are not allowed in WHERE"
+
+
+def told(sql, statement):
+    """The severities, states and messages of the notices of a statement, and the tag it ends with."""
+    sql.send(b"Q", statement.encode() + b"\0")
+    messages = sql.until_ready()
+    sql.rows(messages)
+    notices = [fields(body) for tag, body in messages if tag == b"N"]
+    tags = [body[:-1].decode() for tag, body in messages if tag == b"C"]
+    return [(notice[b"S"], notice[b"C"], notice[b"M"]) for notice in notices], tags[-1]
+
+
+def test_notices(port):
+    sql = Sql(port)
+    sql.query("CREATE TABLE noted (_id int PRIMARY KEY, v int)")
+    sql.query("CREATE TYPE noted_mood AS ENUM ('sad')")
+    missing = "does not exist, skipping"
+    for statement, tag, state, message in [
+        ("DROP TABLE IF EXISTS nothing", "DROP TABLE", "00000", f'table "nothing" {missing}'),
+        ("DROP VIEW IF EXISTS nothing", "DROP VIEW", "00000", f'view "nothing" {missing}'),
+        ("DROP MATERIALIZED VIEW IF EXISTS nothing", "DROP MATERIALIZED VIEW", "00000", f'materialized view "nothing" {missing}'),
+        ("DROP INDEX IF EXISTS nothing", "DROP INDEX", "00000", f'index "nothing" {missing}'),
+        ("DROP SEQUENCE IF EXISTS nothing", "DROP SEQUENCE", "00000", f'sequence "nothing" {missing}'),
+        ("DROP TYPE IF EXISTS nothing", "DROP TYPE", "00000", f'type "nothing" {missing}'),
+        ("DROP SCHEMA IF EXISTS nothing", "DROP SCHEMA", "00000", f'schema "nothing" {missing}'),
+        ("ALTER TABLE IF EXISTS nothing ADD COLUMN x int", "ALTER TABLE", "00000", f'relation "nothing" {missing}'),
+        ("ALTER TABLE noted DROP COLUMN IF EXISTS x", "ALTER TABLE", "00000", f'column "x" of relation "noted" {missing}'),
+        ("ALTER TABLE noted DROP CONSTRAINT IF EXISTS x", "ALTER TABLE", "00000", f'constraint "x" of relation "noted" {missing}'),
+        ("ALTER TABLE noted ADD COLUMN IF NOT EXISTS v int", "ALTER TABLE", "42701", 'column "v" of relation "noted" already exists, skipping'),
+        ("CREATE TABLE IF NOT EXISTS noted (_id int PRIMARY KEY)", "CREATE TABLE", "42P07", 'relation "noted" already exists, skipping'),
+        ("CREATE SCHEMA IF NOT EXISTS public", "CREATE SCHEMA", "42P06", 'schema "public" already exists, skipping'),
+        ("ALTER TYPE noted_mood ADD VALUE IF NOT EXISTS 'sad'", "ALTER TYPE", "42710", 'enum label "sad" already exists, skipping'),
+    ]:
+        assert told(sql, statement) == ([("NOTICE", state, message)], tag), statement
+    warning = ("WARNING", "25P01", "there is no transaction in progress")
+    assert told(sql, "COMMIT") == ([warning], "COMMIT")
+    assert told(sql, "ROLLBACK") == ([warning], "ROLLBACK")
+    assert told(sql, "START TRANSACTION; BEGIN; COMMIT")[0] == [("WARNING", "25001", "there is already a transaction in progress")]
+    assert told(sql, "SET LOCAL statement_timeout = '1s'")[0] == [("WARNING", "25P01", "SET LOCAL can only be used in transaction blocks")]
+    # They come in the extended protocol as well, and only as far as a client wants them.
+    sql.send(b"P", b"\0DROP TABLE IF EXISTS nothing\0" + struct.pack("!h", 0))
+    sql.send(b"B", b"\0\0" + struct.pack("!hhh", 0, 0, 0))
+    sql.send(b"E", b"\0" + struct.pack("!i", 0))
+    sql.send(b"S")
+    assert [tag for tag, _ in sql.until_ready()] == [b"1", b"2", b"N", b"C", b"Z"]
+    sql.query("SET client_min_messages = warning")
+    assert told(sql, "DROP TABLE IF EXISTS nothing; COMMIT") == ([warning], "COMMIT")
+    sql.query("SET client_min_messages = error")
+    assert told(sql, "COMMIT") == ([], "COMMIT")
+
+
+def test_settings_of_scripts(port):
+    """What pg_dump's scripts and pools of connections set."""
+    sql = Sql(port)
+    for statement in [
+        "SET statement_timeout = 0",
+        "SET lock_timeout = 0",
+        "SET idle_in_transaction_session_timeout = 0",
+        "SET check_function_bodies = false",
+        "SET xmloption = content",
+        "SET row_security = off",
+        "SET synchronize_seqscans TO off",
+        "SET default_table_access_method = heap",
+        "SET ROLE NONE",
+        "SET SESSION AUTHORIZATION DEFAULT",
+        "RESET SESSION AUTHORIZATION",
+        "RESET ALL",
+        "DISCARD SEQUENCES",
+    ]:
+        sql.query(statement)
+    for given, shown in [("5s", "5s"), ("90000", "90s"), ("60000 ms", "1min"), ("120min", "2h"), ("0", "0"), ("1500", "1500ms")]:
+        sql.query(f"SET statement_timeout = '{given}'")
+        assert sql.query("SHOW statement_timeout") == [[shown.encode()]]
+    for statement, state, message in [
+        ("SET statement_timeout = 'x'", "22023", 'invalid value for parameter "statement_timeout": "x"'),
+        ("SET row_security = perhaps", "22023", 'parameter "row_security" requires a Boolean value'),
+        ("SET client_min_messages = loud", "22023", 'invalid value for parameter "client_min_messages": "loud"'),
+        ("SET lock_timeout = '3s'", "0A000", "setting \"lock_timeout\" to \"'3s'\" is not supported"),
+        ("SET ROLE somebody", "0A000", "SET ROLE to another role is not supported"),
+    ]:
+        error = failed(sql, statement)
+        assert (error[b"C"], error[b"M"]) == (state, message), statement
+
+
+def test_owners(port):
+    sql = Sql(port)
+    for statement in [
+        "CREATE TABLE owned (id serial PRIMARY KEY)",
+        "ALTER TABLE owned OWNER TO tester",
+        "ALTER TABLE public.owned_id_seq OWNER TO tester",
+        "CREATE VIEW owned_view AS SELECT id FROM owned",
+        "ALTER VIEW owned_view OWNER TO CURRENT_USER",
+        "CREATE TYPE owned_type AS ENUM ('a')",
+        "ALTER TYPE public.owned_type OWNER TO tester",
+        "ALTER SCHEMA public OWNER TO tester",
+        "ALTER TABLE IF EXISTS nothing OWNER TO tester",
+        "ALTER TABLE owned ADD COLUMN owner text",
+        "ALTER TABLE owned RENAME COLUMN owner TO x",
+    ]:
+        sql.query(statement)
+    for statement, state in [
+        ("ALTER TABLE nothing OWNER TO tester", "42P01"),
+        ("ALTER TYPE nothing OWNER TO tester", "42704"),
+        ("ALTER SCHEMA nothing OWNER TO tester", "3F000"),
+        ("ALTER TABLE owned OWNER TO somebody", "0A000"),
+    ]:
+        assert failed(sql, statement)[b"C"] == state, statement
 
 
 def test_catalogs_that_tools_look_at(port):

@@ -18,6 +18,7 @@ pub mod error;
 pub mod expr;
 pub mod functions;
 pub mod fuzz;
+mod notices;
 pub mod parse;
 pub mod plan;
 pub mod protocol;

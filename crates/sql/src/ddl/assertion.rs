@@ -2,7 +2,8 @@
 
 use crate::bind::{entry, object_name};
 use crate::catalog::Kind;
-use crate::error::{fail, unsupported};
+use crate::error::{error, fail, unsupported};
+use crate::notices::pass_over;
 use crate::plan;
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::Type;
@@ -105,8 +106,10 @@ pub(super) fn drop(
             let ns = entry::assertion(db, name);
             match ws.catalog().get(&ns).is_some() {
                 true => catalog::drop(statement, ws, &ns)?,
-                false if if_exists => {}
-                false => return fail("42704", format!("assertion \"{name}\" does not exist")),
+                false => pass_over(
+                    if_exists,
+                    error("42704", format!("assertion \"{name}\" does not exist")),
+                )?,
             }
         }
         Ok(())

@@ -9,6 +9,7 @@ use crate::bind::entry::{self, Object};
 use crate::bind::object_name;
 use crate::catalog::schemas;
 use crate::error::{self, error, fail, unsupported};
+use crate::notices::pass_over;
 use crate::run::tables::SessionFacts;
 use crate::types::Type;
 use crate::types::enums::{Enum, LABELS_MAX};
@@ -179,10 +180,8 @@ pub(super) fn alter(
                 position,
             }) => {
                 if new.labels.contains(&value.value) {
-                    return match if_not_exists {
-                        true => Ok(()),
-                        false => fail("42710", format!("enum label \"{}\" already exists", value.value)),
-                    };
+                    let taken = error("42710", format!("enum label \"{}\" already exists", value.value));
+                    return pass_over(*if_not_exists, taken);
                 }
                 let at = |label: &Ident| place(&own, &label.value, "22023");
                 let at = match position {
@@ -236,6 +235,7 @@ pub(super) fn drop(
         for name in names {
             let ns = super::namespace_in(&*ws, session, name)?;
             if ws.catalog().get(&ns).is_none() && if_exists {
+                pass_over(true, error("42704", format!("type \"{}\" does not exist", ns.coll)))?;
                 continue;
             }
             let (collection, own) = found(ws, &ns)?;

@@ -4,7 +4,8 @@ use super::namespace;
 use crate::bind::declared::Declared;
 use crate::bind::{ident, object_name};
 use crate::catalog::schemas;
-use crate::error::{fail, unsupported};
+use crate::error::{error, fail, unsupported};
+use crate::notices::pass_over;
 use crate::run::tables::{Reading, SessionFacts, index_name};
 use nestor_database::index_build;
 use nestor_database::parameters::Param;
@@ -94,10 +95,8 @@ pub(super) fn create(
                 return fail("42809", format!("cannot create index on relation \"{}\"", ns.coll));
             }
             if indexed {
-                return match create.if_not_exists {
-                    true => Ok(Step::Done),
-                    false => fail("42P07", format!("relation \"{name}\" already exists")),
-                };
+                let taken = error("42P07", format!("relation \"{name}\" already exists"));
+                return pass_over(create.if_not_exists, taken).map(|()| Step::Done);
             }
             let mut key = Document::new();
             let mut sparse = Vec::new();
@@ -213,8 +212,7 @@ pub(super) fn drop(
                         ),
                     );
                 }
-                None if if_exists => {}
-                None => return fail("42704", format!("index \"{name}\" does not exist")),
+                None => pass_over(if_exists, error("42704", format!("index \"{name}\" does not exist")))?,
             }
         }
         Ok(())

@@ -9,6 +9,7 @@ use super::{hold_schema, name_of, namespace, new_namespace};
 use crate::bind::entry;
 use crate::catalog::{Table, schemas};
 use crate::error::{self, error, fail, unsupported};
+use crate::notices::pass_over;
 use crate::run::gathered::Gathered;
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::stored;
@@ -48,10 +49,8 @@ pub(super) fn create(
     let uuid = statement.database.new_uuid();
     let rows = statement.atomically(progress, |ws| {
         if ws.catalog().get(&ns).is_some() {
-            return match create.if_not_exists {
-                true => Ok(None),
-                false => fail("42P07", format!("relation \"{}\" already exists", ns.coll)),
-            };
+            let taken = error("42P07", format!("relation \"{}\" already exists", ns.coll));
+            return pass_over(create.if_not_exists, taken).map(|()| None);
         }
         let (op, _) = statement.operation(None)?;
         let text = {

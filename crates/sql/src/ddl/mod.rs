@@ -1,6 +1,6 @@
 //! Statements that change what tables there are.
 //!
-//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes, [`sequence`] sequences, [`schema`](mod@schema) schemas, [`enums`] types, [`assertion`] assertions; [`comment`] says something about them, [`keys`] has what making and altering tables share. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
+//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes, [`sequence`] sequences, [`schema`](mod@schema) schemas, [`enums`] types, [`assertion`] assertions; [`comment`] says something about them, [`owner`] whose they are, [`keys`] has what making and altering tables share. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
 
 mod alter;
 mod assertion;
@@ -9,6 +9,7 @@ mod enums;
 mod index;
 mod keys;
 mod materialized;
+mod owner;
 mod schema;
 pub(crate) mod sequence;
 mod table;
@@ -162,6 +163,12 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             concurrently,
             has_data,
         } => materialized::refresh(statement, session, (name, *concurrently, *has_data), progress)?,
+        Own::Owner {
+            kind,
+            name,
+            owner,
+            if_exists,
+        } => return owner::owner(statement, session, kind, (name, owner), *if_exists),
         Own::Rename {
             kind,
             name,

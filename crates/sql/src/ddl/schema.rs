@@ -4,6 +4,7 @@ use super::{alter, assertion, enums, sequence, table};
 use crate::bind::entry::{self, Object};
 use crate::catalog::schemas;
 use crate::error::{self, error, fail, unsupported};
+use crate::notices::pass_over;
 use crate::run::tables::SessionFacts;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
@@ -37,8 +38,9 @@ pub(super) fn create(
             return unsupported("AUTHORIZATION of CREATE SCHEMA");
         }
     };
-    if name == schemas::PUBLIC && if_not_exists {
-        return Ok("CREATE SCHEMA");
+    let taken = || error("42P06", format!("schema \"{name}\" already exists"));
+    if name == schemas::PUBLIC {
+        return pass_over(if_not_exists, taken()).map(|()| "CREATE SCHEMA");
     }
     check_name(&name)?;
     let ns = schemas::entry(&session.database, &name);
@@ -58,8 +60,7 @@ pub(super) fn create(
     })?;
     let uuid = statement.database.new_uuid();
     statement.atomically(progress, |ws| match ws.catalog().get(&ns) {
-        Some(_) if if_not_exists => Ok(()),
-        Some(_) => fail("42P06", format!("schema \"{name}\" already exists")),
+        Some(_) => pass_over(if_not_exists, taken()),
         None => catalog::create(statement, ws, &ns, uuid, &options),
     })?;
     Ok("CREATE SCHEMA")
@@ -83,10 +84,8 @@ pub(super) fn drop(
             }
             let ns = schemas::entry(&session.database, name);
             let Some(found) = ws.catalog().get(&ns).cloned() else {
-                match if_exists {
-                    true => continue,
-                    false => return fail("3F000", format!("schema \"{name}\" does not exist")),
-                }
+                pass_over(if_exists, error("3F000", format!("schema \"{name}\" does not exist")))?;
+                continue;
             };
             let as_table = Namespace::new(session.database.as_str(), name.as_str());
             session.check_right(&as_table, Right::DropCollection)?;

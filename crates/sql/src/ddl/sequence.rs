@@ -6,6 +6,7 @@ use crate::bind::entry::{self, Object};
 use crate::bind::ident;
 use crate::bind::types::data_type;
 use crate::error::{self, fail, unsupported};
+use crate::notices::pass_over;
 use crate::parse::own::AlterSequence;
 use crate::run::numbers::{Sequence, of_collection};
 use crate::run::tables::{Reading, SessionFacts};
@@ -64,8 +65,10 @@ pub(super) fn create(
     )?;
     let uuid = statement.database.new_uuid();
     statement.atomically(progress, |ws| match ws.catalog().get(&ns) {
-        Some(_) if *if_not_exists => Ok(()),
-        Some(_) => fail("42P07", format!("relation \"{}\" already exists", ns.coll)),
+        Some(_) => pass_over(
+            *if_not_exists,
+            error::error("42P07", format!("relation \"{}\" already exists", ns.coll)),
+        ),
         None => {
             hold_schema(statement, ws, &ns);
             catalog::create(statement, ws, &ns, uuid, &options)
@@ -165,7 +168,7 @@ pub(super) fn alter(
         let name = Value::String(alter.name.to_string().into());
         let found = Reading::new(statement, &*ws, &op, session).sequence(&name);
         let found = match found {
-            Err(error) if alter.if_exists && error::state(&error) == "42P01" => return Ok(()),
+            Err(missing) if error::state(&missing) == "42P01" => return pass_over(alter.if_exists, missing),
             found => found?,
         };
         session.check_right(&found.ns, Right::CollMod)?;
@@ -315,10 +318,11 @@ pub(super) fn drop(
     statement.atomically(progress, |ws| {
         for ns in &all {
             let Some(found) = ws.catalog().get(ns).cloned() else {
-                match if_exists {
-                    true => continue,
-                    false => return fail("42P01", format!("sequence \"{}\" does not exist", ns.coll)),
-                }
+                pass_over(
+                    if_exists,
+                    error::error("42P01", format!("sequence \"{}\" does not exist", ns.coll)),
+                )?;
+                continue;
             };
             if !matches!(entry::of(&found), Some(Object::Sequence(..))) {
                 return fail("42809", format!("\"{}\" is not a sequence", ns.coll));

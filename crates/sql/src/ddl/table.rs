@@ -7,6 +7,7 @@ use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry::{self, Object};
 use crate::catalog::schemas;
 use crate::error::{self, fail, unsupported};
+use crate::notices::pass_over;
 use crate::run::query::Field;
 use crate::run::tables::SessionFacts;
 use crate::types::stored;
@@ -54,10 +55,8 @@ pub(super) fn create(
             if matches!(entry::of(found), Some(Object::Enum(_))) {
                 return fail("42710", format!("type \"{}\" already exists", ns.coll));
             }
-            return match create.if_not_exists {
-                true => Ok(()),
-                false => fail("42P07", format!("relation \"{}\" already exists", ns.coll)),
-            };
+            let taken = error::error("42P07", format!("relation \"{}\" already exists", ns.coll));
+            return pass_over(create.if_not_exists, taken);
         }
         hold_schema(statement, ws, &ns);
         check_expressions(statement, session, ws, &ns, &declared)?;
@@ -97,10 +96,8 @@ pub(super) fn create_as(
     let uuid = statement.database.new_uuid();
     statement.atomically(progress, |ws| {
         if ws.catalog().get(&ns).is_some() {
-            return match create.if_not_exists {
-                true => Ok(None),
-                false => fail("42P07", format!("relation \"{}\" already exists", ns.coll)),
-            };
+            let taken = error::error("42P07", format!("relation \"{}\" already exists", ns.coll));
+            return pass_over(create.if_not_exists, taken).map(|()| None);
         }
         let (op, _) = statement.operation(None)?;
         let (columns, rows) = write::rows_of(statement, session, ws, &op, query)?;
@@ -225,10 +222,9 @@ pub(super) fn drop(
     statement.atomically(progress, |ws| {
         for ns in &all {
             let Some(found) = ws.catalog().get(ns).cloned() else {
-                match if_exists {
-                    true => continue,
-                    false => return fail("42P01", format!("{kind} \"{}\" does not exist", ns.coll)),
-                }
+                let missing = error::error("42P01", format!("{kind} \"{}\" does not exist", ns.coll));
+                pass_over(if_exists, missing)?;
+                continue;
             };
             if Kind::of(&found) != Some(wanted) {
                 return fail("42809", format!("\"{}\" is not a {kind}", ns.coll));

@@ -73,6 +73,17 @@ pub enum Own {
         /// It gets its rows, else it loses them.
         has_data: bool,
     },
+    /// `ALTER TABLE name OWNER TO role`, and the same of others.
+    Owner {
+        /// What kind of thing it is, in capitals.
+        kind: String,
+        /// The name.
+        name: ObjectName,
+        /// The role.
+        owner: Ident,
+        /// Nothing happens when there is nothing.
+        if_exists: bool,
+    },
     /// `ALTER VIEW name RENAME TO new`, and the same of others.
     Rename {
         /// What it is.
@@ -174,8 +185,20 @@ fn begins_with<'t>(tokens: impl Iterator<Item = &'t Token>, beginning: &[&str]) 
     words(tokens).take(beginning.len()).eq(beginning.iter().copied())
 }
 
+/// Whether a statement is an ALTER that ends in OWNER TO somebody.
+fn is_owner(tokens: &[&Token]) -> bool {
+    let words: Vec<String> = words(tokens.iter().copied()).collect();
+    let [.., owner, to, _] = words.as_slice() else {
+        return false;
+    };
+    words[0] == "ALTER" && owner == "OWNER" && to == "TO" && !words.iter().any(|word| word == "RENAME")
+}
+
 fn begins(statement: &[TokenWithSpan]) -> bool {
     let tokens = || statement.iter().map(|token| &token.token);
+    if is_owner(&tokens().collect::<Vec<_>>()) {
+        return true;
+    }
     BEGINNINGS.iter().any(|(beginning, further)| {
         begins_with(tokens(), beginning) && (further.is_empty() || words(tokens()).any(|word| word == *further))
     })
@@ -257,8 +280,10 @@ pub fn of(ast: &Statement) -> Result<Option<Own>> {
         let create = Box::new(create);
         return Ok(Some(Own::View { create, check }));
     }
+    let owns = is_owner(&tokens.iter().collect::<Vec<_>>());
     let mut parser = Parser::new(&Sql).with_tokens(tokens);
-    let read = read(&mut parser).and_then(|own| match parser.peek_token().token {
+    let read = if owns { owner(&mut parser) } else { read(&mut parser) };
+    let read = read.and_then(|own| match parser.peek_token().token {
         Token::EOF => Ok(own),
         other => Err(ParserError::ParserError(format!(
             "expected the end of the statement, found {other}"
@@ -331,6 +356,26 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
         kind,
         name,
         to,
+        if_exists,
+    })
+}
+
+/// ALTER … OWNER TO.
+fn owner(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
+    parser.expect_keyword(Keyword::ALTER)?;
+    let mut kind = word(&parser.next_token().token);
+    if parser.parse_keyword(Keyword::VIEW) {
+        kind.push_str(" VIEW");
+    }
+    let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+    let _ = parser.parse_keyword(Keyword::ONLY);
+    let name = parser.parse_object_name(false)?;
+    parser.expect_keywords(&[Keyword::OWNER, Keyword::TO])?;
+    let owner = parser.parse_identifier()?;
+    Ok(Own::Owner {
+        kind,
+        name,
+        owner,
         if_exists,
     })
 }

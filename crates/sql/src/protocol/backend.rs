@@ -164,7 +164,16 @@ pub fn parameters(out: &mut Vec<u8>, oids: &[u32]) {
 
 /// ErrorResponse.
 pub fn error(out: &mut Vec<u8>, severity: &str, error: &Error) {
-    message(out, b'E', |out| {
+    said(out, b'E', severity, error);
+}
+
+/// NoticeResponse.
+pub fn notice(out: &mut Vec<u8>, severity: &str, told: &Error) {
+    said(out, b'N', severity, told);
+}
+
+fn said(out: &mut Vec<u8>, tag: u8, severity: &str, error: &Error) {
+    message(out, tag, |out| {
         for (field, value) in [
             (b'S', severity),
             (b'V', severity),

@@ -8,6 +8,7 @@
 use super::{Session, attend, settings};
 use crate::bind::entry;
 use crate::error::{error, fail};
+use crate::notices;
 use crate::run::tables::SessionFacts;
 use nestor_database::Database;
 use nestor_database::concern::read::{Level, ReadConcern};
@@ -190,6 +191,9 @@ impl Session {
     /// BEGIN.
     pub(super) fn begin(&mut self, modes: &[TransactionMode]) -> Result<()> {
         if let Some(block) = &mut self.block {
+            if !block.implicit {
+                notices::warn("25001", "there is already a transaction in progress");
+            }
             // What a message began without saying so is now the client's.
             block.implicit = false;
         } else {
@@ -202,7 +206,10 @@ impl Session {
     ///
     /// Errors: 25001 for a level once there are statements.
     pub(super) fn set_modes(&mut self, modes: &[TransactionMode]) -> Result<()> {
-        let Some(block) = &mut self.block else { return Ok(()) };
+        let Some(block) = &mut self.block else {
+            notices::warn("25P01", "SET TRANSACTION can only be used in transaction blocks");
+            return Ok(());
+        };
         for mode in modes {
             match mode {
                 TransactionMode::IsolationLevel(level) => {

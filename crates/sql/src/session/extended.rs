@@ -227,7 +227,9 @@ impl Session {
                 formats: &portal.formats,
                 fields: portal.statement.fields.clone().unwrap_or_default(),
             };
-            let tag = self.run(database, &portal.statement, &portal.params, &mut sink)?;
+            let result = self.run(database, &portal.statement, &portal.params, &mut sink);
+            self.tell(out);
+            let tag = result?;
             if !self.is_copying() {
                 backend::complete(out, &tag);
             }

@@ -14,6 +14,7 @@ use self::block::Block;
 use self::cursor::Cursor;
 use self::login::{Login, Peers};
 use crate::bind::write::writing;
+use crate::catalog::system::spelled;
 use crate::current::{self, Current};
 use crate::error::{error, fail, unsupported};
 use crate::parse;
@@ -25,7 +26,7 @@ use crate::run::query::{self, Field};
 use crate::run::tables::SessionFacts;
 use crate::types::Type;
 use crate::types::zone::Zone;
-use crate::{asked, ddl, write};
+use crate::{asked, ddl, notices, write};
 use nestor_database::Database;
 use nestor_database::connections::Slot;
 use nestor_database::observe::op_kind::OpKind;
@@ -38,7 +39,7 @@ use nestor_exec::Interrupt;
 use nestor_model::namespace::ADMIN;
 use nestor_model::statement::under;
 use nestor_model::{Document, ErrorCode, Result, Value, doc};
-use sqlparser::ast::{self, Set, Statement as Ast};
+use sqlparser::ast::{self, Set, SetSessionAuthorizationParamKind, Statement as Ast};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -288,6 +289,16 @@ impl Session {
         }
     }
 
+    /// Sends what a statement told beside its result, as far as the client wants to hear it.
+    fn tell(&self, out: &mut Vec<u8>) {
+        for (severity, told) in notices::take() {
+            let least = self.facts.settings.get("client_min_messages");
+            if severity.passes(least.map_or("", String::as_str)) {
+                backend::notice(out, severity.name(), &told);
+            }
+        }
+    }
+
     fn failed(&mut self, error: &nestor_model::Error, out: &mut Vec<u8>) {
         backend::error(out, "ERROR", error);
         if let Some(block) = &mut self.block {
@@ -326,7 +337,9 @@ impl Session {
                 formats: &[],
                 fields: Vec::new(),
             };
-            match self.run(database, &prepared, &[], &mut sink) {
+            let result = self.run(database, &prepared, &[], &mut sink);
+            self.tell(out);
+            match result {
                 Ok(_) if self.is_copying() => return Ok(()),
                 Ok(tag) => backend::complete(out, &tag),
                 Err(error) => {
@@ -513,7 +526,8 @@ impl Session {
                 match &reset.reset {
                     ast::Reset::ALL => self.reset_settings(),
                     ast::Reset::ConfigurationParameter(name) => self.change_setting(&name.to_string(), None, false)?,
-                    ast::Reset::SessionAuthorization => return unsupported("RESET SESSION AUTHORIZATION"),
+                    // It cannot be another one than that of the login.
+                    ast::Reset::SessionAuthorization => {}
                 }
                 Ok("RESET".to_owned())
             }
@@ -563,15 +577,19 @@ impl Session {
             }
             // Nobody listens, because LISTEN is refused.
             Ast::UNLISTEN { .. } => Ok("UNLISTEN".to_owned()),
-            Ast::StartTransaction { modes, .. } => {
+            Ast::StartTransaction { modes, begin, .. } => {
                 self.begin(modes)?;
-                Ok("BEGIN".to_owned())
+                Ok(if *begin { "BEGIN" } else { "START TRANSACTION" }.to_owned())
             }
-            Ast::Commit { chain, .. } => Ok(match self.commit(database, *chain)? {
-                true => "ROLLBACK".to_owned(),
-                false => "COMMIT".to_owned(),
-            }),
+            Ast::Commit { chain, .. } => {
+                self.warn_of_no_block();
+                Ok(match self.commit(database, *chain)? {
+                    true => "ROLLBACK".to_owned(),
+                    false => "COMMIT".to_owned(),
+                })
+            }
             Ast::Rollback { chain, savepoint: None } => {
+                self.warn_of_no_block();
                 self.roll_back(database, *chain)?;
                 Ok("ROLLBACK".to_owned())
             }
@@ -611,8 +629,8 @@ impl Session {
                     self.reset_settings();
                     database.advisory.give_up_all(self.slot.id);
                 }
-                if *object_type == ast::DiscardObject::SEQUENCES {
-                    return unsupported("DISCARD SEQUENCES");
+                if matches!(object_type, ast::DiscardObject::ALL | ast::DiscardObject::SEQUENCES) {
+                    self.facts.got = Arc::default();
                 }
                 // Plans are not kept, and tables are not temporary.
                 Ok(format!("DISCARD {object_type}"))
@@ -675,10 +693,14 @@ impl Session {
             } => {
                 let name = variable.to_string();
                 let is_local = matches!(scope, Some(ast::ContextModifier::Local));
+                self.warn_of_local(is_local);
                 let values: Vec<String> = values.iter().map(ToString::to_string).collect();
                 self.change_setting(&name, Some(&values.join(", ")), is_local)
             }
-            Set::SetTimeZone { local, value } => self.change_setting("timezone", Some(&value.to_string()), *local),
+            Set::SetTimeZone { local, value } => {
+                self.warn_of_local(*local);
+                self.change_setting("timezone", Some(&value.to_string()), *local)
+            }
             Set::SetNames { charset_name, .. } => {
                 self.change_setting("client_encoding", Some(&charset_name.value), false)
             }
@@ -690,7 +712,37 @@ impl Session {
                 false => self.set_modes(modes),
                 true => self.set_default_modes(modes),
             },
+            Set::SetRole { role_name: None, .. } => Ok(()),
+            Set::SetRole {
+                role_name: Some(name), ..
+            } => self.check_is_user(name, "SET ROLE to another role"),
+            Set::SetSessionAuthorization(to) => match &to.kind {
+                SetSessionAuthorizationParamKind::Default => Ok(()),
+                SetSessionAuthorizationParamKind::User(name) => {
+                    self.check_is_user(name, "SET SESSION AUTHORIZATION to another role")
+                }
+            },
             _ => unsupported("SET of this form"),
+        }
+    }
+
+    /// Refuses to become somebody else.
+    fn check_is_user(&self, name: &ast::Ident, what: &str) -> Result<()> {
+        match crate::bind::ident(name) == self.facts.user {
+            true => Ok(()),
+            false => unsupported(what),
+        }
+    }
+
+    fn warn_of_no_block(&self) {
+        if self.block.as_ref().is_none_or(|block| block.implicit) {
+            notices::warn("25P01", "there is no transaction in progress");
+        }
+    }
+
+    fn warn_of_local(&self, is_local: bool) {
+        if is_local && self.block.is_none() {
+            notices::warn("25P01", "SET LOCAL can only be used in transaction blocks");
         }
     }
 }
@@ -715,7 +767,9 @@ fn attend<'r, T>(
     slot.start_operation("sql", opid, shown().to_raw().as_raw(), started);
     database.node.counters.operations.count(kind.counter(), 1);
     let timeout = facts.settings.get("statement_timeout");
-    let timeout = timeout.and_then(|ms| ms.parse::<u64>().ok()).filter(|ms| *ms > 0);
+    let timeout = timeout
+        .and_then(|shown| settings::milliseconds(shown))
+        .filter(|ms| *ms > 0);
     let deadline = timeout.map(|ms| started + Duration::from_millis(ms));
     let interrupt = Interrupt::new(slot.kill.clone(), deadline);
     let mut statement = Statement::new(database, slot, terms, kind, (interrupt.clone(), started));
@@ -792,7 +846,7 @@ fn show_fields(variable: &[ast::Ident]) -> Vec<Field> {
     };
     match setting_name(variable).as_str() {
         "all" => ["name", "setting", "description"].map(field).to_vec(),
-        name => vec![field(name)],
+        name => vec![field(spelled(name))],
     }
 }
 

@@ -12,6 +12,7 @@ pub fn initial() -> BTreeMap<String, String> {
     let all = [
         ("application_name", ""),
         ("bytea_output", "hex"),
+        ("check_function_bodies", "on"),
         ("client_encoding", "UTF8"),
         ("client_min_messages", "notice"),
         ("datestyle", "ISO, MDY"),
@@ -42,17 +43,25 @@ pub fn initial() -> BTreeMap<String, String> {
         ("server_encoding", "UTF8"),
         ("server_version", "15.0"),
         ("server_version_num", "150000"),
+        ("quote_all_identifiers", "off"),
         ("standard_conforming_strings", "on"),
         ("statement_timeout", "0"),
+        ("synchronize_seqscans", "off"),
         ("timezone", "UTC"),
         ("transaction_deferrable", "off"),
         ("transaction_isolation", "read committed"),
         ("transaction_read_only", "off"),
+        ("xmloption", "content"),
     ];
     all.into_iter()
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
 }
+
+/// The values of `client_min_messages`.
+const LEVELS: [&str; 10] = [
+    "debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice", "warning", "error",
+];
 
 /// Those that a client is told of at the start, by the names it knows.
 pub const REPORTED: &[(&str, &str)] = &[
@@ -124,8 +133,26 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
     let plain = value.trim().trim_matches(['\'', '"']).to_lowercase();
     let same = match name.as_str() {
         "application_name" => true,
-        // No notices are sent.
-        "client_min_messages" => true,
+        "client_min_messages" => match LEVELS.contains(&plain.as_str()) {
+            true => {
+                *old = plain;
+                return Ok(());
+            }
+            false => return invalid(&name, text),
+        },
+        // They are about functions, policies and XML, of which there are none, and about warnings that are not given.
+        "check_function_bodies" | "escape_string_warning" | "row_security" => match switch(&plain) {
+            Some(is_on) => {
+                (if is_on { "on" } else { "off" }).clone_into(old);
+                return Ok(());
+            }
+            None => return fail("22023", format!("parameter \"{name}\" requires a Boolean value")),
+        },
+        "xmloption" => match plain.as_str() {
+            "content" | "document" => true,
+            _ => return invalid(&name, text),
+        },
+        "lock_timeout" | "idle_in_transaction_session_timeout" => milliseconds(&plain) == Some(0),
         "client_encoding" => matches!(plain.replace('-', "").as_str(), "utf8" | "unicode"),
         "datestyle" => plain.starts_with("iso") || plain.is_empty(),
         // The shortest text that reads back as the same number is given for all of these.
@@ -135,7 +162,7 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
                 *old = plain;
                 return Ok(());
             }
-            _ => return fail("22023", format!("invalid value for parameter \"{name}\": \"{value}\"")),
+            _ => return invalid(&name, text),
         },
         "timezone" => {
             *old = zone_name(text)?;
@@ -153,36 +180,23 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
                 settings.insert("transaction_isolation".to_owned(), level.name().to_owned());
                 return Ok(());
             }
-            None => {
-                return fail("22023", format!("invalid value for parameter \"{name}\": \"{value}\""));
-            }
+            None => return invalid(&name, text),
         },
-        "default_transaction_read_only" => match plain.as_str() {
-            "on" | "true" | "1" | "yes" => {
-                "on".clone_into(old);
-                settings.insert("transaction_read_only".to_owned(), "on".to_owned());
+        "default_transaction_read_only" => match switch(&plain) {
+            Some(is_on) => {
+                let shown = if is_on { "on" } else { "off" };
+                shown.clone_into(old);
+                settings.insert("transaction_read_only".to_owned(), shown.to_owned());
                 return Ok(());
             }
-            "off" | "false" | "0" | "no" | "default" => {
-                "off".clone_into(old);
-                settings.insert("transaction_read_only".to_owned(), "off".to_owned());
-                return Ok(());
-            }
-            _ => {
-                return fail("22023", format!("parameter \"{name}\" requires a Boolean value"));
-            }
+            None => return fail("22023", format!("parameter \"{name}\" requires a Boolean value")),
         },
         "statement_timeout" => match milliseconds(&plain) {
             Some(ms) => {
-                *old = ms.to_string();
+                *old = time_shown(ms);
                 return Ok(());
             }
-            None => {
-                return fail(
-                    "22023",
-                    format!("invalid value for parameter \"statement_timeout\": \"{value}\""),
-                );
-            }
+            None => return invalid(&name, text),
         },
         _ => plain == old.to_lowercase(),
     };
@@ -234,14 +248,43 @@ pub(super) fn zone(settings: &BTreeMap<String, String>) -> Zone {
     }
 }
 
-fn milliseconds(text: &str) -> Option<u64> {
+/// Units of times, largest first, with their milliseconds.
+const UNITS: [(&str, u64); 5] = [
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("min", 60_000),
+    ("s", 1000),
+    ("ms", 1),
+];
+
+/// A time in milliseconds, which are its unit if it names none.
+pub(super) fn milliseconds(text: &str) -> Option<u64> {
     let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let n: u64 = text[..at].parse().ok()?;
-    match text[at..].trim() {
-        "" | "ms" => Some(n),
-        "s" => n.checked_mul(1000),
-        "min" => n.checked_mul(60_000),
-        "h" => n.checked_mul(3_600_000),
+    let unit = text[at..].trim();
+    let (_, ms) = UNITS
+        .iter()
+        .find(|(name, _)| *name == unit || unit.is_empty() && *name == "ms")?;
+    n.checked_mul(*ms)
+}
+
+/// A time in the largest unit that it is whole in.
+fn time_shown(ms: u64) -> String {
+    match UNITS.iter().find(|(_, unit)| ms > 0 && ms.is_multiple_of(*unit)) {
+        Some((name, unit)) => format!("{}{name}", ms / unit),
+        None => "0".to_owned(),
+    }
+}
+
+/// The values of a switch.
+fn switch(text: &str) -> Option<bool> {
+    match text {
+        "on" | "true" | "yes" | "1" => Some(true),
+        "off" | "false" | "no" | "0" => Some(false),
         _ => None,
     }
+}
+
+fn invalid<T>(name: &str, value: &str) -> Result<T> {
+    fail("22023", format!("invalid value for parameter \"{name}\": \"{value}\""))
 }

@@ -13,6 +13,7 @@ mod shapes;
 mod statistics;
 
 pub use relations::index_oid;
+pub use server::spelled;
 pub use shapes::{name_of, oid_of};
 
 use super::{Column, Kind, Table, schemas};

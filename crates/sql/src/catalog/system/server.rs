@@ -117,8 +117,8 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
     }
 }
 
-/// A setting's name as `SHOW ALL` spells it.
-fn spelled(name: &str) -> &str {
+/// A setting's name as `SHOW` spells it.
+pub fn spelled(name: &str) -> &str {
     match name {
         "datestyle" => "DateStyle",
         "intervalstyle" => "IntervalStyle",

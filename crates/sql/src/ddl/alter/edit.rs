@@ -4,7 +4,8 @@ use super::found::{Found, depends};
 use crate::bind::alter::Source;
 use crate::bind::declared::names;
 use crate::bind::ident;
-use crate::error::{fail, unsupported};
+use crate::error::{error, fail, unsupported};
+use crate::notices::pass_over;
 use crate::parse;
 use nestor_model::Result;
 use sqlparser::ast::{
@@ -152,13 +153,8 @@ impl Editing<'_> {
     fn add_column(&mut self, def: &ColumnDef, if_not_exists: bool) -> Result<()> {
         let column = ident(&def.name);
         if self.place(&column).is_some() {
-            return match if_not_exists {
-                true => Ok(()),
-                false => fail(
-                    "42701",
-                    format!("column \"{column}\" of relation \"{}\" already exists", self.name),
-                ),
-            };
+            let message = format!("column \"{column}\" of relation \"{}\" already exists", self.name);
+            return pass_over(if_not_exists, error("42701", message));
         }
         self.edit.create.columns.push(def.clone());
         self.edit.sources.push(Source::Added);
@@ -167,9 +163,9 @@ impl Editing<'_> {
 
     /// Constraints that a column is in go with it; what else is computed of it has to be said to.
     fn drop_column(&mut self, column: &str, if_exists: bool) -> Result<()> {
-        let at = match self.place(column) {
-            None if if_exists => return Ok(()),
-            _ => self.found(column)?,
+        let at = match self.found(column) {
+            Ok(at) => at,
+            Err(missing) => return pass_over(if_exists, missing),
         };
         let create = &mut self.edit.create;
         create
@@ -211,13 +207,8 @@ impl Editing<'_> {
             .iter()
             .position(|constraint| name_of(constraint).as_deref() == Some(name));
         let Some(at) = at else {
-            return match if_exists {
-                true => Ok(()),
-                false => fail(
-                    "42704",
-                    format!("constraint \"{name}\" of relation \"{}\" does not exist", self.name),
-                ),
-            };
+            let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", self.name);
+            return pass_over(if_exists, error("42704", message));
         };
         let gone = self.edit.create.constraints.remove(at);
         if let TableConstraint::PrimaryKey(key) = &gone {

@@ -26,7 +26,8 @@ use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry;
 use crate::bind::ident;
 use crate::catalog::Table;
-use crate::error::{fail, unsupported};
+use crate::error::{error, unsupported};
+use crate::notices::pass_over;
 use crate::run::gathered::Gathered;
 use crate::run::tables::SessionFacts;
 use crate::write::foreign::Changes;
@@ -63,10 +64,8 @@ pub(super) fn alter(
     session.check_right(&ns, Right::CollMod)?;
     statement.atomically(progress, |ws| {
         let Some(found) = found(ws, &ns)? else {
-            return match alter.if_exists {
-                true => Ok(()),
-                false => fail("42P01", format!("relation \"{}\" does not exist", ns.coll)),
-            };
+            let missing = error("42P01", format!("relation \"{}\" does not exist", ns.coll));
+            return pass_over(alter.if_exists, missing);
         };
         statement.check_plain(&found.collection, "SQL does not change its rows")?;
         let as_is = |create: CreateTable| Edit {

@@ -5,7 +5,8 @@ use crate::bind::entry::{self, Object};
 use crate::bind::object_name;
 use crate::catalog::schemas;
 use crate::ddl::{checked, sequence};
-use crate::error::{fail, unsupported};
+use crate::error::{error, fail, unsupported};
+use crate::notices::pass_over;
 use crate::run::tables::{Reading, SessionFacts};
 use nestor_database::rights::{Action as Right, Resource};
 use nestor_database::statement::Statement;
@@ -54,10 +55,8 @@ pub(in crate::ddl) fn rename(
     }
     statement.atomically(progress, |ws| {
         let Some(source) = ws.catalog().get(from).cloned() else {
-            return match if_exists {
-                true => Ok(()),
-                false => fail("42P01", format!("relation \"{}\" does not exist", from.coll)),
-            };
+            let missing = error("42P01", format!("relation \"{}\" does not exist", from.coll));
+            return pass_over(if_exists, missing);
         };
         let wanted = match kind {
             Kind::View if !source.is_view() => Some("view"),

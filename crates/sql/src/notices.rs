@@ -1,0 +1,77 @@
+//! What a statement tells its client beside its result. The thread keeps it until the session sends it.
+
+use crate::error::{error, state};
+use nestor_model::{Error, Result};
+use std::cell::RefCell;
+
+/// How much it matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Something went another way than the statement says.
+    Notice,
+    /// The statement did nothing.
+    Warning,
+}
+
+impl Severity {
+    /// As messages show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Notice => "NOTICE",
+            Self::Warning => "WARNING",
+        }
+    }
+
+    /// Whether `client_min_messages` lets it through.
+    pub fn passes(self, least: &str) -> bool {
+        match least {
+            "error" | "fatal" | "panic" => false,
+            "warning" => self == Self::Warning,
+            _ => true,
+        }
+    }
+}
+
+thread_local! {
+    static NOTICES: RefCell<Vec<(Severity, Error)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Tells of something. A statement that was begun again says the same once.
+fn tell(severity: Severity, said: Error) {
+    NOTICES.with_borrow_mut(|notices| {
+        if !notices.iter().any(|(_, before)| before.message() == said.message()) {
+            notices.push((severity, said));
+        }
+    });
+}
+
+/// Warns of a statement that does nothing.
+pub fn warn(state: &str, message: &str) {
+    tell(Severity::Warning, error(state, message));
+}
+
+/// Passes over what is wrong if the statement says so (IF EXISTS, IF NOT EXISTS), and tells of that.
+///
+/// Errors: `wrong`.
+pub fn pass_over(says_so: bool, wrong: Error) -> Result<()> {
+    if !says_so {
+        return Err(wrong);
+    }
+    let state = match wrong.message().ends_with("does not exist") {
+        true => "00000".to_owned(),
+        false => state(&wrong),
+    };
+    tell(
+        Severity::Notice,
+        error(&state, format!("{}, skipping", wrong.message())),
+    );
+    Ok(())
+}
+
+/// What was told, once.
+pub fn take() -> Vec<(Severity, Error)> {
+    match NOTICES.with_borrow(Vec::is_empty) {
+        true => Vec::new(),
+        false => NOTICES.take(),
+    }
+}
