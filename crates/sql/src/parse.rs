@@ -7,6 +7,7 @@ mod into;
 mod locks;
 mod merge;
 mod options;
+mod overriding;
 pub mod own;
 mod views;
 mod whole;
@@ -14,6 +15,7 @@ mod windows;
 
 pub use self::columns::{columns, with_column_renamed};
 use self::dialect::Sql;
+pub use self::options::sequence_of;
 use crate::error::{error, fail};
 use nestor_model::{Error, Result};
 use sqlparser::ast::{Expr, Statement};
@@ -66,12 +68,15 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
         .tokenize_with_location()
         .map_err(|e| error("42601", e.to_string()))?;
     check_numbers(&tokens)?;
+    end_copy(&mut tokens);
+    options::leave_out_names(&mut tokens)?;
     options::put_in_order(&mut tokens);
     windows::wrap_offsets(&mut tokens);
     windows::name_exclusions(&mut tokens);
     windows::name_rows_from(&mut tokens);
     windows::leave_out_only(&mut tokens);
     cursors::spell_out(&mut tokens);
+    overriding::spell_out(&mut tokens)?;
     whole::spell_out(&mut tokens);
     if wraps {
         own::wrap(&mut tokens);
@@ -83,6 +88,21 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     Ok(Parser::new(dialect)
         .with_recursion_limit(DEPTH_MAX)
         .with_tokens_with_locations(tokens))
+}
+
+/// Lets a COPY end where it ends: the grammar takes what follows its semicolon for its file.
+fn end_copy(tokens: &mut Vec<TokenWithSpan>) {
+    let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+    let first = tokens.iter().find(|token| !is_space(token));
+    let is_copy = first.is_some_and(
+        |token| matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("copy")),
+    );
+    let last = tokens.iter().rposition(|token| !is_space(token));
+    if let (true, Some(last)) = (is_copy, last)
+        && tokens[last].token == Token::SemiColon
+    {
+        tokens.truncate(last);
+    }
 }
 
 /// Leaves out what the grammar does not know and what means nothing here: `DEFERRABLE` of transactions, because those that only read

@@ -8,11 +8,12 @@ use crate::plan::Plan;
 use nestor_model::Result;
 use nestor_planner::relation::Relation;
 
-/// Columns that count alone are given nothing but their default.
-pub(super) fn check_identity(table: &Table, targets: &[Target], plan: &Plan) -> Result<()> {
+/// Columns that count alone are given nothing but their default, unless the statement overrides that.
+pub(super) fn check_identity(table: &Table, targets: &[Target], plan: &Plan, overrides: bool) -> Result<()> {
     for (i, target) in targets.iter().enumerate() {
         let column = table.columns.iter().find(|column| column.name == target.column);
-        let Some(column) = column.filter(|column| is_always(column)) else {
+        let is_bound = |column: &&Column| is_always(column) && !(overrides && column.generated.is_none());
+        let Some(column) = column.filter(is_bound) else {
             continue;
         };
         let is_default = |value: &Expr| matches!(value.node(), Node::Const(value, _) if value.identical(&NEXT_NUMBER));

@@ -387,7 +387,16 @@ impl Binder<'_> {
                 functions::call(name, args)
             }
             ("to_regclass", 1) => self.regclass(args.swap_remove(0)),
-            ("pg_get_userbyid", 1) => Ok(name_of(self.catalog.setting("user"))),
+            ("pg_get_userbyid", 1) => {
+                let mut names = nestor_model::Document::new();
+                for (oid, name) in self.catalog.texts("regrole")?.unwrap_or_default() {
+                    names.push(oid.to_string(), name);
+                }
+                args[0] = coerce(args[0].clone(), &Type::Oid, Context::Explicit)?;
+                args.push(Expr::constant(Value::Document(names), Type::Jsonb));
+                let name = functions::call("catalog_text", args)?;
+                coerce(name, &Type::Name, Context::Explicit)
+            }
             ("pg_get_serial_sequence", 2) => {
                 args.push(Expr::constant(
                     Value::Document(self.catalog.serial_sequences()?),
@@ -429,7 +438,7 @@ impl Binder<'_> {
                     return Ok(Expr::constant(oid, Type::Regtype));
                 }
                 let mut numbers = nestor_model::Document::new();
-                for (oid, shown) in self.catalog.texts("format_type")?.unwrap_or_default() {
+                for (oid, shown) in self.catalog.texts("regtype")?.unwrap_or_default() {
                     let shown = shown.replace('"', "");
                     numbers.push(format!("public.{shown}"), oid.to_string());
                     numbers.push(shown, oid.to_string());

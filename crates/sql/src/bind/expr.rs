@@ -820,6 +820,15 @@ impl Binder<'_> {
                             let index = coerce(index, &Type::Int4, Context::Assignment)?;
                             Node::Subscript(at, functions::call("+", vec![index, one])?).into()
                         }
+                        // Letters of names count from 0, as those of PostgreSQL's arrays of fixed length do.
+                        Type::Name => {
+                            let one = || Expr::constant(Value::Int32(1), Type::Int4);
+                            let index = coerce(index, &Type::Int4, Context::Assignment)?;
+                            let from = functions::call("+", vec![index, one()])?;
+                            let name = coerce(at, &Type::Text, Context::Implicit)?;
+                            let letter = functions::call("substr", vec![name, from, one()])?;
+                            coerce(letter, &Type::Char, Context::Explicit)?
+                        }
                         ty => {
                             return fail(
                                 "42804",

@@ -378,10 +378,15 @@ impl Binder<'_> {
                 let bound = match bound {
                     Some(bound) => bound,
                     None => match self.table(schema.as_deref(), &table)? {
-                        Some(found) => match &found.kind {
-                            Kind::Query(query) => self.view(query, &found)?,
-                            _ => self.scan(&found),
-                        },
+                        Some(found) => {
+                            if let (Some(named), None, [part]) = (&mut self.named, &schema, name.0.as_slice()) {
+                                named.extend(part.as_ident().map(|ident| (ident.clone(), found.schema.clone())));
+                            }
+                            match &found.kind {
+                                Kind::Query(query) => self.view(query, &found)?,
+                                _ => self.scan(&found),
+                            }
+                        }
                         None => {
                             let shown = schema.map_or(table.clone(), |schema| format!("{schema}.{table}"));
                             let gone = error("42P01", format!("relation \"{shown}\" does not exist"));
@@ -498,8 +503,9 @@ impl Binder<'_> {
         let pending = std::mem::take(&mut self.pending);
         let levels = std::mem::take(&mut self.levels);
         let within = self.view_schema.replace(view.schema.clone());
+        let named = self.named.take();
         let out = work(self);
-        self.view_schema = within;
+        (self.view_schema, self.named) = (within, named);
         ((self.outer, self.outer_levels), self.ctes, self.pending, self.levels) = (outer, ctes, pending, levels);
         out
     }

@@ -181,7 +181,7 @@ impl Binder<'_> {
             width: values.len(),
             rows: vec![values.clone()],
         };
-        check_identity(table, &targets, &rows)?;
+        check_identity(table, &targets, &rows, false)?;
         if written.element().is_none() {
             values.extend(self.missing(table, &mut targets)?);
         }

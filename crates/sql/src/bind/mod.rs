@@ -38,7 +38,7 @@ use crate::plan::{self, Plan};
 use crate::types::Type;
 use nestor_model::{Namespace, Result};
 use nestor_planner::relation::{Apply, ApplyKind, Call, Relation};
-use sqlparser::ast::DataType;
+use sqlparser::ast::{DataType, Ident};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -166,6 +166,8 @@ pub struct Binder<'c> {
     pub duality: Option<Arc<Table>>,
     /// The schema of the view whose query is bound: names that say no schema are those of it, and of `public`.
     view_schema: Option<String>,
+    /// The names of tables that say no schema, with the one that each was found in; none unless somebody asks for them.
+    pub named: Option<Vec<(Ident, String)>>,
 }
 
 /// Levels of queries within queries.
@@ -188,6 +190,7 @@ impl<'c> Binder<'c> {
             depth: 0,
             duality: None,
             view_schema: None,
+            named: None,
         }
     }
 

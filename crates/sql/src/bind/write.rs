@@ -447,7 +447,6 @@ impl Binder<'_> {
     fn insert(&mut self, insert: &Insert) -> Result<Write> {
         let refused = insert.or.is_some()
             || insert.ignore
-            || insert.overwrite
             || insert.partitioned.is_some()
             || !insert.after_columns.is_empty()
             || !insert.assignments.is_empty()
@@ -479,7 +478,8 @@ impl Binder<'_> {
                 None => self.inserted_query(&mut targets, query, is_listed)?,
             },
         };
-        check_identity(&table, &targets, &plan)?;
+        // OVERRIDING SYSTEM VALUE.
+        check_identity(&table, &targets, &plan, insert.overwrite)?;
         let plan = match written.element() {
             Some(_) => plan,
             None => self.with_defaults(&table, &mut targets, plan)?,

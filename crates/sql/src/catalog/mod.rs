@@ -229,11 +229,6 @@ impl Table {
     }
 }
 
-/// The name of the sequence that gives a column its numbers.
-pub fn sequence_of(table: &str, column: &str) -> String {
-    format!("{table}_{column}_seq")
-}
-
 /// Knows tables and the session.
 pub trait Catalog {
     /// The table of this name; without a schema, by the search path.

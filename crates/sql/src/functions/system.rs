@@ -187,6 +187,8 @@ pub(super) const ROWS: &[Row] = &[
     ("obj_description", "?any...->text", |_, _, _| Ok(Value::Null)),
     ("col_description", "?any...->text", |_, _, _| Ok(Value::Null)),
     ("shobj_description", "?any...->text", |_, _, _| Ok(Value::Null)),
+    // Rights come from roles, so nothing has lists of them.
+    ("acldefault", "?any,oid->text[]", |_, _, _| Ok(Value::Null)),
     ("pg_get_statisticsobjdef_columns", "?any...->text", |_, _, _| {
         Ok(Value::Null)
     }),

@@ -481,6 +481,12 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
                 vec![("x".to_owned(), element.clone()), ("n".to_owned(), Type::Int4)],
             )
         }
+        // Nothing has options.
+        "pg_options_to_table" => {
+            let columns = ["option_name", "option_value"].map(|name| (name.to_owned(), Type::Text));
+            let given = cast(&[Type::Array(Box::new(Type::Text))])?;
+            plain("pg_options_to_table", |_| listed(Vec::new()), given, columns.to_vec())
+        }
         // Nothing is partitioned.
         "pg_partition_ancestors" => plain(
             "pg_partition_ancestors",

@@ -1,5 +1,7 @@
 //! Options of sequences in the order in which the grammar wants them: `START WITH 5 INCREMENT BY 2` and the other way round are the same.
 
+use crate::error::unsupported;
+use nestor_model::Result;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 fn word(token: &TokenWithSpan) -> String {
@@ -7,6 +9,11 @@ fn word(token: &TokenWithSpan) -> String {
         Token::Word(word) if word.quote_style.is_none() => word.value.to_uppercase(),
         _ => String::new(),
     }
+}
+
+/// The name of the sequence that gives a column its numbers.
+pub fn sequence_of(table: &str, column: &str) -> String {
+    format!("{table}_{column}_seq")
 }
 
 /// The place of an option that begins with a word, after `NO` or not.
@@ -52,6 +59,48 @@ fn sort(tokens: &mut [TokenWithSpan]) {
     }
 }
 
+/// Leaves out `SEQUENCE NAME` where it is the name that the sequence of an IDENTITY column has anyway, as pg_dump writes it.
+///
+/// Errors: 0A000 for other names.
+pub(super) fn leave_out_names(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
+    let said: Vec<usize> = (0..tokens.len())
+        .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
+        .collect();
+    let is = |place: usize, wanted: &str| said.get(place).is_some_and(|at| word(&tokens[*at]) == wanted);
+    let is_sign = |place: usize, sign: &Token| said.get(place).is_some_and(|at| tokens[*at].token == *sign);
+    // The last part of the name at a place, and the place behind it.
+    let name_at = |mut place: usize| {
+        while is_sign(place + 1, &Token::Period) {
+            place += 2;
+        }
+        let name = match said.get(place).map(|at| &tokens[*at].token) {
+            Some(Token::Word(word)) if word.quote_style.is_some() => word.value.clone(),
+            Some(Token::Word(word)) => word.value.to_lowercase(),
+            _ => String::new(),
+        };
+        (name, place + 1)
+    };
+    let (mut gone, mut table, mut column) = (Vec::new(), String::new(), String::new());
+    for place in 0..said.len() {
+        if is(place, "TABLE") {
+            let after = |from: usize, word: &str| from + usize::from(is(from, word));
+            table = name_at(after(after(after(place + 1, "IF"), "EXISTS"), "ONLY")).0;
+        } else if is(place, "COLUMN") {
+            column = name_at(place + 1).0;
+        } else if is_sign(place, &Token::LParen) && is(place + 1, "SEQUENCE") && is(place + 2, "NAME") {
+            let (name, end) = name_at(place + 3);
+            if name != sequence_of(&table, &column) {
+                return unsupported(format!("the name \"{name}\" for the sequence of a column"));
+            }
+            gone.push((said[place] + 1, said[end - 1] + 1));
+        }
+    }
+    for (from, to) in gone.into_iter().rev() {
+        tokens.drain(from..to);
+    }
+    Ok(())
+}
+
 /// Sorts the options of CREATE SEQUENCE, and of columns AS IDENTITY.
 pub(super) fn put_in_order(tokens: &mut [TokenWithSpan]) {
     let words: Vec<usize> = (0..tokens.len())
@@ -90,6 +139,22 @@ pub(super) fn put_in_order(tokens: &mut [TokenWithSpan]) {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn the_name_that_a_sequence_has_anyway_may_be_said() {
+        let alter = |name: &str| {
+            let said = if name.is_empty() {
+                String::new()
+            } else {
+                format!("SEQUENCE NAME {name}")
+            };
+            super::super::parse(&format!(
+                "ALTER TABLE ONLY public.t ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY ({said} START WITH 10)"
+            ))
+        };
+        assert_eq!(alter("public.t_id_seq").unwrap(), alter("").unwrap());
+        assert_eq!(crate::error::state(&alter("public.other").unwrap_err()), "0A000");
+    }
+
     #[test]
     fn options_come_in_any_order() {
         for (text, same) in [

@@ -21,6 +21,7 @@ pub mod probe;
 pub mod query;
 pub mod reader;
 pub mod sequences;
+mod shown;
 pub mod tables;
 
 use nestor_database::statement::Statement;

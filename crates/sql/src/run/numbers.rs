@@ -2,7 +2,8 @@
 
 use crate::bind::entry::{self, Object};
 use crate::catalog::system::{RELATIONS, SEQUENCES};
-use crate::catalog::{IdentityKind, schemas, sequence_of};
+use crate::catalog::{IdentityKind, schemas};
+use crate::parse::sequence_of;
 use crate::types::Type;
 use nestor_database::write::sequence::{Counting, Key};
 use nestor_model::Namespace;

@@ -12,7 +12,7 @@ use nestor_database::write::sequence::{self, Counting};
 use nestor_model::{Namespace, Result, Value};
 use nestor_planner::relation::{Effects, Waiting};
 use nestor_storage::Collection;
-use sqlparser::ast::Expr;
+use sqlparser::ast::{Expr, Ident};
 use std::sync::Arc;
 
 /// The name and schema of a sequence in the text that names it.
@@ -104,7 +104,24 @@ impl Reading<'_, '_> {
         let Some(sequence) = of_collection(collection).pop() else {
             return Ok(None);
         };
-        let state = self.state_of(&sequence)?;
+        self.state_as_table(&sequence)
+    }
+
+    /// The same of a sequence that has no entry of its own, by its name.
+    pub(super) fn sequence_of_column(&self, schema: Option<&str>, name: &str) -> Result<Option<Arc<Table>>> {
+        let quoted = |name: &str| Ident::with_quote('"', name).to_string();
+        let text = match schema {
+            Some(schema) => format!("{}.{}", quoted(schema), quoted(name)),
+            None => quoted(name),
+        };
+        match self.sequence(&Value::String(text.into())) {
+            Ok(sequence) if sequence.owner.is_some() && self.may_find(&sequence.ns) => self.state_as_table(&sequence),
+            _ => Ok(None),
+        }
+    }
+
+    fn state_as_table(&self, sequence: &Sequence) -> Result<Option<Arc<Table>>> {
+        let state = self.state_of(sequence)?;
         let (last, is_called) = state.unwrap_or((sequence.counting.start, false));
         let columns = vec![
             Column::new("last_value", Type::Int8),

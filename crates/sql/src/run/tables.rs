@@ -2,6 +2,7 @@
 
 use super::held::Holding;
 use super::numbers::{Got, Sequence};
+use super::shown;
 use crate::bind::Binder;
 use crate::bind::declared::Declared;
 use crate::bind::duality::with_etag;
@@ -534,20 +535,13 @@ impl Reading<'_, '_> {
         path.retain(|schema| schema == schemas::PUBLIC || schemas::exists(self.view, db, schema));
         path
     }
-
-    /// The name of a collection, with its schema if names that say none would not find it.
-    fn shown(&self, ns: &Namespace) -> String {
-        let (schema, name) = schemas::split(self.view, ns);
-        let found = schemas::candidates(self.view, &ns.db, &self.session.path(), (None, name));
-        let first = found.iter().find(|ns| self.view.catalog().get(ns).is_some());
-        match first == Some(ns) {
-            true => name.to_owned(),
-            false => format!("{schema}.{name}"),
-        }
-    }
 }
 
 impl Facts for Reading<'_, '_> {
+    fn qualified(&self, schema: &str, text: &str) -> String {
+        shown::qualified(self, &self.schemas_of_path(), schema, text)
+    }
+
     fn enums(&self) -> Vec<(String, Arc<Enum>)> {
         let database = self.view.catalog().database(&self.session.database);
         let all = database.into_iter().flat_map(|database| database.collections());
@@ -862,15 +856,22 @@ impl Catalog for Reading<'_, '_> {
         let db = self.session.database.as_str();
         let setting = self.session.settings.get("search_path").map(String::as_str);
         if schema.is_none() && setting.is_none_or(|setting| setting == schemas::PUBLIC) {
-            return self.table_at(&Namespace::new(db, name));
+            return match self.table_at(&Namespace::new(db, name))? {
+                Some(table) => Ok(Some(table)),
+                None => self.sequence_of_column(schema, name),
+            };
         }
         let path = self.session.path();
         let all = schemas::candidates(self.view, &self.session.database, &path, (schema, name));
         let is_there = |ns: &&Namespace| self.view.catalog().get(ns).is_some() && self.may_find(ns);
         // Who may read none of them is told so.
-        match all.iter().find(is_there).or(all.last()) {
-            Some(ns) => self.table_at(ns),
-            None => Ok(None),
+        let found = match all.iter().find(is_there).or(all.last()) {
+            Some(ns) => self.table_at(ns)?,
+            None => None,
+        };
+        match found {
+            Some(table) => Ok(Some(table)),
+            None => self.sequence_of_column(schema, name),
         }
     }
 
@@ -958,7 +959,7 @@ impl Catalog for Reading<'_, '_> {
         let id = oid.checked_sub(RELATIONS).map(nestor_storage::CollectionId);
         let own = id.and_then(|id| self.view.catalog().by_id(id));
         own.filter(|collection| self.may_find(&collection.ns))
-            .map(|collection| self.shown(&collection.ns))
+            .map(|collection| shown::name_of(self.view, &self.session.path(), &collection.ns))
             .or_else(|| system::name_of(oid).map(str::to_owned))
             .or_else(|| {
                 let mut all = Reading::sequences(self).into_iter();

@@ -39,7 +39,7 @@ const BATCH_BYTES: usize = 4 << 20;
 /// A file that comes.
 pub(super) struct Coming {
     reader: Reader,
-    /// `INSERT INTO t (a, b) VALUES `, and how many columns there are.
+    /// `INSERT INTO t (a, b) OVERRIDING SYSTEM VALUE VALUES `, and how many columns there are.
     insert: String,
     types: Vec<Type>,
     rows: Vec<Vec<Value>>,
@@ -219,7 +219,10 @@ impl Session {
         let named = names.iter().map(|name| (*name).to_owned()).zip(types.iter().cloned());
         let coming = Coming {
             reader: Reader::new(options, table, named.collect()),
-            insert: format!("INSERT INTO {table_name} ({}) VALUES ", list.join(", ")),
+            insert: format!(
+                "INSERT INTO {table_name} ({}) OVERRIDING SYSTEM VALUE VALUES ",
+                list.join(", ")
+            ),
             types,
             rows: Vec::new(),
             bytes: 0,

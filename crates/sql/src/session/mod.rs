@@ -441,6 +441,10 @@ impl Session {
             });
         }
         match ast {
+            Ast::Lock(lock) => {
+                self.lock(database, &prepared.text, lock)?;
+                Ok("LOCK TABLE".to_owned())
+            }
             Ast::Truncate(truncate) => self.truncate(database, &prepared.text, truncate),
             Ast::Query(query) => {
                 if let (Some(lock), true) = (query.locks.first(), self.is_read_only()) {
@@ -681,6 +685,34 @@ impl Session {
             };
         }
         result.map(|()| "TRUNCATE TABLE".to_owned())
+    }
+
+    /// LOCK TABLE IN ACCESS SHARE MODE: nobody is to drop or alter what this transaction reads, and to a transaction with one snapshot all of it
+    /// stays as it is.
+    ///
+    /// Errors: 25P01 outside of transactions, 42P01, 0A000 for other modes and for transactions that see what others commit.
+    fn lock(&mut self, database: &Database, text: &str, lock: &ast::Lock) -> Result<()> {
+        let level = self
+            .block
+            .as_ref()
+            .filter(|block| !block.implicit)
+            .map(|block| block.isolation);
+        let Some(level) = level else {
+            return fail("25P01", "LOCK TABLE can only be used in transaction blocks");
+        };
+        if lock.lock_mode != Some(ast::LockTableMode::AccessShare) || level == block::Isolation::ReadCommitted {
+            return unsupported("LOCK TABLE but for ACCESS SHARE in repeatable read and serializable transactions");
+        }
+        for table in &lock.tables {
+            let read = parse::parse(&format!("SELECT FROM {}", table.name))?;
+            let Some(Ast::Query(query)) = read.first() else {
+                continue;
+            };
+            self.statement(database, text, OpKind::Read, |statement, facts| {
+                query::describe(statement, facts, query, Vec::new()).map(drop)
+            })?;
+        }
+        Ok(())
     }
 
     fn set(&mut self, set: &Set) -> Result<()> {

@@ -3,9 +3,10 @@
 use super::foreign::Changes;
 use super::{WRITTEN_FACTOR, conflict};
 use crate::bind::write::{Conflict, NEXT_NUMBER, Replacing, Target, Write};
-use crate::catalog::{Column, Kind, schemas, sequence_of};
+use crate::catalog::{Column, Kind, schemas};
 use crate::error::fail;
 use crate::functions::uuid_v7;
+use crate::parse::sequence_of;
 use crate::run::gathered::Gathered;
 use crate::run::numbers::{Got, exhausted};
 use crate::run::reader::row_of;

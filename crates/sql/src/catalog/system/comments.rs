@@ -1,7 +1,7 @@
 //! What COMMENT ON has said.
 
 use super::relations::constraints;
-use super::{Facts, Row, oid, text};
+use super::{Facts, PUBLIC, Row, oid, text};
 use nestor_model::{Document, Result, Value, ValueRef};
 
 /// A comment.
@@ -66,7 +66,11 @@ pub(super) fn all(facts: &dyn Facts) -> Result<Vec<Comment>> {
             }
         }
     }
-    for (number, text) in facts.said_of_schemas()? {
+    let of_schemas = facts.said_of_schemas()?;
+    if !of_schemas.iter().any(|(number, _)| *number == PUBLIC) {
+        add(PUBLIC, NAMESPACE, 0, Some("standard public schema".to_owned()));
+    }
+    for (number, text) in of_schemas {
         add(number, NAMESPACE, 0, Some(text));
     }
     for sequence in facts.sequences()? {

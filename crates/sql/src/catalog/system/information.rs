@@ -61,13 +61,14 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
         }
         "columns" => {
             let mut out = Vec::new();
-            let relations = facts.relations()?;
+            let (relations, path) = (facts.relations()?, facts.path());
             for relation in relations.iter().filter(|own| own.table.materialized.is_none()) {
                 for (at, own) in (1..).zip(&relation.table.columns) {
+                    let place = (relation.table.schema.as_str(), relation.table.name.as_str());
                     out.push(column(
                         &db,
-                        (&relation.table.schema, &relation.table.name),
-                        at,
+                        place,
+                        (at, default_of(&path, place, own)),
                         own,
                         relation
                             .updatable
@@ -79,7 +80,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             for shape in shapes::all() {
                 for (at, (name, ty)) in (1..).zip(shape.columns()) {
                     let own = Column::new(name, ty);
-                    out.push(column(&db, (shape.schema, shape.name), at, &own, false));
+                    out.push(column(&db, (shape.schema, shape.name), (at, None), &own, false));
                 }
             }
             out
@@ -284,7 +285,13 @@ fn constraints(facts: &dyn Facts, rows: impl Fn(&Relation, &IndexFacts) -> Vec<R
     Ok(out)
 }
 
-fn column(db: &str, (schema, table): (&str, &str), at: usize, column: &Column, is_updatable: bool) -> Row {
+fn column(
+    db: &str,
+    (schema, table): (&str, &str),
+    (at, default): (usize, Option<String>),
+    column: &Column,
+    is_updatable: bool,
+) -> Row {
     let shown = match &column.ty {
         Type::Array(_) => "ARRAY".to_owned(),
         Type::Enum(_) => "USER-DEFINED".to_owned(),
@@ -292,10 +299,7 @@ fn column(db: &str, (schema, table): (&str, &str), at: usize, column: &Column, i
     };
     let identity = column.identity.map(|identity| (identity.kind, identity.counting));
     let identity = identity.filter(|(kind, _)| *kind != IdentityKind::Serial);
-    let default = match &column.generated {
-        Some(_) => None,
-        None => default_of(table, column),
-    };
+    let default = default.filter(|_| column.generated.is_none());
     let mut row: Row = vec![
         ("table_catalog", text(db)),
         ("table_schema", text(schema)),

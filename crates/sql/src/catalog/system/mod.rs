@@ -12,7 +12,7 @@ mod server;
 mod shapes;
 mod statistics;
 
-pub use relations::index_oid;
+pub use relations::{index_oid, quoted};
 pub use server::spelled;
 pub use shapes::{name_of, oid_of};
 
@@ -33,6 +33,8 @@ pub const PUBLIC: i64 = 2200;
 pub const INFORMATION_SCHEMA: i64 = 13_000;
 /// OID of the user of the connection.
 pub const OWNER: i64 = 10;
+/// OID of the role whose member is who the database belongs to, by which the schema `public` is its.
+pub const DATABASE_OWNER: i64 = 6171;
 /// What is added to a collection's number to make an OID that PostgreSQL uses for nothing of its own.
 pub const RELATIONS: u32 = 20_000;
 /// What is added for the sequences of columns.
@@ -155,6 +157,8 @@ pub trait Facts {
     ///
     /// Errors: those of reading.
     fn said_of_schemas(&self) -> Result<Vec<(i64, String)>>;
+    /// The text of the query of a view in a schema, with schemas before the names of tables that names without one do not find.
+    fn qualified(&self, schema: &str, query: &str) -> String;
     /// What connections are at, of those that the user may see.
     fn activities(&self) -> Vec<Activity>;
     /// The assertions of the database: number, name and condition.
@@ -256,14 +260,24 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
             let all = own.into_iter().chain(facts.schemas());
             all.map(|(n, name)| (n, relations::quoted(&name))).collect()
         }
-        "regrole" => vec![(OWNER, facts.user())],
+        "regrole" => vec![(OWNER, facts.user()), (DATABASE_OWNER, "pg_database_owner".to_owned())],
         "pg_get_indexdef" | "pg_get_constraintdef" | "pg_get_viewdef" => relations::definition(function, facts)?,
-        "format_type" => {
-            let enums = facts.enums();
-            let each = enums.iter().map(|(_, own)| Type::Enum(own.clone()));
-            each.flat_map(|ty| [ty.clone(), ty.array()])
-                .map(|ty| (i64::from(ty.oid()), ty.to_string()))
-                .collect()
+        "format_type" | "regtype" => {
+            let (enums, path) = (facts.enums(), facts.path());
+            let mut out = Vec::new();
+            for (schema, own) in &enums {
+                let is_hidden = function == "format_type" && !path.contains(schema);
+                let before = if is_hidden {
+                    format!("{}.", relations::quoted(schema))
+                } else {
+                    String::new()
+                };
+                let ty = Type::Enum(own.clone());
+                for ty in [ty.clone(), ty.array()] {
+                    out.push((i64::from(ty.oid()), format!("{before}{ty}")));
+                }
+            }
+            out
         }
         "pg_get_function_result" => server::signature(true),
         "pg_get_function_arguments" | "pg_get_function_identity_arguments" => server::signature(false),

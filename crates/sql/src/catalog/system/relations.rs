@@ -3,13 +3,13 @@
 use super::schema_number;
 use super::shapes::{self, Shape};
 use super::{
-    Facts, INDEXES, INFORMATION_SCHEMA, IndexFacts, OWNER, PG_CATALOG, PUBLIC, RELATIONS, Relation, Row, int, is_table,
-    is_view, oid, text,
+    DATABASE_OWNER, Facts, INDEXES, INFORMATION_SCHEMA, IndexFacts, OWNER, PG_CATALOG, PUBLIC, RELATIONS, Relation,
+    Row, int, is_table, is_view, oid, text,
 };
-use crate::catalog::schemas::PUBLIC as PUBLIC_NAME;
-use crate::catalog::{Column, Foreign, IdentityKind, Referential, Table, sequence_of};
+use crate::catalog::{Column, Foreign, IdentityKind, Kind, Referential, Table};
 use crate::functions::part_key;
 use crate::parse::own::CheckOption;
+use crate::parse::sequence_of;
 use crate::types::Type;
 use nestor_model::{Array, Result, Value};
 
@@ -51,7 +51,10 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
         .into_iter()
         .map(|(n, name)| (n, name.to_owned()))
         .chain(facts.schemas())
-        .map(|(n, name)| vec![("oid", oid(n)), ("nspname", text(name)), ("nspowner", oid(OWNER))])
+        .map(|(n, name)| {
+            let owner = if n == PUBLIC { DATABASE_OWNER } else { OWNER };
+            vec![("oid", oid(n)), ("nspname", text(name)), ("nspowner", oid(owner))]
+        })
         .collect(),
         "pg_class" => classes(facts)?,
         "pg_attribute" => attributes(facts)?,
@@ -76,15 +79,16 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
             out
         }
         "pg_attrdef" => {
-            let relations = facts.relations()?;
+            let (relations, path) = (facts.relations()?, facts.path());
             let mut out = Vec::new();
             for relation in relations.iter() {
                 for (at, column) in (1..).zip(&relation.table.columns) {
-                    let Some(default) = default_of(&relation.table.name, column) else {
+                    let place = (relation.table.schema.as_str(), relation.table.name.as_str());
+                    let Some(default) = default_of(&path, place, column) else {
                         continue;
                     };
                     out.push(vec![
-                        ("oid", oid(constraint_number(relation, at) + 1_000_000_000)),
+                        ("oid", oid(default_number(relation, at))),
                         ("adrelid", oid(relation.oid)),
                         ("adnum", int(at)),
                         ("adbin", text(default)),
@@ -127,19 +131,33 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
             each.collect()
         }
         "pg_depend" => {
-            let owned = facts.sequences()?.into_iter().filter_map(|sequence| {
-                let (table, column) = sequence.owner?;
-                Some(vec![
-                    ("classid", oid(1259)),
-                    ("objid", oid(sequence.oid)),
-                    ("objsubid", Value::Int32(0)),
+            let depends = |(class, number): (i64, i64), (table, column): (i64, usize), kind: &str| {
+                vec![
+                    ("classid", oid(class)),
+                    ("objid", oid(number)),
                     ("refclassid", oid(1259)),
                     ("refobjid", oid(table)),
                     ("refobjsubid", int(column)),
-                    ("deptype", text(if sequence.is_identity { "i" } else { "a" })),
-                ])
-            });
-            owned.collect()
+                    ("deptype", text(kind)),
+                ]
+            };
+            let mut out = Vec::new();
+            let relations = facts.relations()?;
+            for sequence in facts.sequences()? {
+                let Some((table, column)) = sequence.owner else {
+                    continue;
+                };
+                let kind = if sequence.is_identity { "i" } else { "a" };
+                let number = i64::from(sequence.oid);
+                out.push(depends((1259, number), (i64::from(table), column), kind));
+                // The default of a serial column reads the sequence.
+                if let (Some(relation), false) = (relations.iter().find(|own| own.oid == table), sequence.is_identity) {
+                    let default = (2604, default_number(relation, column));
+                    out.push(depends(default, (i64::from(table), column), "a"));
+                    out.push(depends(default, (number, 0), "n"));
+                }
+            }
+            out
         }
         "pg_tables" => {
             let relations = facts.relations()?;
@@ -225,7 +243,7 @@ fn class(number: u32, name: &str, schema: i64, kind: &str, columns: usize) -> Ro
         ("relkind", text(kind)),
         ("relnatts", int(columns)),
         ("relispopulated", Value::Bool(true)),
-        ("relreplident", text(if kind == "r" { "d" } else { "n" })),
+        ("relreplident", text(if matches!(kind, "r" | "m") { "d" } else { "n" })),
     ]
 }
 
@@ -307,7 +325,7 @@ fn attributes(facts: &dyn Facts) -> Result<Vec<Row>> {
             row.push(("attnotnull", Value::Bool(column.not_null)));
             row.push((
                 "atthasdef",
-                Value::Bool(default_of(&relation.table.name, column).is_some()),
+                Value::Bool(default_of(&[], ("", &relation.table.name), column).is_some()),
             ));
             if let Some(kind) = column.identity.map(|identity| identity.kind) {
                 let shown = match kind {
@@ -415,8 +433,16 @@ fn constraint(relation: &Relation, index: &IndexFacts) -> Option<Row> {
     ])
 }
 
+/// The name of something in a schema, with that unless names are looked for there.
+pub(super) fn shown(path: &[String], schema: &str, name: &str) -> String {
+    match path.iter().any(|own| own == schema) {
+        true => quoted(name),
+        false => format!("{}.{}", quoted(schema), quoted(name)),
+    }
+}
+
 /// A name as SQL writes it: in quotes unless it is lower case and plain.
-pub(super) fn quoted(name: &str) -> String {
+pub fn quoted(name: &str) -> String {
     let plain = |(i, c): (usize, char)| c.is_ascii_lowercase() || c == '_' || i > 0 && c.is_ascii_digit();
     match !name.is_empty() && name.chars().enumerate().all(plain) {
         true => name.to_owned(),
@@ -453,9 +479,9 @@ fn indexdef(relation: &Relation, index: &IndexFacts) -> String {
         None => String::new(),
     };
     format!(
-        "CREATE {unique}INDEX {} ON public.{} USING btree ({}){filter}",
+        "CREATE {unique}INDEX {} ON {} USING btree ({}){filter}",
         quoted(&index.name),
-        quoted(&relation.table.name),
+        shown(&[], &relation.table.schema, &relation.table.name),
         parts.join(", ")
     )
 }
@@ -492,7 +518,7 @@ pub(super) fn is_primary(relation: &Relation, index: &IndexFacts) -> bool {
 }
 
 /// The text of a column's default, or of the expression that gives its value.
-pub(super) fn default_of(table: &str, column: &Column) -> Option<String> {
+pub(super) fn default_of(path: &[String], (schema, table): (&str, &str), column: &Column) -> Option<String> {
     let is_serial = column
         .identity
         .is_some_and(|identity| identity.kind == IdentityKind::Serial);
@@ -500,7 +526,7 @@ pub(super) fn default_of(table: &str, column: &Column) -> Option<String> {
         let sequence = sequence_of(table, &column.name);
         return Some(format!(
             "nextval('{}'::regclass)",
-            quoted(&sequence).replace('\'', "''")
+            shown(path, schema, &sequence).replace('\'', "''")
         ));
     }
     column.default.clone().or_else(|| column.generated.clone())
@@ -510,6 +536,11 @@ pub(super) fn default_of(table: &str, column: &Column) -> Option<String> {
 fn constraint_number(relation: &Relation, at: usize) -> i64 {
     let place = i64::try_from(at % 1700).unwrap_or(0);
     2_500_000_000 + (i64::from(relation.oid - RELATIONS) * 1700 + place) % 400_000_000
+}
+
+/// The OID of the default of a column.
+fn default_number(relation: &Relation, column: usize) -> i64 {
+    constraint_number(relation, column) + 1_000_000_000
 }
 
 fn names(columns: &[String]) -> String {
@@ -529,7 +560,7 @@ fn action(action: Referential) -> (&'static str, &'static str) {
     }
 }
 
-fn foreigndef(foreign: &Foreign, parent: Option<&Table>) -> String {
+fn foreigndef(path: &[String], foreign: &Foreign, parent: Option<&Table>) -> String {
     let referred = match parent {
         Some(parent) => parent.referred(foreign),
         None => foreign.referred.clone(),
@@ -538,10 +569,8 @@ fn foreigndef(foreign: &Foreign, parent: Option<&Table>) -> String {
         "FOREIGN KEY ({}) REFERENCES {}({})",
         names(&foreign.columns),
         match parent {
-            Some(parent) if parent.schema != PUBLIC_NAME => {
-                format!("{}.{}", quoted(&parent.schema), quoted(&parent.name))
-            }
-            _ => quoted(&foreign.table),
+            Some(parent) => shown(path, &parent.schema, &parent.name),
+            None => quoted(&foreign.table),
         },
         names(&referred)
     );
@@ -555,12 +584,12 @@ fn foreigndef(foreign: &Foreign, parent: Option<&Table>) -> String {
 }
 
 /// The checks and foreign keys of a table, with their OIDs and texts.
-fn declared_texts(relation: &Relation, all: &[Relation]) -> Vec<(i64, String)> {
+fn declared_texts(path: &[String], relation: &Relation, all: &[Relation]) -> Vec<(i64, String)> {
     let table = &relation.table;
     let checks = table.checks.iter().map(|check| format!("CHECK ({})", check.text));
     let foreign = table.foreign.iter().map(|foreign| {
         let parent = all.iter().find(|other| other.is(&foreign.table));
-        foreigndef(foreign, parent.map(|parent| &*parent.table))
+        foreigndef(path, foreign, parent.map(|parent| &*parent.table))
     });
     let texts = checks.chain(foreign);
     (0..)
@@ -662,18 +691,18 @@ pub fn hidden(facts: &dyn Facts) -> Result<Vec<(i64, String)>> {
 ///
 /// Errors: those of [`Facts::relations`].
 pub fn named(facts: &dyn Facts) -> Result<Vec<(i64, String)>> {
-    let mut out = Vec::new();
+    let (mut out, path) = (Vec::new(), facts.path());
     for relation in facts.relations()?.iter() {
-        let shown = |name: &str| match relation.table.schema.as_str() {
-            "public" => quoted(name),
-            schema => format!("{}.{}", quoted(schema), quoted(name)),
-        };
+        let shown = |name: &str| shown(&path, &relation.table.schema, name);
         out.push((i64::from(relation.oid), shown(&relation.table.name)));
         let indexes = relation.indexes.iter();
         out.extend(indexes.map(|index| (i64::from(index.oid), shown(&index.name))));
     }
     let sequences = facts.sequences()?.into_iter();
-    out.extend(sequences.map(|sequence| (i64::from(sequence.oid), quoted(&sequence.name))));
+    out.extend(sequences.map(|sequence| {
+        let name = shown(&path, &sequence.schema, &sequence.name);
+        (i64::from(sequence.oid), name)
+    }));
     out.extend(shapes::all().map(|shape| {
         let name = match shape.schema {
             "pg_catalog" => shape.name.to_owned(),
@@ -693,7 +722,7 @@ pub fn definition(function: &str, facts: &dyn Facts) -> Result<Vec<(i64, String)
         let all = facts.assertions().into_iter();
         out.extend(all.map(|(number, _, condition)| (i64::from(number), format!("CHECK {condition}"))));
     }
-    let relations = facts.relations()?;
+    let (relations, path) = (facts.relations()?, facts.path());
     for relation in relations.iter() {
         match function {
             "pg_get_indexdef" => {
@@ -713,9 +742,17 @@ pub fn definition(function: &str, facts: &dyn Facts) -> Result<Vec<(i64, String)
                     .iter()
                     .filter(|index| keeps_constraint(relation, index));
                 out.extend(all.map(|index| (constraint_oid(index), constraintdef(relation, index))));
-                out.extend(declared_texts(relation, &relations));
+                out.extend(declared_texts(&path, relation, &relations));
             }
-            _ => out.extend(relation.definition.clone().map(|text| (i64::from(relation.oid), text))),
+            _ => {
+                let text = relation.definition.as_deref();
+                let text = text.map(|text| match relation.table.kind {
+                    // A view of MQL.
+                    Kind::View(_) => text.to_owned(),
+                    _ => format!("{};", facts.qualified(&relation.table.schema, text)),
+                });
+                out.extend(text.map(|text| (i64::from(relation.oid), text)));
+            }
         }
     }
     Ok(out)

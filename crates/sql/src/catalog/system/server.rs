@@ -1,7 +1,7 @@
 //! Catalogs of what is the same in all databases, and of types and functions.
 
 use super::io;
-use super::{FUNCTIONS, Facts, OWNER, PG_CATALOG, Row, int, oid, text};
+use super::{DATABASE_OWNER, FUNCTIONS, Facts, OWNER, PG_CATALOG, Row, int, oid, text};
 use crate::functions::{self, Param};
 use crate::types::Type;
 use nestor_model::{Array, Value};
@@ -28,16 +28,24 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
             .collect(),
         "pg_roles" | "pg_authid" => {
             let all = Value::Bool(facts.is_superuser());
-            vec![vec![
-                ("oid", oid(OWNER)),
-                ("rolname", text(facts.user())),
-                ("rolsuper", all.clone()),
-                ("rolinherit", Value::Bool(true)),
-                ("rolcreaterole", all.clone()),
-                ("rolcreatedb", all),
-                ("rolcanlogin", Value::Bool(true)),
-                ("rolconnlimit", Value::Int32(-1)),
-            ]]
+            vec![
+                vec![
+                    ("oid", oid(OWNER)),
+                    ("rolname", text(facts.user())),
+                    ("rolsuper", all.clone()),
+                    ("rolinherit", Value::Bool(true)),
+                    ("rolcreaterole", all.clone()),
+                    ("rolcreatedb", all),
+                    ("rolcanlogin", Value::Bool(true)),
+                    ("rolconnlimit", Value::Int32(-1)),
+                ],
+                vec![
+                    ("oid", oid(DATABASE_OWNER)),
+                    ("rolname", text("pg_database_owner")),
+                    ("rolinherit", Value::Bool(true)),
+                    ("rolconnlimit", Value::Int32(-1)),
+                ],
+            ]
         }
         "pg_user" | "pg_shadow" => {
             let all = Value::Bool(facts.is_superuser());

@@ -321,6 +321,11 @@ static SHAPES: &[Shape] = &[
         "oid oid, defaclrole oid, defaclnamespace oid, defaclobjtype char, defaclacl text[]",
     ),
     table(
+        12_072,
+        "pg_seclabels",
+        "objoid oid, classoid oid, objsubid int4, objtype text, objnamespace oid, objname text, provider text, label text",
+    ),
+    table(
         3394,
         "pg_init_privs",
         "objoid oid, classoid oid, objsubid int4, privtype char, initprivs text[]",

@@ -5,8 +5,9 @@
 
 use crate::bind::Binder;
 use crate::bind::alter::{Source, Turning};
-use crate::catalog::{Column, Table, sequence_of};
+use crate::catalog::{Column, Table};
 use crate::error::{self, Field};
+use crate::parse::sequence_of;
 use crate::run::gathered::Gathered;
 use crate::run::numbers::exhausted;
 use crate::run::reader::row_of;
