@@ -175,7 +175,46 @@ need_mongo_tools() {
     mongo_tools=$folder
 }
 
-# node_clients: Node's driver and mongosh. Sets $node_modules, empty when they
+# The version of PostgreSQL's JDBC driver that the end-to-end tests run.
+pgjdbc_version=42.7.4
+
+# need_pgjdbc: PostgreSQL's JDBC driver, from Maven Central. Sets $pgjdbc, empty when it cannot be had (no Java or no Maven
+# on this machine): the test then says so.
+need_pgjdbc() {
+    pgjdbc=
+    if ! have java || ! have mvn; then
+        [ -n "${NESTOR_CI:-}" ] && apt_install default-jdk-headless maven
+        { have java && have mvn; } || return 0
+    fi
+    local folder=$cache/pgjdbc
+    local jar=$folder/postgresql-$pgjdbc_version.jar
+    if [ ! -f "$jar" ]; then
+        say "fetching PostgreSQL's JDBC driver with Maven ($folder)"
+        (cd "$cache" && mvn -q -B dependency:copy -Dartifact="org.postgresql:postgresql:$pgjdbc_version" -DoutputDirectory="$folder" >/dev/null) || return 0
+    fi
+    pgjdbc=$jar
+}
+
+# need_pgx: builds the program with which the end-to-end tests run pgx. Sets $pgx, empty when it cannot be had (no Go on
+# this machine, or one that is too old): the test then says so.
+need_pgx() {
+    pgx=
+    local source=$root/tests/e2e/sql_clients/pgx go=go stamp program
+    have go || go=/usr/local/go/bin/go
+    if ! have "$go"; then
+        [ -n "${NESTOR_CI:-}" ] && apt_install golang-go && go=go
+        have "$go" || return 0
+    fi
+    stamp=$("$go" version | cat - "$source/main.go" "$source/go.sum" | sha256sum | cut -c1-16)
+    program=$cache/pgx-$stamp
+    if [ ! -f "$program" ]; then
+        say "building the program of the tests with pgx ($program)"
+        (cd "$source" && "$go" build -buildvcs=false -o "$program" .) || return 0
+    fi
+    pgx=$program
+}
+
+# node_clients: Node's driver, mongosh and node-postgres. Sets $node_modules, empty when they
 # cannot be had (no Node.js on this machine): the tests then say so.
 need_node_clients() {
     node_modules=
@@ -184,15 +223,16 @@ need_node_clients() {
         { have node && have npm; } || return 0
     fi
     # Node 18 runs the previous major version of the driver only.
-    local major driver=mongodb@7 shell=mongosh@2
+    local major driver=mongodb@7 shell=mongosh@2 postgres='pg@8 pg-cursor@2 pg-query-stream@4 pg-copy-streams@7'
     major=$(node -p 'process.versions.node.split(".")[0]')
     [ "$major" -ge 20 ] || { driver=mongodb@6 shell=mongosh@2.3.8; }
-    local folder=$cache/node-$major
+    local folder=$cache/node-$major-pg
     node_modules=$folder/node_modules
     [ -f "$folder/.complete" ] && return
-    say "fetching Node's driver and mongosh with npm ($folder)"
+    say "fetching Node's drivers and mongosh with npm ($folder)"
     mkdir -p "$folder"
-    if npm install --prefix "$folder" --no-audit --no-fund --silent "$driver" "$shell"; then
+    # shellcheck disable=SC2086 # They are several.
+    if npm install --prefix "$folder" --no-audit --no-fund --silent "$driver" "$shell" $postgres; then
         touch "$folder/.complete"
     else
         node_modules=

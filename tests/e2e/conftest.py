@@ -25,6 +25,9 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line("Node.js is not here: its driver and mongosh were LEFT OUT")
     if not os.environ.get("NESTOR_MONGO_TOOLS"):
         terminalreporter.write_line("Go is not here: MongoDB's database tools were LEFT OUT")
+    for variable, what in [("NESTOR_PGJDBC", "PostgreSQL's JDBC driver"), ("NESTOR_PGX", "pgx")]:
+        if not os.environ.get(variable):
+            terminalreporter.write_line(f"{what} could not be had: its test was LEFT OUT")
 
 
 @pytest.hookimpl(trylast=True)

@@ -327,6 +327,40 @@ def test_owners(port):
         assert failed(sql, statement)[b"C"] == state, statement
 
 
+def test_columns_know_their_tables(port):
+    """By these JDBC updates rows of its results, and tools show tables and tell which columns take nulls."""
+    sql = Sql(port)
+    sql.query("CREATE TABLE origins (_id int PRIMARY KEY, name text)")
+    sql.query("CREATE VIEW of_origins AS SELECT name, _id FROM origins")
+    oids = dict(sql.query("SELECT relname, oid FROM pg_class WHERE relname IN ('origins', 'of_origins')"))
+    table, view = int(oids[b"origins"]), int(oids[b"of_origins"])
+
+    def origins(query):
+        sql.send(b"P", b"\0" + query.encode() + b"\0" + struct.pack("!h", 0))
+        sql.send(b"D", b"S\0")
+        sql.send(b"S")
+        [body] = [body for tag, body in sql.until_ready() if tag == b"T"]
+        at, found = 2, []
+        while at < len(body):
+            at = body.index(b"\0", at) + 1
+            found.append(struct.unpack_from("!IH", body, at))
+            at += 18
+        return found
+
+    for query, expected in [
+        ("SELECT * FROM origins", [(table, 1), (table, 2)]),
+        ("SELECT name AS n, upper(name), o._id FROM origins o", [(table, 2), (0, 0), (table, 1)]),
+        ("SELECT name, count(*) FROM origins GROUP BY name", [(table, 2), (0, 0)]),
+        ("SELECT * FROM (SELECT _id AS x FROM origins) AS d", [(table, 1)]),
+        ("WITH w AS (SELECT name FROM origins) SELECT name FROM w", [(table, 2)]),
+        ("SELECT * FROM of_origins", [(view, 1), (view, 2)]),
+        ("SELECT name FROM origins UNION SELECT name FROM origins", [(0, 0)]),
+        ("SELECT relname FROM pg_class", [(1259, 2)]),
+        ("INSERT INTO origins VALUES (1, 'a') RETURNING name", [(table, 2)]),
+    ]:
+        assert origins(query) == expected, query
+
+
 def test_catalogs_that_tools_look_at(port):
     """They are there, whatever is in them: what DBeaver, Metabase, Grafana, Power BI and monitoring read beside the usual ones."""
     sql = Sql(port)

@@ -146,16 +146,19 @@ pub enum Field {
     Constraint,
     /// Where in a file it happened.
     Context,
+    /// The name by which clients know what happened where the state is not enough.
+    Routine,
 }
 
 impl Field {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Detail,
         Self::Hint,
         Self::Table,
         Self::Column,
         Self::Constraint,
         Self::Context,
+        Self::Routine,
     ];
 
     /// Its letter in ErrorResponse.
@@ -167,6 +170,7 @@ impl Field {
             Self::Column => b'c',
             Self::Constraint => b'n',
             Self::Context => b'W',
+            Self::Routine => b'R',
         }
     }
 
@@ -178,6 +182,7 @@ impl Field {
             Self::Column => "column",
             Self::Constraint => "constraint",
             Self::Context => "context",
+            Self::Routine => "routine",
         }
     }
 }

@@ -456,16 +456,17 @@ impl Binder<'_> {
     pub(super) fn scan(&mut self, table: &Arc<Table>) -> Bound {
         let number = self.tables.len();
         self.tables.push(table.clone());
-        let mut columns: Vec<ScopeColumn> = table
-            .columns
-            .iter()
-            .map(|column| ScopeColumn {
+        let oid = self.catalog.number_of(table);
+        let mut columns: Vec<ScopeColumn> = (1..)
+            .zip(&table.columns)
+            .map(|(at, column)| ScopeColumn {
                 table: Some(table.name.clone()),
                 name: column.name.clone(),
                 ty: column.ty.clone(),
                 modifier: column.modifier,
                 fields: column.fields.clone(),
                 hidden: false,
+                origin: (oid, at),
             })
             .collect();
         // The document itself; the number of its record comes with it, for writes. Rows of catalogs know which catalog's they are.
@@ -515,6 +516,7 @@ impl Binder<'_> {
         let bound = self.in_view(table, |binder| binder.deeper(|binder| binder.query(query)));
         let bound = bound?;
         let (mut exprs, mut columns) = (Vec::new(), Vec::new());
+        let oid = self.catalog.number_of(table);
         for (at, mut column) in bound.columns.iter().cloned().enumerate() {
             if column.hidden {
                 continue;
@@ -526,6 +528,7 @@ impl Binder<'_> {
             }
             column.table = Some(table.name.clone());
             exprs.push(own);
+            column.origin = (oid, u16::try_from(exprs.len()).unwrap_or(0));
             columns.push(column);
         }
         Ok(Bound {

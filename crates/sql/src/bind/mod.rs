@@ -64,6 +64,8 @@ pub struct ScopeColumn {
     pub fields: Vec<crate::catalog::Column>,
     /// `*` leaves it out, and so do names without a table.
     pub hidden: bool,
+    /// The table that it is a column of, by its OID, and its number there from 1 on; zeros where it is computed.
+    pub origin: (u32, u16),
 }
 
 impl ScopeColumn {
@@ -76,6 +78,7 @@ impl ScopeColumn {
             modifier: -1,
             fields: Vec::new(),
             hidden: false,
+            origin: (0, 0),
         }
     }
 }

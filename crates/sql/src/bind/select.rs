@@ -473,6 +473,7 @@ impl Binder<'_> {
                 }
                 if let Some(from) = scope.columns.get(*index) {
                     column.modifier = from.modifier;
+                    column.origin = from.origin;
                     column.fields.clone_from(&from.fields);
                 }
             }

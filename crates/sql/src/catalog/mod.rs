@@ -253,6 +253,9 @@ pub trait Catalog {
     /// The connections that there are, each with whether the user may stop what it does.
     fn connections(&self) -> Vec<(Arc<Slot>, bool)>;
 
+    /// The number by which catalogs know a table that was found; 0 for none.
+    fn number_of(&self, table: &Table) -> u32;
+
     /// The number by which catalogs know a relation; 0 for none.
     fn oid_of(&self, name: &str) -> u32;
 

@@ -101,7 +101,7 @@ pub(super) fn create_as(
         }
         let (op, _) = statement.operation(None)?;
         let (columns, rows) = write::rows_of(statement, session, ws, &op, query)?;
-        let defs = columns.iter().map(|Field { name, ty, modifier }| {
+        let defs = columns.iter().map(|Field { name, ty, modifier, .. }| {
             let key = if name == "_id" { " PRIMARY KEY" } else { "" };
             format!(
                 "{} {}{key}",

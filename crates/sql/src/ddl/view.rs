@@ -211,9 +211,8 @@ pub(super) fn columns_of(reading: &Reading<'_, '_>, schema: &str, text: &str) ->
             ty => ty.clone(),
         };
         out.push(Field {
-            name: column.name.clone(),
             ty,
-            modifier: column.modifier,
+            ..Field::of(column)
         });
     }
     Ok(out)

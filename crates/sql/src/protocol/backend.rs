@@ -66,8 +66,9 @@ pub fn row_description(out: &mut Vec<u8>, fields: &[Field], formats: &[i16]) {
         out.extend_from_slice(&(fields.len() as u16).to_be_bytes());
         for (i, field) in fields.iter().enumerate() {
             text(out, &field.name);
-            out.extend_from_slice(&0i32.to_be_bytes());
-            out.extend_from_slice(&0i16.to_be_bytes());
+            let (table, number) = field.origin;
+            out.extend_from_slice(&table.to_be_bytes());
+            out.extend_from_slice(&number.to_be_bytes());
             out.extend_from_slice(&field.ty.oid().to_be_bytes());
             out.extend_from_slice(&field.ty.length().to_be_bytes());
             out.extend_from_slice(&field.modifier.to_be_bytes());

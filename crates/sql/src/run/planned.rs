@@ -7,7 +7,7 @@
 use super::find;
 use super::ordered;
 use super::tables::Reading;
-use crate::bind::{Binder, Bound};
+use crate::bind::{Binder, Bound, ScopeColumn};
 use crate::catalog::files::Named;
 use crate::catalog::{Catalog, Column, Kind, Table};
 use crate::expr::Expr;
@@ -28,7 +28,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A column of a result.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Field {
     /// Its name.
     pub name: String,
@@ -36,6 +36,37 @@ pub struct Field {
     pub ty: Type,
     /// The modifier of its type.
     pub modifier: i32,
+    /// The OID of the table that it is a column of, and its number there; zeros where it is computed. Where a column comes from makes no other
+    /// result of it.
+    pub origin: (u32, u16),
+}
+
+impl Field {
+    /// The column of a result that a column of a query is.
+    pub fn of(column: &ScopeColumn) -> Self {
+        Self {
+            name: column.name.clone(),
+            ty: column.ty.clone(),
+            modifier: column.modifier,
+            origin: column.origin,
+        }
+    }
+
+    /// A column of no table.
+    pub fn new(name: impl Into<String>, ty: Type) -> Self {
+        Self {
+            name: name.into(),
+            ty,
+            modifier: -1,
+            origin: (0, 0),
+        }
+    }
+}
+
+impl PartialEq for Field {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, &self.ty, self.modifier) == (&other.name, &other.ty, other.modifier)
+    }
 }
 
 /// What collections and their indexes tell of the tables of a statement.
@@ -234,6 +265,10 @@ impl Catalog for Asked<'_> {
         self.catalog.connections()
     }
 
+    fn number_of(&self, table: &Table) -> u32 {
+        self.catalog.number_of(table)
+    }
+
     fn oid_of(&self, name: &str) -> u32 {
         self.once.set(true);
         self.catalog.oid_of(name)
@@ -340,12 +375,7 @@ impl PlanCell {
 }
 
 pub(super) fn fields(bound: &Bound) -> Vec<Field> {
-    let each = bound.columns.iter().map(|column| Field {
-        name: column.name.clone(),
-        ty: column.ty.clone(),
-        modifier: column.modifier,
-    });
-    each.collect()
+    bound.columns.iter().map(Field::of).collect()
 }
 
 /// A query whose columns all have types: literals that nobody read are text.

@@ -1,9 +1,9 @@
-//! What catalogs show of relations: texts of views, names.
+//! What catalogs show of relations: texts of views, names, numbers.
 
 use crate::bind::Binder;
 use crate::bind::entry;
-use crate::catalog::system::quoted;
-use crate::catalog::{Catalog, schemas};
+use crate::catalog::system::{self, RELATIONS, quoted};
+use crate::catalog::{Catalog, Kind, Table, schemas};
 use crate::error;
 use nestor_model::Namespace;
 use nestor_storage::View;
@@ -40,6 +40,21 @@ pub(super) fn qualified(catalog: &dyn Catalog, path: &[String], schema: &str, te
         out.insert_str(at, &schema);
     }
     out
+}
+
+/// The number by which catalogs know a table of a database; 0 for none.
+pub(super) fn number_of(view: &dyn View, db: &str, table: &Table) -> u32 {
+    let catalog = view.catalog();
+    let found = match &table.kind {
+        Kind::Collection(ns) | Kind::View(ns) => catalog.get(ns),
+        Kind::Query(_) => {
+            let coll = schemas::collection(&table.schema, &table.name);
+            catalog.get(&Namespace::new(db, coll))
+        }
+        Kind::Rows(_) => return system::oid_of(&table.name).unwrap_or(0),
+        Kind::Files(_) => None,
+    };
+    found.map_or(0, |collection| RELATIONS.saturating_add(collection.id.0))
 }
 
 /// The name of a collection, with its schema if names that say none would not find it.

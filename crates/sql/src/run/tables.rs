@@ -923,6 +923,10 @@ impl Catalog for Reading<'_, '_> {
         system::serial_sequences(self)
     }
 
+    fn number_of(&self, table: &Table) -> u32 {
+        shown::number_of(self.view, &self.session.database, table)
+    }
+
     fn oid_of(&self, name: &str) -> u32 {
         let path = self.session.path();
         // Sequences of columns stand beside what has an entry of its own.

@@ -1,6 +1,8 @@
 //! The messages of the extended protocol: Parse, Bind, Describe, Execute.
 
-use super::{Flush, NAMES_MAX, Portal, Prepared, Session, Sink, WAITING_BYTES_MAX, changes, plan_field, show_fields};
+use super::{
+    Flush, NAMES_MAX, Portal, Prepared, Session, Sink, WAITING_BYTES_MAX, changes, check_told, plan_field, show_fields,
+};
 use crate::bind::write::writing;
 use crate::catalog::system;
 use crate::error::{error, fail, unsupported};
@@ -243,13 +245,14 @@ impl Session {
             self.check_block(portal.statement.ast.as_deref())?;
             let (mut all, mut bytes) = (Vec::new(), 0usize);
             let (types, plan) = (&portal.statement.types, &portal.statement.plan);
+            let told = portal.statement.fields.as_deref().unwrap_or_default();
             self.statement(database, &portal.statement.text, OpKind::Read, |statement, facts| {
                 query::run(
                     statement,
                     facts,
                     (query, plan),
                     (types, &portal.params),
-                    &mut |_| Ok(()),
+                    &mut |fields| check_told(told, fields),
                     &mut |row| {
                         bytes += row.iter().map(Value::weight).sum::<usize>();
                         if bytes > WAITING_BYTES_MAX {

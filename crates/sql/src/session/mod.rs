@@ -16,7 +16,7 @@ use self::login::{Login, Peers};
 use crate::bind::write::writing;
 use crate::catalog::system::spelled;
 use crate::current::{self, Current};
-use crate::error::{error, fail, unsupported};
+use crate::error::{Field as ErrorField, error, fail, unsupported, with};
 use crate::parse;
 use crate::protocol::backend;
 use crate::protocol::frontend::Message;
@@ -845,11 +845,7 @@ fn changes(ast: &Ast) -> bool {
 }
 
 fn plan_field(ty: Type) -> Field {
-    Field {
-        name: "QUERY PLAN".to_owned(),
-        ty,
-        modifier: -1,
-    }
+    Field::new("QUERY PLAN", ty)
 }
 
 fn setting_name(variable: &[ast::Ident]) -> String {
@@ -871,15 +867,22 @@ fn setting_name(variable: &[ast::Ident]) -> String {
 }
 
 fn show_fields(variable: &[ast::Ident]) -> Vec<Field> {
-    let field = |name: &str| Field {
-        name: name.to_owned(),
-        ty: Type::Text,
-        modifier: -1,
-    };
+    let field = |name: &str| Field::new(name, Type::Text);
     match setting_name(variable).as_str() {
         "all" => ["name", "setting", "description"].map(field).to_vec(),
         name => vec![field(spelled(name))],
     }
+}
+
+/// Refuses other columns than those that the client was told: documents changed their shape since, or somebody altered a table.
+///
+/// Errors: 0A000, with the name by which drivers know to prepare the statement again.
+fn check_told(told: &[Field], fields: &[Field]) -> Result<()> {
+    if told.is_empty() || told == fields {
+        return Ok(());
+    }
+    let changed = error("0A000", "cached plan must not change result type");
+    Err(with(changed, &[(ErrorField::Routine, "RevalidateCachedQuery")]))
 }
 
 /// Where rows go.
@@ -895,9 +898,8 @@ impl Sink<'_, '_> {
     fn begin(&mut self, fields: &[Field]) -> Result<()> {
         if self.describes {
             backend::row_description(self.out, fields, self.formats);
-        } else if !self.fields.is_empty() && self.fields != fields {
-            // Documents changed their shape since the client was told the columns.
-            return fail("0A000", "cached plan must not change result type");
+        } else {
+            check_told(&self.fields, fields)?;
         }
         if self.fields != fields {
             self.fields = fields.to_vec();

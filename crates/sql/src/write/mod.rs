@@ -99,12 +99,7 @@ fn bound(binder: &mut Binder<'_>, ast: &Ast) -> Result<Write> {
 
 fn fields(write: &Write) -> Vec<Field> {
     let columns = write.returning.iter().flat_map(|returning| &returning.columns);
-    let each = columns.map(|column| Field {
-        name: column.name.clone(),
-        ty: column.ty.clone(),
-        modifier: column.modifier,
-    });
-    each.collect()
+    columns.map(Field::of).collect()
 }
 
 /// Runs a statement that writes; how many rows it wrote. What it returns is given once all is written: `begin` is told the columns.
@@ -384,12 +379,7 @@ fn rows_of_bound(
         tables: std::mem::take(&mut binder.tables),
         reading,
     };
-    let columns = bound.columns.into_iter();
-    let columns = columns.map(|column| Field {
-        name: column.name,
-        ty: column.ty,
-        modifier: column.modifier,
-    });
+    let columns = bound.columns.iter().map(Field::of);
     let mut gathered = Gathered::new();
     let mut rows = Vec::new();
     let sizes = Sizes::new(&tables.tables, reading);

@@ -103,6 +103,19 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
                 })
             })
             .collect(),
+        "pg_range" => Type::all()
+            .filter_map(|ty| {
+                let element = ty.range_element()?;
+                let several = element.multirange_of()?;
+                Some(vec![
+                    ("rngtypid", oid(ty.oid())),
+                    ("rngsubtype", oid(element.oid())),
+                    ("rngmultitypid", oid(several.oid())),
+                    ("rngcollation", oid(0)),
+                    ("rngsubopc", oid(class_of(&element))),
+                ])
+            })
+            .collect(),
         "pg_proc" => procedures(),
         "pg_operator" => operators(),
         "pg_settings" => facts
@@ -135,6 +148,19 @@ pub fn spelled(name: &str) -> &str {
     }
 }
 
+/// The OID of the operator class by which a range's bounds compare.
+fn class_of(element: &Type) -> i64 {
+    match element {
+        Type::Int4 => 1978,
+        Type::Int8 => 3124,
+        Type::Numeric => 3125,
+        Type::Date => 3122,
+        Type::Timestamp => 3128,
+        Type::Timestamptz => 3127,
+        _ => 0,
+    }
+}
+
 fn types(facts: &dyn Facts) -> Vec<Row> {
     let beginnings = io::Beginnings::new();
     let enums = facts.enums();
@@ -162,8 +188,10 @@ fn types(facts: &dyn Facts) -> Vec<Row> {
             ("typbyval", Value::Bool((1..=8).contains(&ty.length()))),
             (
                 "typtype",
-                text(match ty {
+                text(match &ty {
                     Type::Enum(_) => "e",
+                    ty if ty.range_element().is_some() => "r",
+                    ty if ty.multirange_element().is_some() => "m",
                     _ if is_pseudo => "p",
                     _ => "b",
                 }),
