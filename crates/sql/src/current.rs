@@ -20,6 +20,8 @@ pub struct Current {
     pub locks: Arc<AdvisoryLocks>,
     /// Says when the statement has to stop.
     pub interrupt: Interrupt,
+    /// Its user may do everything.
+    pub is_superuser: bool,
 }
 
 impl Current {

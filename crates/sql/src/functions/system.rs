@@ -1,12 +1,12 @@
 //! What clients ask of the server itself, and of its catalog.
 
 use super::Row;
-use crate::asked;
 use crate::types::interval::Interval;
 use crate::types::{Type, integer, output};
+use crate::{asked, current};
 use nestor_model::interrupt::while_waiting;
 use nestor_model::statement::{UNITS, work};
-use nestor_model::{Binary, Value, ValueRef};
+use nestor_model::{Array, Binary, Value, ValueRef};
 use nestor_planner::relation::{Effects, Env};
 use nestor_query::env::OpContext;
 use std::time::{Duration, Instant};
@@ -50,17 +50,80 @@ pub fn folded(text: &str) -> String {
     out
 }
 
+/// What may be granted in PostgreSQL.
+const PRIVILEGES: [&str; 13] = [
+    "SELECT",
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "TRUNCATE",
+    "REFERENCES",
+    "TRIGGER",
+    "USAGE",
+    "CREATE",
+    "CONNECT",
+    "TEMPORARY",
+    "TEMP",
+    "EXECUTE",
+];
+
+/// The parts of a name with dots in it, as catalogs have them.
+///
+/// Errors: 22023.
+fn identifiers(text: &str, is_strict: bool) -> nestor_model::Result<Value> {
+    let invalid = || crate::error::error("22023", format!("string is not a valid identifier: \"{text}\""));
+    let (mut parts, mut rest) = (Vec::new(), text.trim());
+    loop {
+        let part;
+        if let Some(mut quoted) = rest.strip_prefix('"') {
+            let mut name = String::new();
+            loop {
+                let end = quoted.find('"').ok_or_else(invalid)?;
+                name.push_str(&quoted[..end]);
+                quoted = &quoted[end + 1..];
+                match quoted.strip_prefix('"') {
+                    Some(more) => (name, quoted) = (format!("{name}\""), more),
+                    None => break,
+                }
+            }
+            (part, rest) = (name, quoted);
+        } else {
+            let is_in =
+                |(at, c): (usize, char)| c == '_' || c.is_alphabetic() || at > 0 && (c.is_ascii_digit() || c == '$');
+            let end = rest
+                .char_indices()
+                .find(|place| !is_in(*place))
+                .map_or(rest.len(), |(at, _)| at);
+            (part, rest) = (rest[..end].to_lowercase(), &rest[end..]);
+        }
+        if part.is_empty() {
+            return Err(invalid());
+        }
+        parts.push(Value::String(part.into()));
+        rest = rest.trim_start();
+        match rest.strip_prefix('.') {
+            Some(more) => rest = more.trim_start(),
+            None if rest.is_empty() || !is_strict => return Ok(Value::Array(Array::new(parts))),
+            None => return Err(invalid()),
+        }
+    }
+}
+
 fn yes() -> nestor_model::Result<Value> {
     Ok(Value::Bool(true))
 }
 
-/// Whether a privilege is held. What a user may not read is in no catalog, so those of reading are.
+/// Whether a privilege is held. What a user may not read is in no catalog, so those of reading are; who may do everything has all.
 ///
-/// Errors: 0A000 for those of writing, which depend on the user's roles.
+/// Errors: 0A000 for others of writing, which depend on the user's roles; 22023 for what is no privilege.
 fn may(privilege: &Value) -> nestor_model::Result<Value> {
     let wanted = privilege.as_str().unwrap_or_default().to_ascii_uppercase();
-    let reads = |one: &str| matches!(one.trim(), "SELECT" | "USAGE" | "CONNECT");
-    match wanted.split(',').all(reads) {
+    let each = || wanted.split(',').map(str::trim);
+    if let Some(other) = each().find(|one| !PRIVILEGES.contains(&one.trim_end_matches(" WITH GRANT OPTION"))) {
+        return crate::error::fail("22023", format!("unrecognized privilege type: \"{other}\""));
+    }
+    let has_all = || current::get().is_some_and(|current| current.is_superuser);
+    match each().all(|one| matches!(one, "SELECT" | "USAGE" | "CONNECT")) || has_all() {
         true => yes(),
         false => crate::error::unsupported(format!("asking for privilege {wanted}")),
     }
@@ -253,6 +316,16 @@ pub(super) const ROWS: &[Row] = &[
     ("pg_char_to_encoding", "name->int4", |_, _, _| Ok(Value::Int32(6))),
     ("has_table_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),
     ("has_table_privilege", "any,text->bool", |a, _, _| may(&a[1])),
+    ("has_any_column_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),
+    ("has_column_privilege", "any,any,any,text->bool", |a, _, _| may(&a[3])),
+    ("parse_ident", "text->text[]", |a, _, _| {
+        identifiers(a[0].as_str().unwrap_or_default(), true)
+    }),
+    ("parse_ident", "text,bool->text[]", |a, _, _| {
+        identifiers(a[0].as_str().unwrap_or_default(), matches!(a[1], Value::Bool(true)))
+    }),
+    // Reads are not counted by relation.
+    ("pg_stat_get_numscans", "?oid->int8", |_, _, _| Ok(Value::Null)),
     ("has_any_column_privilege", "any,text->bool", |a, _, _| may(&a[1])),
     ("has_column_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),
     ("has_schema_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),

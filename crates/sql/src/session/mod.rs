@@ -815,6 +815,7 @@ fn attend<'r, T>(
             db: facts.database.as_str().into(),
             locks: database.advisory.clone(),
             interrupt: interrupt.clone(),
+            is_superuser: facts.settings.get("is_superuser").is_some_and(|on| on == "on"),
         };
         current::with(session, || work(&mut statement))
     });
