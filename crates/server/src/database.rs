@@ -145,6 +145,7 @@ impl Database {
             ..DatabaseOptions::default()
         };
         let service = Service::new(options, engine).with_relational(Arc::new(SqlStage));
+        nestor_sql::ddl::temporary::clear(&service);
         let inner = Arc::new(Inner {
             service,
             idle: Mutex::default(),

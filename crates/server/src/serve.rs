@@ -476,6 +476,7 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
     };
     let service = Service::new(service_options, engine.clone()).with_relational(Arc::new(SqlStage));
     let service = Arc::new(service);
+    nestor_sql::ddl::temporary::clear(&service);
     let _memory_watch = MemoryWatch::start(service.connections.memory.clone(), options.return_memory, log.clone())
         .map_err(|e| format!("cannot start threads: {e}"))?;
     set_parameters(&service, &options)?;

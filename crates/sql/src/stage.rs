@@ -105,6 +105,7 @@ fn facts(statement: &Statement<'_>, db: &str) -> Result<SessionFacts> {
         account,
         settings: settings::initial(),
         got: Default::default(),
+        temporary: Default::default(),
     })
 }
 

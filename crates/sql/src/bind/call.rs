@@ -350,6 +350,13 @@ impl Binder<'_> {
             ("current_user" | "session_user" | "user" | "current_role", 0) => Ok(name_of(self.catalog.setting("user"))),
             ("current_catalog" | "current_database", 0) => Ok(name_of(self.catalog.setting("database"))),
             ("current_schema", 0) => Ok(name_of(self.catalog.setting("schema"))),
+            ("pg_my_temp_schema", 0) => {
+                let oid = self
+                    .catalog
+                    .setting("temporary_schema")
+                    .and_then(|oid| oid.parse().ok());
+                Ok(Expr::constant(Value::Int64(oid.unwrap_or(0)), Type::Oid))
+            }
             ("version", 0) => Ok(text(self.catalog.setting("version"))),
             ("pg_backend_pid", 0) => {
                 let pid = self.catalog.setting("pid").and_then(|pid| pid.parse().ok());

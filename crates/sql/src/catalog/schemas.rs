@@ -11,6 +11,10 @@ use nestor_storage::View;
 pub const ENTRIES: &str = "system.schemas.";
 /// The schema of what has none.
 pub const PUBLIC: &str = "public";
+/// What a session calls the schema of its temporary tables.
+pub const TEMPORARY: &str = "pg_temp";
+/// The beginning of the names of schemas of temporary tables; the number of the connection follows.
+pub const TEMPORARY_OF: &str = "pg_temp_";
 
 /// The entry of a schema.
 pub fn entry(db: &str, schema: &str) -> Namespace {
@@ -39,6 +43,11 @@ pub fn split<'n>(view: &dyn View, ns: &'n Namespace) -> (&'n str, &'n str) {
         Some((schema, name)) if exists(view, &ns.db, schema) => (schema, name),
         _ => (PUBLIC, &ns.coll),
     }
+}
+
+/// Whether a schema is one of temporary tables.
+pub fn is_temporary(schema: &str) -> bool {
+    schema.starts_with(TEMPORARY_OF)
 }
 
 /// The collection that a table of a schema is.

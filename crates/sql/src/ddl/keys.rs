@@ -81,6 +81,15 @@ pub(super) fn check_keys(
 ) -> Result<()> {
     for key in &declared.foreign {
         let other = Namespace::new(&*ns.db, key.table.as_str());
+        let stays = match schemas::is_temporary(&ns.coll) {
+            _ if schemas::is_temporary(&ns.coll) == schemas::is_temporary(&other.coll) => None,
+            true => Some("temporary"),
+            false => Some("permanent"),
+        };
+        if let Some(kind) = stays {
+            let message = format!("constraints on {kind} tables may reference only {kind} tables");
+            return fail("42P16", message);
+        }
         if other != *ns {
             session.check_right(&other, Right::Find)?;
         }

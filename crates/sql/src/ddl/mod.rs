@@ -1,6 +1,6 @@
 //! Statements that change what tables there are.
 //!
-//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes, [`sequence`] sequences, [`schema`](mod@schema) schemas, [`enums`] types, [`assertion`] assertions; [`comment`] says something about them, [`owner`] whose they are, [`keys`] has what making and altering tables share. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
+//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes, [`sequence`] sequences, [`schema`](mod@schema) schemas, [`temporary`] those that go with their session, [`enums`] types, [`assertion`] assertions; [`comment`] says something about them, [`owner`] whose they are, [`keys`] has what making and altering tables share. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
 
 mod alter;
 mod assertion;
@@ -13,6 +13,7 @@ mod owner;
 mod schema;
 pub(crate) mod sequence;
 mod table;
+pub mod temporary;
 mod view;
 
 use crate::bind::object_name;
@@ -220,7 +221,14 @@ fn namespace_in(view: &dyn View, session: &SessionFacts, name: &ObjectName) -> R
 /// Errors: those of [`namespace`], 3F000 where there is no such schema.
 fn new_namespace(statement: &Statement<'_>, session: &SessionFacts, name: &ObjectName) -> Result<Namespace> {
     let read = statement.current_view();
-    match candidates(read.view(), session, name)?.into_iter().next() {
+    let (schema, name) = changed_name(name)?;
+    let all = schemas::candidates(
+        read.view(),
+        &session.database,
+        &session.path(),
+        (schema.as_deref(), &name),
+    );
+    match all.into_iter().next() {
         Some(ns) => checked(ns),
         None => no_schema(session),
     }
@@ -235,12 +243,34 @@ fn no_schema<T>(session: &SessionFacts) -> Result<T> {
 }
 
 fn candidates(view: &dyn View, session: &SessionFacts, name: &ObjectName) -> Result<Vec<Namespace>> {
+    let (schema, name) = changed_name(name)?;
+    Ok(session.candidates(view, (schema.as_deref(), &name)))
+}
+
+/// The schema and the name of what is to be changed.
+///
+/// Errors: 42501 for what nobody changes.
+fn changed_name(name: &ObjectName) -> Result<(Option<String>, String)> {
     let (schema, name) = object_name(name)?;
     if matches!(schema.as_deref(), Some("pg_catalog" | "information_schema")) {
         return fail("42501", format!("permission denied to change \"{name}\""));
     }
-    let (db, path) = (&session.database, session.path());
-    Ok(schemas::candidates(view, db, &path, (schema.as_deref(), &name)))
+    Ok((schema, name))
+}
+
+/// The collection that something new is to be, which the statement may say is temporary.
+///
+/// Errors: those of [`new_namespace`] and of [`temporary::new_namespace`].
+fn made_namespace(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    (says_temporary, name): (bool, &ObjectName),
+    progress: &mut Progress,
+) -> Result<Namespace> {
+    match temporary::is_meant(session, (says_temporary, name))? {
+        true => temporary::new_namespace(statement, session, name, progress),
+        false => new_namespace(statement, session, name),
+    }
 }
 
 fn checked(ns: Namespace) -> Result<Namespace> {

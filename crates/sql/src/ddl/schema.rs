@@ -10,8 +10,8 @@ use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog, comments};
 use nestor_model::{CollectionOptions, Namespace, Result, doc};
-use nestor_storage::View as _;
-use sqlparser::ast::{ObjectName, SchemaName};
+use nestor_storage::{Collection, View as _, WriteSet};
+use sqlparser::ast::{Ident, ObjectName, SchemaName};
 
 /// Names that no schema gets.
 fn check_name(name: &str) -> Result<()> {
@@ -49,21 +49,52 @@ pub(super) fn create(
         &Namespace::new(session.database.as_str(), name.as_str()),
         Right::CreateCollection,
     )?;
-    let text = format!(
-        "CREATE SCHEMA {}",
-        sqlparser::ast::Ident::with_quote('"', name.as_str())
-    );
+    statement.atomically(progress, |ws| match ws.catalog().get(&ns) {
+        Some(_) => pass_over(if_not_exists, taken()),
+        None => make(statement, ws, &ns, &name),
+    })?;
+    Ok("CREATE SCHEMA")
+}
+
+/// Makes the entry `ns` of a schema.
+///
+/// Errors: those of the catalog.
+pub(super) fn make(statement: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace, name: &str) -> Result<()> {
+    let text = format!("CREATE SCHEMA {}", Ident::with_quote('"', name));
     let options = CollectionOptions::parse(doc! {
         "validator": entry::validator(entry::SCHEMA, &text),
         "validationLevel": "strict",
         "validationAction": "error",
     })?;
-    let uuid = statement.database.new_uuid();
-    statement.atomically(progress, |ws| match ws.catalog().get(&ns) {
-        Some(_) => pass_over(if_not_exists, taken()),
-        None => catalog::create(statement, ws, &ns, uuid, &options),
-    })?;
-    Ok("CREATE SCHEMA")
+    catalog::create(statement, ws, ns, statement.database.new_uuid(), &options)
+}
+
+/// What stands in a schema.
+pub(super) fn within(ws: &WriteSet, db: &str, schema: &str) -> Vec<Namespace> {
+    let beginning = format!("{schema}.");
+    let database = ws.catalog().database(db);
+    let collections = database.into_iter().flat_map(|database| database.collections());
+    let own = collections.filter(|collection| collection.ns.coll.starts_with(&beginning));
+    own.map(|collection| collection.ns.clone()).collect()
+}
+
+/// Drops what stands in a schema.
+///
+/// Errors: those of the catalog.
+pub(super) fn let_go(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &mut WriteSet,
+    found: &Collection,
+) -> Result<()> {
+    match entry::of(found) {
+        Some(Object::Enum(own)) => {
+            enums::let_go(statement, session, ws, (found, own), true)?;
+            Ok(())
+        }
+        Some(Object::Sequence(..)) => sequence::let_go(statement, ws, found),
+        _ => table::let_go(statement, ws, found),
+    }
 }
 
 /// DROP SCHEMA. With CASCADE all that stands in it goes with it.
@@ -89,11 +120,7 @@ pub(super) fn drop(
             };
             let as_table = Namespace::new(session.database.as_str(), name.as_str());
             session.check_right(&as_table, Right::DropCollection)?;
-            let beginning = format!("{name}.");
-            let database = ws.catalog().database(&session.database).cloned();
-            let collections = database.iter().flat_map(|database| database.collections());
-            let own = collections.filter(|collection| collection.ns.coll.starts_with(&beginning));
-            let own: Vec<Namespace> = own.map(|collection| collection.ns.clone()).collect();
+            let own = within(ws, &session.database, name);
             if let (Some(first), false) = (own.first(), cascades) {
                 let message = format!("cannot drop schema {name} because other objects depend on it");
                 let detail = format!("{} depends on schema {name}", first.coll);
@@ -103,14 +130,8 @@ pub(super) fn drop(
                 session.check_right(ns, Right::DropCollection)?;
                 alter::let_go(statement, ws, ns)?;
                 assertion::let_go(statement, session, ws, ns)?;
-                if let Some(collection) = ws.catalog().get(ns).cloned() {
-                    match entry::of(&collection) {
-                        Some(Object::Enum(own)) => {
-                            enums::let_go(statement, session, ws, (&collection, own), true)?;
-                        }
-                        Some(Object::Sequence(..)) => sequence::let_go(statement, ws, &collection)?,
-                        _ => table::let_go(statement, ws, &collection)?,
-                    }
+                if let Some(found) = ws.catalog().get(ns).cloned() {
+                    let_go(statement, session, ws, &found)?;
                 }
             }
             catalog::drop(statement, ws, &ns)?;

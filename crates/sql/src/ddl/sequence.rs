@@ -1,6 +1,6 @@
 //! CREATE, ALTER and DROP SEQUENCE.
 
-use super::{hold_schema, name_of, namespace, namespace_in, new_namespace};
+use super::{hold_schema, made_namespace, name_of, namespace, namespace_in};
 use crate::bind::declared::Declared;
 use crate::bind::entry::{self, Object};
 use crate::bind::ident;
@@ -38,10 +38,7 @@ pub(super) fn create(
     else {
         return fail("XX000", "a sequence was to be made of another statement");
     };
-    if *temporary {
-        return unsupported("a temporary sequence");
-    }
-    let ns = new_namespace(statement, session, name)?;
+    let ns = made_namespace(statement, session, (*temporary, name), progress)?;
     session.check_right(&ns, Right::CreateCollection)?;
     let ty = match ty {
         None => Type::Int8,
@@ -50,9 +47,13 @@ pub(super) fn create(
     entry::counting(sequence_options, &ty)?;
     let mut named = ast.clone();
     if let Ast::CreateSequence {
-        name, owned_by: owner, ..
+        temporary,
+        name,
+        owned_by: owner,
+        ..
     } = &mut named
     {
+        *temporary = false;
         let read = statement.current_view();
         *name = name_of(read.view(), &ns);
         *owner = owned(read.view(), session, owned_by.as_ref())?;

@@ -2,7 +2,7 @@
 
 use super::keys::{check_expressions, check_keys, keep_type, qualify, spec};
 use super::sequence as own_sequence;
-use super::{alter, assertion, hold_schema, name_of, namespace, new_namespace};
+use super::{alter, assertion, hold_schema, made_namespace, name_of, namespace};
 use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry::{self, Object};
 use crate::catalog::schemas;
@@ -18,7 +18,9 @@ use nestor_database::write::rows::RowWriter;
 use nestor_database::write::{Progress, catalog, comments, sequence};
 use nestor_model::{CollectionOptions, Document, IndexSpec, Namespace, Result, Value, doc};
 use nestor_storage::{Collection, View as _, WriteSet};
-use sqlparser::ast::{CreateTable, CreateTableOptions, HiveDistributionStyle, Ident, ObjectName, Statement as Ast};
+use sqlparser::ast::{
+    CreateTable, CreateTableOptions, HiveDistributionStyle, Ident, ObjectName, OnCommit, Statement as Ast,
+};
 
 /// CREATE TABLE.
 pub(super) fn create(
@@ -27,10 +29,10 @@ pub(super) fn create(
     create: &CreateTable,
     progress: &mut Progress,
 ) -> Result<&'static str> {
-    check(create)?;
-    let ns = new_namespace(statement, session, &create.name)?;
+    let ns = made_namespace(statement, session, (create.temporary, &create.name), progress)?;
     session.check_right(&ns, Right::CreateCollection)?;
-    let mut create = create.clone();
+    let (mut create, on_commit) = permanent(create, &ns)?;
+    check(&create)?;
     create.name = name_of(statement.current_view().view(), &ns);
     for def in &mut create.columns {
         keep_type(statement.current_view().view(), session, &mut def.data_type)?;
@@ -65,9 +67,24 @@ pub(super) fn create(
         for spec in &specs {
             catalog::create_index(statement, ws, &ns, spec)?;
         }
+        session.temporary.note(&ns, on_commit.as_ref());
         Ok(())
     })?;
     Ok("CREATE TABLE")
+}
+
+/// The statement that makes a table as if it were to stay, and what becomes of it at a commit.
+///
+/// Errors: 42P16 where that is said of one that stays.
+fn permanent(create: &CreateTable, ns: &Namespace) -> Result<(CreateTable, Option<OnCommit>)> {
+    let mut create = create.clone();
+    create.temporary = false;
+    create.global = None;
+    let on_commit = create.on_commit.take();
+    if on_commit.is_some() && !schemas::is_temporary(&ns.coll) {
+        return fail("42P16", "ON COMMIT can only be used on temporary tables");
+    }
+    Ok((create, on_commit))
 }
 
 /// CREATE TABLE AS: how many rows it has; `None` where there is such a table already.
@@ -79,10 +96,9 @@ pub(super) fn create_as(
     create: &CreateTable,
     progress: &mut Progress,
 ) -> Result<Option<u64>> {
-    let plain = CreateTable {
-        query: None,
-        ..create.clone()
-    };
+    let ns = made_namespace(statement, session, (create.temporary, &create.name), progress)?;
+    let (mut plain, on_commit) = permanent(create, &ns)?;
+    plain.query = None;
     check(&plain)?;
     let (Some(query), true) = (
         &create.query,
@@ -90,7 +106,6 @@ pub(super) fn create_as(
     ) else {
         return unsupported("CREATE TABLE AS with columns of its own");
     };
-    let ns = new_namespace(statement, session, &create.name)?;
     session.check_right(&ns, Right::CreateCollection)?;
     session.check_right(&ns, Right::Insert)?;
     let uuid = statement.database.new_uuid();
@@ -142,6 +157,7 @@ pub(super) fn create_as(
             written.map_err(|error| write::told(error, &table, writer.collection()))?;
         }
         writer.finish();
+        session.temporary.note(&ns, on_commit.as_ref());
         Ok(Some(count))
     })
 }

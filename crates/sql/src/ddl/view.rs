@@ -1,6 +1,6 @@
 //! CREATE VIEW: a view of MQL whose pipeline is the query ([`entry::query_of`]).
 
-use super::{hold_schema, new_namespace};
+use super::{hold_schema, made_namespace};
 use crate::bind::duality::with_etag;
 use crate::bind::{Binder, entry, ident};
 use crate::catalog::{Kind, Table, schemas};
@@ -52,7 +52,8 @@ pub(super) fn create(
     if create.if_not_exists {
         return unsupported("a clause of this CREATE VIEW");
     }
-    let ns = new_namespace(statement, session, &create.name)?;
+    let is_temporary = create.temporary || reads_temporary(statement, session, create)?;
+    let ns = made_namespace(statement, session, (is_temporary, &create.name), progress)?;
     if *ns.db != *session.database {
         return unsupported("a view in another database");
     }
@@ -122,6 +123,21 @@ pub(super) fn create(
     Ok("CREATE VIEW")
 }
 
+/// Whether a view's query reads temporary tables: then it is temporary itself.
+///
+/// Errors: those of binding it.
+fn reads_temporary(statement: &Statement<'_>, session: &SessionFacts, create: &CreateView) -> Result<bool> {
+    if !session.temporary.is_used() {
+        return Ok(false);
+    }
+    let (op, _) = statement.operation(None)?;
+    let read = statement.current_view();
+    let reading = Reading::new(statement, read.view(), &op, session);
+    let mut binder = Binder::new(&reading, Vec::new());
+    binder.query(&create.query)?;
+    Ok(binder.tables.iter().any(|table| schemas::is_temporary(&table.schema)))
+}
+
 /// One can write through the query that a text is.
 ///
 /// Errors: 0A000.
@@ -157,7 +173,6 @@ pub(super) fn check(create: &CreateView) -> Result<()> {
         || !create.cluster_by.is_empty()
         || create.comment.is_some()
         || create.with_no_schema_binding
-        || create.temporary
         || create.copy_grants
         || create.to.is_some()
         || create.params.is_some();

@@ -312,7 +312,6 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("pg_is_in_recovery", "->bool", |_, _, _| Ok(Value::Bool(false))),
     ("pg_is_other_temp_schema", "oid->bool", |_, _, _| Ok(Value::Bool(false))),
-    ("pg_my_temp_schema", "->oid", |_, _, _| Ok(Value::Int64(0))),
     ("pg_char_to_encoding", "name->int4", |_, _, _| Ok(Value::Int32(6))),
     ("has_table_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),
     ("has_table_privilege", "any,text->bool", |a, _, _| may(&a[1])),

@@ -42,13 +42,16 @@ impl Reading<'_, '_> {
     pub fn sequence(&self, which: &Value) -> Result<Sequence> {
         match which {
             Value::String(text) => {
-                let (schema, name) = named(text)?;
+                let (mut schema, name) = named(text)?;
+                if schema.as_deref() == Some(schemas::TEMPORARY) {
+                    schema = Some(self.session.temporary_schema());
+                }
                 let (catalog, own) = (self.view.catalog(), &self.session.database);
                 let is_own = |schema: &str| schema == schemas::PUBLIC || schemas::exists(self.view, own, schema);
                 let (db, path) = match schema {
                     Some(other) if !is_own(&other) => (other, vec![schemas::PUBLIC.to_owned()]),
                     Some(schema) => (own.clone(), vec![schema]),
-                    None => (own.clone(), self.session.path()),
+                    None => (own.clone(), self.session.path_of_relations()),
                 };
                 let place = |schema: &String| Namespace::new(db.as_str(), schemas::collection(schema, &name));
                 let direct = path.iter().find_map(|schema| catalog.get(&place(schema)));

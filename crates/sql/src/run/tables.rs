@@ -1,7 +1,8 @@
 //! The catalog as a statement reads it, and what it finds in collections.
 
+pub use super::facts::SessionFacts;
 use super::held::Holding;
-use super::numbers::{Got, Sequence};
+use super::numbers::Sequence;
 use super::shown;
 use crate::bind::Binder;
 use crate::bind::declared::Declared;
@@ -21,14 +22,12 @@ use nestor_database::read;
 use nestor_database::rights::{Action, Resource};
 use nestor_database::shape::{Shape, Words};
 use nestor_database::statement::Statement;
-use nestor_database::users::{Account, RoleName};
 use nestor_database::write::comments;
 use nestor_exec::catalog::indexes;
 use nestor_exec::estimate::least_entries;
 use nestor_exec::summary::totals;
 use nestor_exec::{BoxOperator, Step};
 use nestor_model::extjson::{self, Form};
-use nestor_model::namespace::ADMIN;
 use nestor_model::{Array, ArrayRef, Document, Namespace, Path, Result, Str, Value, ValueRef, bail, doc};
 use nestor_planner::PlanNode;
 use nestor_planner::choose::{candidates_for, tells};
@@ -39,50 +38,8 @@ use nestor_query::sort::SortSpec;
 use nestor_storage::{Collection, Index, View};
 use sqlparser::ast::Query;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
-
-/// What a statement knows of its session.
-#[derive(Clone, Debug, Default)]
-pub struct SessionFacts {
-    /// The user.
-    pub user: String,
-    /// The database.
-    pub database: String,
-    /// Number of the connection.
-    pub pid: i32,
-    /// The user's account; `None` where nobody has to log in.
-    pub account: Option<Arc<Account>>,
-    /// Settings that clients read.
-    pub settings: BTreeMap<String, String>,
-    /// The numbers that it got from sequences.
-    pub got: Arc<Mutex<Got>>,
-}
-
-impl SessionFacts {
-    /// The schemas in which names are looked for that say none.
-    pub fn path(&self) -> Vec<String> {
-        let setting = self.settings.get("search_path").map_or(schemas::PUBLIC, String::as_str);
-        schemas::path(setting, &self.user)
-    }
-
-    /// Whether the user may do what only superusers of PostgreSQL may.
-    pub fn is_superuser(&self) -> bool {
-        let account = self.account.as_ref();
-        account.is_none_or(|account| account.all_roles.contains(&RoleName::new("root", ADMIN)))
-    }
-
-    /// Refuses what the user may not do with a collection.
-    ///
-    /// Errors: 13.
-    pub fn check_right(&self, ns: &Namespace, action: Action) -> Result<()> {
-        let account = self.account.as_ref();
-        match account.is_none_or(|account| account.grants.on_collection(ns).has(action)) {
-            true => Ok(()),
-            false => bail!(Unauthorized, "permission denied for table {}", ns.coll),
-        }
-    }
-}
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What is to be found in a collection or view.
 #[derive(Clone, Debug)]
@@ -416,8 +373,7 @@ impl<'s, 'r> Reading<'s, 'r> {
 
     /// Whether the user may read documents of a collection. Who may not is not told that there is one.
     pub(super) fn may_find(&self, ns: &Namespace) -> bool {
-        let account = self.session.account.as_ref();
-        account.is_none_or(|account| account.grants.on_collection(ns).has(Action::Find))
+        self.session.may(ns, Action::Find)
     }
 
     /// Whether an index or a collection of the schema that a collection stands in, or is to stand in, has the name that is its own there.
@@ -524,16 +480,20 @@ impl Reading<'_, '_> {
     fn entry_of(&self, name: &str) -> Option<&Arc<Collection>> {
         let catalog = self.view.catalog();
         let plain = Namespace::new(self.session.database.as_str(), name);
-        let all = schemas::candidates(self.view, &plain.db, &self.session.path(), (None, name));
+        let all = self.session.candidates(self.view, (None, name));
         let mut all = all.iter().chain([&plain]).filter(|ns| self.may_find(ns));
         all.find_map(|ns| catalog.get(ns))
     }
 
     /// The schemas of the search path that there are.
     fn schemas_of_path(&self) -> Vec<String> {
-        let (db, mut path) = (&self.session.database, self.session.path());
-        path.retain(|schema| schema == schemas::PUBLIC || schemas::exists(self.view, db, schema));
+        let mut path = self.session.path();
+        path.retain(|schema| self.is_schema(schema));
         path
+    }
+
+    fn is_schema(&self, schema: &str) -> bool {
+        schema == schemas::PUBLIC || schemas::exists(self.view, &self.session.database, schema)
     }
 }
 
@@ -570,7 +530,9 @@ impl Facts for Reading<'_, '_> {
     }
 
     fn path(&self) -> Vec<String> {
-        self.schemas_of_path()
+        let mut path = self.session.path_of_relations();
+        path.retain(|schema| self.is_schema(schema));
+        path
     }
 
     fn relations(&self) -> Result<Arc<Vec<Relation>>> {
@@ -855,14 +817,14 @@ impl Catalog for Reading<'_, '_> {
         }
         let db = self.session.database.as_str();
         let setting = self.session.settings.get("search_path").map(String::as_str);
-        if schema.is_none() && setting.is_none_or(|setting| setting == schemas::PUBLIC) {
+        let is_plain = setting.is_none_or(|setting| setting == schemas::PUBLIC) && !self.session.temporary.is_used();
+        if schema.is_none() && is_plain {
             return match self.table_at(&Namespace::new(db, name))? {
                 Some(table) => Ok(Some(table)),
                 None => self.sequence_of_column(schema, name),
             };
         }
-        let path = self.session.path();
-        let all = schemas::candidates(self.view, &self.session.database, &path, (schema, name));
+        let all = self.session.candidates(self.view, (schema, name));
         let is_there = |ns: &&Namespace| self.view.catalog().get(ns).is_some() && self.may_find(ns);
         // Who may read none of them is told so.
         let found = match all.iter().find(is_there).or(all.last()) {
@@ -889,6 +851,12 @@ impl Catalog for Reading<'_, '_> {
             "user" => Some(self.session.user.clone()),
             "database" => Some(self.session.database.clone()),
             "schema" => self.schemas_of_path().into_iter().next(),
+            "temporary_schema" => {
+                let own = self.session.temporary_schema();
+                let all = Facts::schemas(self).into_iter();
+                all.filter(|_| self.session.temporary.is_used())
+                    .find_map(|(number, name)| (name == own).then(|| number.to_string()))
+            }
             "schemas" => Some(self.schemas_of_path().join("\n")),
             "pid" => Some(self.session.pid.to_string()),
             "version" => Some(format!("PostgreSQL 15.0 (Nestor {})", env!("CARGO_PKG_VERSION"))),
@@ -928,7 +896,7 @@ impl Catalog for Reading<'_, '_> {
     }
 
     fn oid_of(&self, name: &str) -> u32 {
-        let path = self.session.path();
+        let path = self.session.path_of_relations();
         // Sequences of columns stand beside what has an entry of its own.
         let of_column = || {
             let mut all = Reading::sequences(self).into_iter();
@@ -963,7 +931,7 @@ impl Catalog for Reading<'_, '_> {
         let id = oid.checked_sub(RELATIONS).map(nestor_storage::CollectionId);
         let own = id.and_then(|id| self.view.catalog().by_id(id));
         own.filter(|collection| self.may_find(&collection.ns))
-            .map(|collection| shown::name_of(self.view, &self.session.path(), &collection.ns))
+            .map(|collection| shown::name_of(self.view, &self.session.path_of_relations(), &collection.ns))
             .or_else(|| system::name_of(oid).map(str::to_owned))
             .or_else(|| {
                 let mut all = Reading::sequences(self).into_iter();

@@ -7,6 +7,7 @@
 
 use super::{Session, attend, settings};
 use crate::bind::entry;
+use crate::ddl::temporary;
 use crate::error::{error, fail};
 use crate::notices;
 use crate::run::tables::SessionFacts;
@@ -246,6 +247,16 @@ impl Session {
             self.roll_back(database, chain)?;
             return Ok(true);
         }
+        let settled = match block.is_open && self.facts.temporary.acts_at_commit() {
+            true => self.in_transaction(database, "COMMIT", OpKind::Command, |statement, facts| {
+                temporary::at_commit(statement, facts)
+            }),
+            false => Ok(()),
+        };
+        if let Err(error) = settled {
+            self.roll_back(database, chain)?;
+            return Err(error);
+        }
         let result = match block.is_open {
             false => Ok(()),
             true => self.in_transaction(database, "COMMIT", OpKind::EndTransaction, |statement, _| {
@@ -441,13 +452,14 @@ impl Session {
         out.unwrap_or_else(|| fail("XX000", "a statement of a transaction did not run"))
     }
 
-    /// Forgets the connection's transaction. Call it when the connection ends.
+    /// Forgets the connection's transaction and its temporary tables. Call it when the connection ends.
     pub fn end(&mut self, database: &Database) {
         self.block = None;
         database.advisory.end_session(self.slot.id);
         if let Some(lsid) = self.lsid.take() {
             database.sessions.end(&lsid);
         }
+        temporary::end(database, &self.slot, &self.facts);
     }
 }
 

@@ -127,6 +127,7 @@ impl Session {
             account: None,
             settings: settings::initial(),
             got: Arc::default(),
+            temporary: Arc::default(),
         };
         Self {
             slot,
@@ -430,15 +431,18 @@ impl Session {
                 let mut give = |row: Vec<Value>| sink.borrow_mut().row(&row);
                 write::run(statement, facts, ast, (types, params), &mut begin, &mut give)
             })?;
+            self.settle_temporary(database)?;
             return Ok(format!("{} {rows}", write::tag(ast)));
         }
         if ddl::is_ddl(ast) {
             if self.is_read_only() {
                 return fail("25006", "cannot change tables in a read-only transaction");
             }
-            return self.statement(database, &prepared.text, OpKind::Command, |statement, facts| {
+            let tag = self.statement(database, &prepared.text, OpKind::Command, |statement, facts| {
                 ddl::run(statement, facts, ast)
-            });
+            })?;
+            self.settle_temporary(database)?;
+            return Ok(tag);
         }
         match ast {
             Ast::Lock(lock) => {
@@ -636,7 +640,9 @@ impl Session {
                 if matches!(object_type, ast::DiscardObject::ALL | ast::DiscardObject::SEQUENCES) {
                     self.facts.got = Arc::default();
                 }
-                // Plans are not kept, and tables are not temporary.
+                if matches!(object_type, ast::DiscardObject::ALL | ast::DiscardObject::TEMP) {
+                    self.statement(database, &prepared.text, OpKind::Command, ddl::temporary::drop_all)?;
+                }
                 Ok(format!("DISCARD {object_type}"))
             }
             other => {
@@ -644,6 +650,14 @@ impl Session {
                 let word = text.split_whitespace().next().unwrap_or("statement").to_uppercase();
                 unsupported(word)
             }
+        }
+    }
+
+    /// Does what is to be done with temporary tables at a commit, behind a statement that was one of its own.
+    fn settle_temporary(&mut self, database: &Database) -> Result<()> {
+        match self.block.is_none() && self.facts.temporary.acts_at_commit() {
+            true => self.statement(database, "COMMIT", OpKind::Command, ddl::temporary::at_commit),
+            false => Ok(()),
         }
     }
 

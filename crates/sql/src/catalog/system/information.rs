@@ -3,7 +3,7 @@
 use super::relations::{default_of, is_primary, keeps_constraint};
 use super::shapes;
 use super::{Facts, IndexFacts, Relation, Row, int, is_view, text};
-use crate::catalog::{Column, IdentityKind, Referential, Table};
+use crate::catalog::{Column, IdentityKind, Referential, Table, schemas};
 use crate::parse::own::CheckOption;
 use crate::types::{Type, numeric_parts};
 use nestor_model::{Result, Value};
@@ -43,7 +43,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                     ("table_catalog", text(&db)),
                     ("table_schema", text(schema)),
                     ("table_name", text(name)),
-                    ("table_type", text(if is_view { "VIEW" } else { "BASE TABLE" })),
+                    ("table_type", text(table_type(schema, is_view))),
                     ("is_insertable_into", truth(can_insert)),
                     ("is_typed", truth(false)),
                 ]
@@ -383,4 +383,12 @@ fn column(
         _ => {}
     }
     row
+}
+
+fn table_type(schema: &str, is_view: bool) -> &'static str {
+    match is_view {
+        true => "VIEW",
+        false if schemas::is_temporary(schema) => "LOCAL TEMPORARY",
+        false => "BASE TABLE",
+    }
 }

@@ -6,6 +6,7 @@ use super::{
     DATABASE_OWNER, Facts, INDEXES, INFORMATION_SCHEMA, IndexFacts, OWNER, PG_CATALOG, PUBLIC, RELATIONS, Relation,
     Row, int, is_table, is_view, oid, text,
 };
+use crate::catalog::schemas::is_temporary;
 use crate::catalog::{Column, Foreign, IdentityKind, Kind, Referential, Table};
 use crate::functions::part_key;
 use crate::parse::own::CheckOption;
@@ -222,7 +223,7 @@ fn each_index(facts: &dyn Facts, row: impl Fn(&Relation, &IndexFacts) -> Option<
     Ok(all.filter_map(|(relation, index)| row(relation, index)).collect())
 }
 
-fn class(number: u32, name: &str, schema: i64, kind: &str, columns: usize) -> Row {
+fn class(number: u32, name: &str, (schema, is_temporary): (i64, bool), kind: &str, columns: usize) -> Row {
     let has_storage = kind != "v";
     vec![
         ("oid", oid(number)),
@@ -239,7 +240,7 @@ fn class(number: u32, name: &str, schema: i64, kind: &str, columns: usize) -> Ro
         ),
         ("relfilenode", oid(if has_storage { number } else { 0 })),
         ("reltuples", Value::Double(-1.0)),
-        ("relpersistence", text("p")),
+        ("relpersistence", text(if is_temporary { "t" } else { "p" })),
         ("relkind", text(kind)),
         ("relnatts", int(columns)),
         ("relispopulated", Value::Bool(true)),
@@ -257,7 +258,8 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
             None if is_view(table) => "v",
             None => "r",
         };
-        let mut row = class(relation.oid, &table.name, relation.schema, kind, table.columns.len());
+        let schema = (relation.schema, is_temporary(&table.schema));
+        let mut row = class(relation.oid, &table.name, schema, kind, table.columns.len());
         row.retain(|(name, _)| !matches!(*name, "reltuples" | "relispopulated"));
         let populated = table.materialized.as_ref().is_none_or(|own| own.is_populated);
         row.push(("relispopulated", Value::Bool(populated)));
@@ -278,11 +280,11 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
         row.push(("relhasrules", Value::Bool(kind != "r")));
         out.push(row);
         for index in &relation.indexes {
-            out.push(class(index.oid, &index.name, relation.schema, "i", index.parts.len()));
+            out.push(class(index.oid, &index.name, schema, "i", index.parts.len()));
         }
     }
     for sequence in facts.sequences()? {
-        let schema = schema_number(facts, &sequence.schema);
+        let schema = (schema_number(facts, &sequence.schema), is_temporary(&sequence.schema));
         out.push(class(sequence.oid, &sequence.name, schema, "S", 3));
     }
     for shape in shapes::all() {
@@ -290,7 +292,7 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
         out.push(class(
             shape.oid,
             shape.name,
-            schema_of(shape),
+            (schema_of(shape), false),
             kind,
             shape.columns().count(),
         ));
