@@ -113,9 +113,7 @@ fn facts(statement: &Statement<'_>, db: &str) -> Result<SessionFacts> {
 fn the_query(text: &str) -> Result<Box<Query>> {
     let mut statements = parse::parse(text)?;
     match (statements.pop(), statements.is_empty()) {
-        (Some(Ast::Query(query)), true) if crate::bind::write::writing(&Ast::Query(query.clone())).is_none() => {
-            Ok(query)
-        }
+        (Some(Ast::Query(query)), true) if !crate::bind::write::writes(&Ast::Query(query.clone())) => Ok(query),
         (None, _) => Err(error("42601", "$sql has no statement")),
         (Some(_), false) => fail("42601", "$sql has several statements"),
         (Some(_), true) => unsupported("$sql of what is no query"),

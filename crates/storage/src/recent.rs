@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn what_was_read_must_not_have_been_written() {
         type Read = Box<dyn Fn(&WriteSet)>;
-        let cases: [(&str, Read, &[&str], &[&str]); 7] = [
+        let cases: [(&str, Read, &[&str], &[&str]); 8] = [
             ("a key", Box::new(get("b")), &["b"], &["a", "c", "d"]),
             ("an absent key", Box::new(get("c")), &["c"], &["b", "d"]),
             (
@@ -260,6 +260,12 @@ mod tests {
                 &["d"],
             ),
             ("nothing", Box::new(|_| {}), &[], &["a", "b", "c"]),
+            (
+                "a kept state",
+                Box::new(|ws| scan("b", "d")(&ws.state())),
+                &["b", "c", "d", "e", "f"],
+                &["a", "g"],
+            ),
         ];
         for (what, read, conflicting, others) in cases {
             for (written, expected) in conflicting
@@ -278,6 +284,19 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_kept_state_does_not_change() {
+        let engine = engine();
+        let mut ws = engine.begin();
+        ws.put(T, &b"new"[..], &b"1"[..]);
+        let state = ws.state();
+        ws.put(T, &b"newer"[..], &b"1"[..]);
+        ws.delete(T, &b"new"[..]);
+        assert!(state.get(T, b"new").unwrap().is_some() && state.get(T, b"newer").unwrap().is_none());
+        engine.commit(ws).unwrap();
+        assert!(state.get(T, b"new").unwrap().is_some() && state.get(T, b"newer").unwrap().is_none());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::catalog::ddl;
 use crate::catalog::{Catalog, Collection, CollectionState};
 use crate::claims::{CLAIM_BYTES, Claim, Reservation, Waited};
 use crate::cursor::{Cursor, Layer, Overlay, Source};
+use crate::read_set::SharedReads;
 use crate::recent::Reads;
 use crate::snapshot::{Snapshot, View};
 use crate::{Bytes, CollectionId, IndexId, Lsn, Result, StorageError, TreeId};
@@ -104,6 +105,8 @@ pub struct WriteSet {
     pub(crate) claim: Option<Claim>,
     /// The reads through the write set, if its transaction is serializable.
     pub(crate) reads: Option<Reads>,
+    /// Where the write set whose state this is notes what it reads ([`WriteSet::state`]).
+    noted: Option<Arc<SharedReads>>,
     undo: Vec<Undo>,
     savepoints: usize,
     /// What it requires may be of an older state than its snapshot.
@@ -153,10 +156,27 @@ impl WriteSet {
             multikey: Vec::new(),
             claim: None,
             reads: None,
+            noted: None,
             undo: Vec::new(),
             savepoints: 0,
             is_refreshed: false,
         }
+    }
+
+    /// Its present state, to be read whatever is written to it from now on; reads count as its own.
+    pub fn state(&self) -> WriteSet {
+        WriteSet {
+            catalog: self.catalog.clone(),
+            trees: self.trees.clone(),
+            counts: self.counts.clone(),
+            noted: self.notes().cloned(),
+            ..WriteSet::new(self.snapshot.clone(), self.ids.clone())
+        }
+    }
+
+    /// Where it notes what it reads, if its transaction is serializable.
+    fn notes(&self) -> Option<&Arc<SharedReads>> {
+        self.reads.as_ref().map(|reads| &reads.set).or(self.noted.as_ref())
     }
 
     /// Whether it drops collections or indexes.
@@ -487,20 +507,17 @@ impl View for WriteSet {
     fn blocks(&self, tree: TreeId, least: u64) -> Result<Option<Blocks>> {
         let own = self.trees.get(&tree).map(|overlay| &**overlay);
         let blocks = self.snapshot.blocks_with(tree, least, own)?;
-        if let (Some(_), Some(reads)) = (&blocks, &self.reads) {
-            let mut reads = reads.set.lock().expect("no holder of the lock panics");
+        if let (Some(_), Some(reads)) = (&blocks, self.notes()) {
+            let mut reads = reads.lock().expect("no holder of the lock panics");
             reads.add_range(tree, None, None);
         }
         Ok(blocks)
     }
 
     fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>> {
-        if let Some(reads) = &self.reads {
-            reads
-                .set
-                .lock()
-                .expect("no holder of the lock panics")
-                .add_key(tree, key);
+        if let Some(reads) = self.notes() {
+            let mut reads = reads.lock().expect("no holder of the lock panics");
+            reads.add_key(tree, key);
         }
         if let Some(value) = self.trees.get(&tree).and_then(|overlay| overlay.get(key)) {
             return Ok(value.clone());
@@ -509,7 +526,7 @@ impl View for WriteSet {
     }
 
     fn get_many(&self, tree: TreeId, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        match self.reads.is_none() && !self.trees.contains_key(&tree) {
+        match self.notes().is_none() && !self.trees.contains_key(&tree) {
             true => self.snapshot.get_many(tree, keys),
             false => keys.iter().map(|key| self.get(tree, key)).collect(),
         }
@@ -522,8 +539,8 @@ impl View for WriteSet {
         }
         self.snapshot.layers_of(tree, &mut layers);
         let cursor = Cursor::new(layers, self.snapshot.base_side(tree));
-        match &self.reads {
-            Some(reads) => cursor.tracked(tree, reads.set.clone()),
+        match self.notes() {
+            Some(reads) => cursor.tracked(tree, reads.clone()),
             None => cursor,
         }
     }
@@ -537,7 +554,7 @@ impl View for WriteSet {
     }
 
     fn notes_reads(&self) -> bool {
-        self.reads.is_some()
+        self.notes().is_some()
     }
 
     fn lsn_of(&self, tree: TreeId) -> Option<Lsn> {

@@ -372,7 +372,7 @@ impl Binder<'_> {
                     return self.function(&table, &args.args, alias.as_ref(), *with_ordinality);
                 }
                 let bound = match schema {
-                    None => self.cte(&table),
+                    None => self.cte(&table)?,
                     Some(_) => None,
                 };
                 let bound = match bound {
@@ -540,20 +540,29 @@ impl Binder<'_> {
         })
     }
 
-    pub(super) fn cte(&mut self, name: &str) -> Option<Bound> {
-        let Cte { columns, plan, .. } = self.ctes.iter().rev().find(|cte| cte.name == name)?.clone();
+    /// What a name of WITH stands for.
+    ///
+    /// Errors: 0A000 for what returns nothing.
+    pub(super) fn cte(&mut self, name: &str) -> Result<Option<Bound>> {
+        let Some(Cte { columns, plan, .. }) = self.ctes.iter().rev().find(|cte| cte.name == name).cloned() else {
+            return Ok(None);
+        };
         let plan = match plan {
             CtePlan::Working(id) => Relation::Working {
                 id,
                 width: columns.len(),
             },
+            CtePlan::Nothing => {
+                let message = format!("WITH query \"{name}\" does not have a RETURNING clause");
+                return fail("0A000", message);
+            }
             CtePlan::Inline(plan, depth) => {
                 // It may stand deeper than where it was bound; what it refers to is that much further out.
                 let deeper = self.outer.len().saturating_sub(depth);
                 plan::map(&plan, 0, &mut |expr, at| lift(expr, at, deeper))
             }
         };
-        Some(Bound { plan, columns })
+        Ok(Some(Bound { plan, columns }))
     }
 
     fn function(

@@ -233,7 +233,7 @@ impl Binder<'_> {
             return none("a file");
         }
         let (schema, table) = object_name(name)?;
-        if schema.is_none() && self.cte(&table).is_some() {
+        if schema.is_none() && self.cte(&table)?.is_some() {
             return none("a WITH query");
         }
         let Some(table) = self.catalog.table(schema.as_deref(), &table)? else {

@@ -128,6 +128,8 @@ enum CtePlan {
     Inline(Plan, usize),
     /// The rows of the last step of a recursion.
     Working(usize),
+    /// It writes, and returns nothing.
+    Nothing,
 }
 
 /// What is collected of a SELECT while its expressions are bound.
@@ -167,6 +169,8 @@ pub struct Binder<'c> {
     depth: usize,
     /// The duality view that a statement turned out to write to, which is no matter of the binder's.
     pub duality: Option<Arc<Table>>,
+    /// Parts of the WITH around the statement may write: it is only asked for the columns that it gives.
+    pub describes: bool,
     /// The schema of the view whose query is bound: names that say no schema are those of it, and of `public`.
     view_schema: Option<String>,
     /// The names of tables that say no schema, with the one that each was found in; none unless somebody asks for them.
@@ -191,6 +195,7 @@ impl<'c> Binder<'c> {
             levels: Vec::new(),
             next_id: 1,
             depth: 0,
+            describes: false,
             duality: None,
             view_schema: None,
             named: None,

@@ -2,6 +2,7 @@
 
 use super::from::{lift, one_row};
 use super::select::Output;
+use super::write::{is_writing, writing};
 use super::{Binder, Bound, Cte, CtePlan, Scope, ScopeColumn, ident, locks};
 use crate::error::{fail, unsupported};
 use crate::expr::Expr;
@@ -10,10 +11,10 @@ use crate::plan::{self, Plan};
 use crate::types::Type;
 use crate::types::cast::{self, Context};
 use nestor_model::Result;
-use nestor_planner::relation::{Apply, ApplyKind, Intersect, Recursive, Relation, SortKey};
+use nestor_planner::relation::{Apply, ApplyKind, Intersect, Recursive, Relation, SortKey, Tuple};
 use sqlparser::ast::{
     CteAsMaterialized, Expr as Ast, LimitClause, OrderBy, OrderByExpr, OrderByKind, Query, SetExpr, SetOperator,
-    SetQuantifier, With,
+    SetQuantifier, Statement, With,
 };
 use std::sync::Arc;
 
@@ -155,9 +156,14 @@ impl Binder<'_> {
             }
             let names: Vec<String> = cte.alias.columns.iter().map(|column| ident(&column.name)).collect();
             let bound = match with.recursive {
+                _ if is_writing(&cte.query) => self.described(&cte.query)?,
                 true => self.recursive(&name, &names, &cte.query)?,
                 false => self.query(&cte.query)?,
             };
+            if is_writing(&cte.query) && bound.columns.is_empty() {
+                self.name_nothing(&name);
+                continue;
+            }
             let columns = renamed(bound.columns, &names)?;
             let depth = self.outer.len();
             let id = self.id();
@@ -182,6 +188,77 @@ impl Binder<'_> {
             });
         }
         Ok(())
+    }
+
+    /// The columns of a part of WITH that writes, and no rows.
+    ///
+    /// Errors: 0A000 where it may not stand.
+    fn described(&mut self, query: &Query) -> Result<Bound> {
+        if !self.describes || !self.levels.is_empty() || !self.outer.is_empty() {
+            return fail(
+                "0A000",
+                "WITH clause containing a data-modifying statement must be at the top level",
+            );
+        }
+        let statement = Statement::Query(Box::new(query.clone()));
+        let ctes = self.ctes.len();
+        let write = match writing(&statement) {
+            Some((inner, with)) => self.write(inner, with)?,
+            None => return unsupported("a part of WITH of this form"),
+        };
+        self.ctes.truncate(ctes);
+        let columns = write.returning.map_or_else(Vec::new, |returning| returning.columns);
+        let (rows, width) = (Vec::new(), columns.len());
+        Ok(Bound {
+            plan: Relation::Values { rows, width },
+            columns,
+        })
+    }
+
+    /// Gives a name to rows that are known.
+    ///
+    /// Errors: 42P10 for more names of columns than there are.
+    pub fn name_rows(
+        &mut self,
+        name: &str,
+        (columns, names): (Vec<ScopeColumn>, &[String]),
+        rows: &[Tuple],
+    ) -> Result<()> {
+        let width = columns.len();
+        let constants = rows.iter().map(|row| {
+            let values = row.iter().zip(&columns);
+            values
+                .map(|(value, column)| Expr::constant(value.clone(), column.ty.clone()))
+                .collect()
+        });
+        let plan = Relation::Values {
+            rows: constants.collect(),
+            width,
+        };
+        let id = self.id();
+        self.ctes.push(Cte {
+            name: name.to_owned(),
+            columns: renamed(columns, names)?,
+            plan: CtePlan::Inline(
+                Relation::Shared {
+                    id,
+                    plan: Arc::new(plan),
+                },
+                self.outer.len(),
+            ),
+            opens: None,
+        });
+        Ok(())
+    }
+
+    /// Gives a name to what returns nothing, so that nobody reads it.
+    pub fn name_nothing(&mut self, name: &str) {
+        self.ctes.push(Cte {
+            name: name.to_owned(),
+            columns: Vec::new(),
+            plan: CtePlan::Nothing,
+            opens: None,
+        });
     }
 
     fn recursive(&mut self, name: &str, names: &[String], query: &Query) -> Result<Bound> {

@@ -194,6 +194,29 @@ pub fn writing(statement: &Statement) -> Option<(&Statement, Option<&With>)> {
     }
 }
 
+/// Whether a query writes itself.
+pub fn is_writing(query: &Query) -> bool {
+    matches!(
+        &*query.body,
+        SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
+    )
+}
+
+/// The WITH of a statement some part of which writes.
+pub fn modifying(statement: &Statement) -> Option<&With> {
+    let with = match statement {
+        Statement::Query(query) => query.with.as_ref(),
+        Statement::Insert(insert) => insert.source.as_ref().and_then(|source| source.with.as_ref()),
+        _ => None,
+    };
+    with.filter(|with| with.cte_tables.iter().any(|cte| is_writing(&cte.query)))
+}
+
+/// Whether a statement writes, or a part of its WITH does.
+pub fn writes(statement: &Statement) -> bool {
+    writing(statement).is_some() || modifying(statement).is_some()
+}
+
 impl Binder<'_> {
     /// Binds a statement that writes.
     ///

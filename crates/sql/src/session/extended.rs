@@ -3,7 +3,7 @@
 use super::{
     Flush, NAMES_MAX, Portal, Prepared, Session, Sink, WAITING_BYTES_MAX, changes, check_told, plan_field, show_fields,
 };
-use crate::bind::write::writing;
+use crate::bind::write::writes;
 use crate::catalog::system;
 use crate::error::{error, fail, unsupported};
 use crate::protocol::backend;
@@ -63,7 +63,7 @@ impl Session {
         };
         self.check_block(prepared.ast.as_deref())?;
         match prepared.ast.clone().as_deref() {
-            Some(ast) if writing(ast).is_some() => {
+            Some(ast) if writes(ast) => {
                 let (fields, types) = self.statement(database, text, OpKind::Read, |statement, facts| {
                     write::describe(statement, facts, ast, prepared.types.clone())
                 })?;
@@ -220,7 +220,7 @@ impl Session {
             .statement
             .ast
             .as_deref()
-            .is_some_and(|ast| matches!(ast, Ast::Query(_)) && writing(ast).is_none());
+            .is_some_and(|ast| matches!(ast, Ast::Query(_)) && !writes(ast));
         let (Some(limit), true) = (limit, is_query) else {
             let mut sink = Sink {
                 out,

@@ -13,7 +13,7 @@ pub mod settings;
 use self::block::Block;
 use self::cursor::Cursor;
 use self::login::{Login, Peers};
-use crate::bind::write::writing;
+use crate::bind::write::{writes, writing};
 use crate::catalog::system::spelled;
 use crate::current::{self, Current};
 use crate::error::{Field as ErrorField, error, fail, unsupported, with};
@@ -414,15 +414,15 @@ impl Session {
             return Ok(String::new());
         };
         self.check_block(Some(ast))?;
-        if let Some((inner, _)) = writing(ast) {
+        if writes(ast) {
             if self.is_read_only() {
                 let verb = write::tag(ast).trim_end_matches(" 0");
                 return fail("25006", format!("cannot execute {verb} in a read-only transaction"));
             }
-            let kind = match inner {
-                Ast::Insert(_) => OpKind::Insert,
-                Ast::Update(_) | Ast::Merge(_) => OpKind::Update,
-                _ => OpKind::Delete,
+            let kind = match writing(ast) {
+                Some((Ast::Insert(_), _)) => OpKind::Insert,
+                Some((Ast::Delete(_), _)) => OpKind::Delete,
+                _ => OpKind::Update,
             };
             let types = prepared.types.clone();
             let sink = std::cell::RefCell::new(sink);
@@ -856,7 +856,7 @@ fn attend<'r, T>(
 /// beside writers are not.
 fn changes(ast: &Ast) -> bool {
     let is_index = matches!(ast, Ast::CreateIndex(_));
-    writing(ast).is_some() || matches!(ast, Ast::Truncate(_)) || ddl::is_ddl(ast) && !is_index
+    writes(ast) || matches!(ast, Ast::Truncate(_)) || ddl::is_ddl(ast) && !is_index
 }
 
 fn plan_field(ty: Type) -> Field {

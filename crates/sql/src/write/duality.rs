@@ -4,6 +4,7 @@
 //! A document that is written may have the etag with which it was read, as `_metadata.etag`. Where the document has another one by now, somebody
 //! has changed it meanwhile: [`STALE`].
 
+use super::foreign::Changes;
 use super::{Done, Executed, attempt, run_query};
 use crate::bind::duality::Shape;
 use crate::bind::write::writing;
@@ -348,19 +349,22 @@ pub(super) fn run(
         }
         changes.push(Change { before, after });
     }
-    let count = changes.len() as u64;
+    let (count, mut noted) = (changes.len() as u64, None);
     for (text, rows) in statements(&shape, &changes)? {
         let Some(inner) = crate::parse::parse(&text)?.pop() else {
             continue;
         };
         let rows = rows.into_iter().map(Value::Document).collect();
         let given = [Value::Array(Array::new(rows))];
-        attempt(statement, session, ws, &inner, (vec![Type::Jsonb], &given), gathered)?;
+        let given = (&inner, ([Type::Jsonb].as_slice(), given.as_slice()));
+        let done = attempt(statement, session, ws, given, gathered, None)?;
+        noted = Changes::both(noted, done.changes);
     }
     Ok(Done {
         rows: count,
         fields: Vec::new(),
         returned: Vec::new(),
+        changes: noted,
     })
 }
 

@@ -121,6 +121,17 @@ impl Changes {
         table.declared && (!table.foreign.is_empty() || !references(view, ns).is_empty())
     }
 
+    /// Those of two parts of a statement.
+    pub(super) fn both(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(mut one), Some(other)) => {
+                one.0.extend(other.0);
+                Some(one)
+            }
+            (one, other) => one.or(other),
+        }
+    }
+
     /// Notes a row.
     pub(crate) fn note(
         &mut self,

@@ -12,10 +12,11 @@ mod duality;
 pub mod foreign;
 mod merge;
 mod refused;
+mod with;
 
 pub(crate) use self::refused::{duplicated, told};
 use crate::bind::merge::Merging;
-use crate::bind::write::{Action, Write, writing};
+use crate::bind::write::{Action, Write, modifying, writing};
 use crate::bind::{Binder, Bound};
 use crate::catalog::{Column, Kind};
 use crate::error::fail;
@@ -54,6 +55,8 @@ struct Done {
     /// What RETURNING gives.
     fields: Vec<Field>,
     returned: Vec<Tuple>,
+    /// What keys of other tables have to be looked at.
+    changes: Option<foreign::Changes>,
 }
 
 /// The verb of a command's tag, up to the number of rows.
@@ -62,7 +65,8 @@ pub fn tag(ast: &Ast) -> &'static str {
         Some((Ast::Insert(_), _)) => "INSERT 0",
         Some((Ast::Update(_), _)) => "UPDATE",
         Some((Ast::Merge(_), _)) => "MERGE",
-        _ => "DELETE",
+        Some(_) => "DELETE",
+        None => "SELECT",
     }
 }
 
@@ -79,6 +83,11 @@ pub fn describe(
     let (op, _) = statement.operation(None)?;
     let reading = Reading::new(statement, read.view(), &op, session);
     let mut binder = Binder::new(&reading, params);
+    binder.describes = true;
+    if let (Ast::Query(query), None) = (ast, writing(ast)) {
+        let bound = finished(binder.query(query)?)?;
+        return Ok((Some(bound.columns.iter().map(Field::of).collect()), binder.params));
+    }
     let write = match bound(&mut binder, ast) {
         Err(_) if binder.duality.is_some() => {
             let query = duality::parsed(&duality::query_of(ast)?)?;
@@ -117,7 +126,18 @@ pub fn run(
     let mut kept = None;
     let done = statement.atomically(&mut progress, |ws| {
         let mut gathered = Gathered::new();
-        let done = attempt(statement, session, ws, ast, (types.clone(), params), &mut gathered);
+        let given = (types.as_slice(), params);
+        let done = match modifying(ast) {
+            None => attempt(statement, session, ws, (ast, given), &mut gathered, None),
+            Some(with) => with::attempt(statement, session, ws, (ast, with, given), &mut gathered),
+        };
+        let done = done.and_then(|mut done| {
+            if let Some(changes) = done.changes.take() {
+                let (op, _) = statement.operation(None)?;
+                changes.settle(statement, session, ws, &op, &mut gathered)?;
+            }
+            Ok(done)
+        });
         // What is held until the commit.
         kept = Some(gathered);
         done
@@ -166,30 +186,34 @@ fn run_query(
     Ok(rows_of_bound(binder, reading, bound, params)?.1)
 }
 
+/// Runs a statement that writes, `within` a WITH if that is there: it reads the state that the whole statement began in.
 fn attempt(
     statement: &Statement<'_>,
     session: &SessionFacts,
     ws: &mut WriteSet,
-    ast: &Ast,
-    (types, params): (Vec<Type>, &[Value]),
+    (ast, (types, params)): (&Ast, (&[Type], &[Value])),
     gathered: &mut Gathered,
+    within: Option<&with::Within<'_>>,
 ) -> Result<Done> {
     let (op, mut scope) = statement.operation(None)?;
     let (write, rows) = loop {
         statement.interrupt.check()?;
-        let holding = Holding::new(&*ws);
-        let mut reading = Reading::new(statement, &*ws, &op, session);
+        let state = within.map_or(&*ws, |within| within.state);
+        let holding = Holding::new(state);
+        let mut reading = Reading::new(statement, state, &op, session);
         reading.holding = Some(&holding);
-        let mut binder = Binder::new(&reading, types.clone());
+        let mut binder = Binder::new(&reading, types.to_vec());
+        if let Some(within) = within {
+            within.name_parts(&mut binder)?;
+        }
         let write = match bound(&mut binder, ast) {
             Err(error) => match binder.duality.take() {
                 Some(view) => {
                     drop(binder);
-                    let executed = Executed {
-                        ast,
-                        types: &types,
-                        params,
-                    };
+                    if within.is_some() {
+                        return fail("0A000", "writing through a duality view within WITH is not supported");
+                    }
+                    let executed = Executed { ast, types, params };
                     return duality::run(statement, session, ws, (&view, executed), gathered);
                 }
                 None => return Err(error),
@@ -199,6 +223,9 @@ fn attempt(
         check_rights(&reading, &write)?;
         for ns in &binder.held {
             reading.check_right(ns, Right::Update)?;
+        }
+        if within.is_some() && !binder.held.is_empty() {
+            return fail("0A000", "FOR UPDATE beside a part of WITH that writes is not supported");
         }
         let tables = Tables {
             tables: std::mem::take(&mut binder.tables),
@@ -255,16 +282,15 @@ fn attempt(
     let changes = applied.changes.take();
     result.map_err(|error| refused::told(error, &write.table, writer.collection()))?;
     writer.finish();
-    if let Some(changes) = changes {
-        changes.settle(statement, session, ws, &op, gathered)?;
-    }
     let mut done = Done {
         rows: written,
         fields: fields(&write),
         returned: Vec::new(),
+        changes,
     };
     if let Some(returning) = &write.returning {
-        done.returned = returned_rows(statement, session, ws, &op, (returning, returned), params)?;
+        let state = within.map_or(&*ws, |within| within.state);
+        done.returned = returned_rows(statement, session, state, &op, (returning, returned), params)?;
     }
     Ok(done)
 }
