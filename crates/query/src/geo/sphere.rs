@@ -5,6 +5,7 @@
 
 use nestor_model::statement::work;
 use nestor_model::{Result, bail};
+use s2rst::r3::Vector;
 use s2rst::s2::edge_crossings::{Crossing, crossing_sign};
 use s2rst::s2::edge_distances::distance_from_segment;
 use s2rst::s2::{LatLng, Loop, Point, Region};
@@ -112,6 +113,35 @@ pub struct Polygon {
     shell: Loop,
     holes: Vec<Loop>,
     bounds: Bounds,
+    /// Of a convex area with few corners: for each edge the direction in which the area lies, so that a point is in it that is not
+    /// behind any.
+    sides: Option<Vec<Vector>>,
+}
+
+/// Corners of an area for which points are compared with its sides.
+const SIDES_MAX: usize = 16;
+
+/// How far from its sides a point is surely in an area or out of it, in radians.
+const SIDES_ERROR: f64 = 1e-9;
+
+/// The sides of a ring, if the area to its left is convex. Edges are more than a few metres long, so that their directions are exact.
+fn sides_of(ring: &Loop) -> Option<Vec<Vector>> {
+    let vertices = ring.vertices();
+    if vertices.len() > SIDES_MAX {
+        return None;
+    }
+    let mut sides = Vec::with_capacity(vertices.len());
+    for (a, b) in ring_edges(vertices) {
+        let side = a.vector().cross(b.vector());
+        let length = side.norm2().sqrt();
+        let side = side * (1.0 / length);
+        let others = vertices.iter().filter(|v| **v != a && **v != b);
+        if length < 1e-6 || others.into_iter().any(|v| v.vector().dot(side) < SIDES_ERROR) {
+            return None;
+        }
+        sides.push(side);
+    }
+    Some(sides)
 }
 
 impl Polygon {
@@ -169,7 +199,16 @@ impl Polygon {
 
     fn of(shell: Loop, holes: Vec<Loop>) -> Self {
         let bounds = Bounds::of_edges(ring_edges(shell.vertices()));
-        Self { shell, holes, bounds }
+        let sides = match holes.is_empty() {
+            true => sides_of(&shell),
+            false => None,
+        };
+        Self {
+            shell,
+            holes,
+            bounds,
+            sides,
+        }
     }
 
     /// The edges with the area on their left.
@@ -180,11 +219,28 @@ impl Polygon {
 
     /// Whether `p` is inside or on the boundary.
     pub fn contains(&self, p: Point) -> Result<bool> {
-        Ok(self.surrounds(p) || self.has_on_boundary(p)?)
+        Ok(!self.is_behind_a_side(p, 0.0) && (self.surrounds(p) || self.has_on_boundary(p)?))
+    }
+
+    /// The least sine of the angle between `p` and a side, negative for sides that it is behind; `None` where nothing follows from it.
+    fn least_height(&self, p: Point) -> Option<f64> {
+        let heights = self.sides.as_ref()?.iter().map(|side| p.vector().dot(*side));
+        heights.reduce(f64::min)
+    }
+
+    /// Whether `p` is surely farther than so many radians from the area; `false` promises nothing.
+    fn is_behind_a_side(&self, p: Point, radians: f64) -> bool {
+        self.least_height(p)
+            .is_some_and(|height| height < -radians - SIDES_ERROR)
     }
 
     /// Whether `p` is inside; on the boundary it may be either.
     pub(super) fn surrounds(&self, p: Point) -> bool {
+        match self.least_height(p) {
+            Some(height) if height > SIDES_ERROR => return true,
+            Some(height) if height < -SIDES_ERROR => return false,
+            _ => {}
+        }
         self.shell.contains_point(&p) && !self.holes.iter().any(|hole| hole.contains_point(&p))
     }
 
@@ -301,6 +357,7 @@ impl Part {
     pub(super) fn is_nearer(&self, p: Point, radians: f64) -> bool {
         match self {
             Self::Point(at) => are_within(p, *at, radians),
+            Self::Polygon(area) if area.is_behind_a_side(p, radians) => false,
             Self::Polygon(area) if area.surrounds(p) => true,
             _ => self.edges().any(|(a, b)| {
                 !is_off_circle(p, (a, b), radians) && distance_from_segment(p, a, b).radians() <= radians
@@ -528,4 +585,53 @@ fn no_shared_edges(edges: &[(usize, Point, Point)]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Areas with equal sides, of all sizes, and points in them, on their edges and around them.
+    #[test]
+    fn sides_say_what_rings_say() {
+        let mut told = 0;
+        for corners in 3..20_usize {
+            for (place, size) in (0..).zip([1e-9, 1e-6, 1e-4, 0.01, 0.3, 1.2]) {
+                let middle = point(f64::from(place) * 60.0 - 170.0, f64::from(place) * 25.0 - 60.0).expect("in range");
+                let across = middle.vector().ortho();
+                let along = middle.vector().cross(across);
+                let at = |angle: f64, radius: f64| {
+                    let to =
+                        middle.vector() * radius.cos() + (across * angle.cos() + along * angle.sin()) * radius.sin();
+                    Point::from_coords(to.x, to.y, to.z)
+                };
+                let angle = |i: f64| i / corners as f64 * std::f64::consts::TAU;
+                let ring: Vec<Point> = (0..=corners).map(|i| at(angle((i % corners) as f64), size)).collect();
+                let Ok(area) = Polygon::new(vec![ring]) else { continue };
+                told += usize::from(area.sides.is_some());
+                let plain = Box::new(Polygon {
+                    shell: area.shell.clone(),
+                    holes: Vec::new(),
+                    bounds: Bounds::of_edges(area.edges()),
+                    sides: None,
+                });
+                let (area, plain) = (Part::Polygon(Box::new(area)), Part::Polygon(plain));
+                let (Part::Polygon(one), Part::Polygon(other)) = (&area, &plain) else {
+                    panic!("they are polygons");
+                };
+                for i in 0..400 {
+                    let radius = size * [0.0, 0.3, 0.9, 0.999_999, 1.0, 1.000_001, 1.1, 2.0][i % 8];
+                    let p = at(angle(i as f64 * 0.37), radius);
+                    let contains = |area: &Polygon| area.contains(p).expect("no interrupt");
+                    assert_eq!(contains(one), contains(other), "{corners} {size} {i}");
+                    assert_eq!(one.surrounds(p), other.surrounds(p), "{corners} {size} {i}");
+                    for radians in [1e-9, size / 10.0, size] {
+                        let near = |part: &Part| part.is_nearer(p, radians);
+                        assert_eq!(near(&area), near(&plain), "{corners} {size} {i}");
+                    }
+                }
+            }
+        }
+        assert!(told > 30, "{told}");
+    }
 }
