@@ -83,7 +83,7 @@ def test_rights(shop):
     assert clerk.query("SELECT relname FROM pg_class WHERE relname IN ('items', 'people')") == [[b"items"]]
     assert clerk.query("SELECT indexname FROM pg_indexes") == [], "that takes a right of its own"
     assert len(Sql(port, user="reader", password="x").query("SELECT indexname FROM pg_indexes")) == 3
-    assert clerk.query("SELECT rolsuper FROM pg_roles") == [[b"f"]]
+    assert clerk.query("SELECT rolname, rolsuper FROM pg_roles") == [[b"clerk", b"f"], [b"pg_database_owner", b"f"]]
     assert clerk.query("SELECT table_name FROM information_schema.columns WHERE column_name = 'ssn'") == []
     assert clerk.query("SELECT datname FROM pg_database") == [[b"shop"]]
     # Rights go while the connection stays.
