@@ -4,7 +4,7 @@ use nestor_model::value::EMPTY_DOC;
 use nestor_model::{DocRef, Document, RawDocBuf, RawWriter};
 use nestor_model::{Result, Value};
 use nestor_query::env::DocMeta;
-use nestor_storage::keys::{self, EntryFormat};
+use nestor_storage::keys::{self, Entry, EntryFormat};
 use nestor_storage::{Bytes, Index};
 use std::sync::Arc;
 
@@ -21,6 +21,29 @@ pub enum RowDoc {
     Key(Box<KeyRow>),
     /// No document yet: the record is all that is known and is about to be fetched.
     Unread,
+}
+
+/// An index entry where it stands.
+#[derive(Clone, Copy)]
+pub struct EntryRow<'e> {
+    /// The entry.
+    pub entry: Entry<'e>,
+    /// How the key is encoded.
+    pub format: &'e Arc<EntryFormat>,
+    /// The index.
+    pub index: &'e Arc<Index>,
+}
+
+impl EntryRow<'_> {
+    /// A copy of it.
+    pub fn to_key_row(self) -> KeyRow {
+        KeyRow {
+            key: Bytes::copy_from(self.entry.key),
+            type_bits: Bytes::copy_from(self.entry.type_bits),
+            format: self.format.clone(),
+            index: self.index.clone(),
+        }
+    }
 }
 
 /// An index entry.

@@ -65,7 +65,11 @@ impl Relational for SqlStage {
             give(doc)
         };
         let query = (&*ast, &PlanCell::default());
-        query::run_over(statement, view, &facts, query, (&types, &params), &mut begin, &mut give)
+        let mut to = query::Takers {
+            begin: &mut begin,
+            give: &mut give,
+        };
+        query::run_over(statement, view, &facts, query, (&types, &params), &mut to)
             .map(drop)
             .map_err(|e| placed(e, text))
     }

@@ -5,7 +5,7 @@
 //! each layer.
 
 use crate::record::record_id;
-use crate::{Bytes, Cursor, Result, TreeId, View};
+use crate::{Bytes, Cursor, Result, StorageError, TreeId, View};
 use std::cmp::Ordering;
 
 /// Ids this close behind the last one are looked for from there.
@@ -38,8 +38,17 @@ impl RecordReader {
 
     /// The record of `key`. All calls up to the next [`RecordReader::save`] come with the same view.
     pub fn get(&mut self, view: &dyn View, key: &[u8]) -> Result<Option<Bytes>> {
+        match self.place(view, key)? {
+            Place::Cursor(cursor) => Ok(Some(cursor.value_bytes()?)),
+            Place::Nowhere => Ok(None),
+            Place::Unknown => view.get(self.records, key),
+        }
+    }
+
+    /// Moves the cursor to a record, if a cursor is worth it.
+    fn place(&mut self, view: &dyn View, key: &[u8]) -> Result<Place<'_>> {
         let Some(id) = record_id(key).filter(|_| view.is_fixed()) else {
-            return view.get(self.records, key);
+            return Ok(Place::Unknown);
         };
         let ahead = id.0.wrapping_sub(self.last);
         self.last = id.0;
@@ -50,7 +59,7 @@ impl RecordReader {
         };
         if self.run < RUN_MIN {
             self.stands = false;
-            return view.get(self.records, key);
+            return Ok(Place::Unknown);
         }
         let cursor = self.cursor.get_or_insert_with(|| view.cursor(self.records));
         // The very next record is a step away. An id that is not there leaves the cursor ahead.
@@ -64,25 +73,53 @@ impl RecordReader {
             Ordering::Greater => false,
             Ordering::Less => cursor.seek(key)? && cursor.key() == key,
         };
-        match self.stands {
-            true => Ok(Some(cursor.value_bytes()?)),
-            false => Ok(None),
-        }
+        Ok(match self.stands {
+            true => Place::Cursor(cursor),
+            false => Place::Nowhere,
+        })
     }
 
     /// The records of `keys`, in their order; for the calls the same holds as for [`RecordReader::get`].
     pub fn get_many(&mut self, view: &dyn View, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        let is_near = |pair: &&[&[u8]]| match (record_id(pair[0]), record_id(pair[1])) {
-            (Some(one), Some(next)) => (1..=NEAR).contains(&next.0.wrapping_sub(one.0)),
-            _ => false,
-        };
-        // A cursor is faster where most are close to one another.
-        if keys.windows(2).filter(is_near).count() * 2 >= keys.len() {
-            return keys.iter().map(|key| self.get(view, key)).collect();
+        match are_near(keys) {
+            true => keys.iter().map(|key| self.get(view, key)).collect(),
+            false => self.get_apart(view, keys),
         }
+    }
+
+    fn get_apart(&mut self, view: &dyn View, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
         self.run = 0;
         self.stands = false;
         view.get_many(self.records, keys)
+    }
+
+    /// As [`RecordReader::get_many`], with a look at each record that is there, and a handle only for who wants it.
+    ///
+    /// Errors: those of `each`, too.
+    pub fn look_at<E: From<StorageError>>(
+        &mut self,
+        view: &dyn View,
+        keys: &[&[u8]],
+        mut each: impl FnMut(&[u8], &dyn Fn() -> Result<Bytes>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        if !are_near(keys) {
+            let found = self.get_apart(view, keys)?;
+            let mut found = found.iter().flatten();
+            return found.try_for_each(|bytes| each(bytes, &|| Ok(bytes.clone())));
+        }
+        let records = self.records;
+        for key in keys {
+            match self.place(view, key)? {
+                Place::Cursor(cursor) => each(cursor.value()?, &|| cursor.value_bytes())?,
+                Place::Nowhere => {}
+                Place::Unknown => {
+                    if let Some(bytes) = view.get(records, key)? {
+                        each(&bytes, &|| Ok(bytes.clone()))?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Lets go of its cursor, and with it of the state it reads.
@@ -91,6 +128,25 @@ impl RecordReader {
         self.stands = false;
         self.run = 0;
     }
+}
+
+/// Where a record is.
+enum Place<'r> {
+    /// The cursor stands at it.
+    Cursor(&'r Cursor),
+    /// There is none.
+    Nowhere,
+    /// Nobody looked.
+    Unknown,
+}
+
+/// Whether a cursor is faster than look-ups, because most keys are close to one another.
+fn are_near(keys: &[&[u8]]) -> bool {
+    let is_near = |pair: &&[&[u8]]| match (record_id(pair[0]), record_id(pair[1])) {
+        (Some(one), Some(next)) => (1..=NEAR).contains(&next.0.wrapping_sub(one.0)),
+        _ => false,
+    };
+    keys.windows(2).filter(is_near).count() * 2 >= keys.len()
 }
 
 #[cfg(test)]
@@ -169,6 +225,15 @@ mod tests {
                 let singly: Vec<Option<Bytes>> = keys.iter().map(|key| snapshot.get(RECORDS, key).unwrap()).collect();
                 assert_eq!(reader.get_many(&snapshot, &keys).unwrap(), singly, "{ids:?}");
                 assert_eq!(snapshot.get_many(RECORDS, &keys).unwrap(), singly, "{ids:?}");
+                let mut looked_at = Vec::new();
+                let look = reader.look_at(&snapshot, &keys, |bytes, handle| {
+                    assert_eq!(handle()?.as_slice(), bytes);
+                    looked_at.push(handle()?);
+                    Ok::<_, StorageError>(())
+                });
+                look.unwrap();
+                let there: Vec<Bytes> = singly.into_iter().flatten().collect();
+                assert_eq!(looked_at, there, "{ids:?}");
             }
         }
     }

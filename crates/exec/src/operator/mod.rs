@@ -7,7 +7,7 @@
 //!
 //! # Legal calls
 //! - A new operator reads nothing until the first pull.
-//! - [`Operator::next`] and [`Operator::next_batch`] any number of times, in any order, with batches over one view. With another view only after
+//! - [`Operator::next`], [`Operator::next_batch`] and [`Operator::next_entries`] any number of times, in any order, with batches over one view. With another view only after
 //!   [`Operator::save`].
 //! - [`Step::Pause`] means that the batch's budget is used up: everything is kept, call again with more
 //!   budget. An operator that waits for an input passes its pause on. An operator that gives many rows for one
@@ -33,7 +33,7 @@ pub use each::{Each, EachRow, Pull, one_by_one};
 pub use report::{Bottom, Choice, Explain, Inputs, OwnInputs, Report, Stopwatch, Whereabouts, Within};
 
 use crate::batch::Batch;
-use crate::row::Row;
+use crate::row::{EntryRow, Row};
 use crate::row_batch::{Filled, RowBatch};
 use nestor_model::Result;
 
@@ -94,6 +94,19 @@ pub trait Operator: Send {
             }
         }
         Ok(Filled::Full)
+    }
+
+    /// Gives the next index entries to `each`, at most `most` of them: those that the rows of [`Operator::next`] would have been, without a row
+    /// for each. `None` from an operator whose rows are more than entries, or others; it gives rows only.
+    ///
+    /// Errors: those of `each`, and those of [`Operator::next`].
+    fn next_entries(
+        &mut self,
+        _batch: &mut Batch<'_>,
+        _most: usize,
+        _each: &mut dyn FnMut(EntryRow<'_>) -> Result<()>,
+    ) -> Result<Option<Filled>> {
+        Ok(None)
     }
 
     /// Says that the consumer will pull this many rows from now on, unless they end before: so many may be prepared together. What was said

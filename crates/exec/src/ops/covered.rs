@@ -1,12 +1,14 @@
 //! PROJECTION_COVERED: index entries as documents of just the key's fields.
 
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Each, EachRow};
+use crate::operator::{BoxOperator, Counters, Each, EachRow, Pull, one_by_one};
 use crate::row::{KeyRow, Row, RowDoc};
+use crate::row_batch::{Filled, RowBatch, Wanted};
 use nestor_model::{Document, RawWriter, Result, Str, Value};
 use nestor_planner::NodeKind;
 use nestor_query::projection::Projection;
-use nestor_storage::{Index, keys};
+use nestor_storage::Index;
+use nestor_storage::keys::{self, EntryFormat};
 use std::sync::Arc;
 
 /// Makes a document of each index entry.
@@ -57,25 +59,47 @@ impl Covered {
 }
 
 impl Covering {
-    fn document(&mut self, entry: &KeyRow) -> Result<RowDoc> {
+    /// Takes an entry's values; returns the names of those that are kept, if its document is flat.
+    fn take(&mut self, (key, type_bits): (&[u8], &[u8]), format: &EntryFormat, index: &Index) -> Result<Flat<'_>> {
         let projection = self.projection.as_deref();
-        let layout = self.layout.get_or_insert_with(|| Layout::new(&entry.index, projection));
-        let Layout::Flat(names) = layout else {
-            let doc = entry.as_nested_document()?;
-            return Ok(match projection {
-                Some(projection) => RowDoc::Raw(projection.apply_raw_to_buf(doc.to_raw().as_raw())),
-                None => RowDoc::Owned(doc),
-            });
+        let Layout::Flat(names) = self.layout.get_or_insert_with(|| Layout::new(index, projection)) else {
+            return Ok(None);
         };
         self.values.clear();
-        keys::decode_onto(&mut self.values, &entry.key, &entry.type_bits, &entry.format.descending)?;
+        keys::decode_onto(&mut self.values, key, type_bits, &format.descending)?;
+        Ok(Some((names, &self.values)))
+    }
+
+    fn document(&mut self, entry: &KeyRow) -> Result<RowDoc> {
+        let Some((names, values)) = self.take((&entry.key, &entry.type_bits), &entry.format, &entry.index)? else {
+            return self.nested(entry);
+        };
         let mut writer = RawWriter::with_capacity(names.len() * 32);
-        for (name, value) in names.iter().zip(&self.values) {
-            if let Some(name) = name {
-                writer.append(name, value.as_ref());
-            }
-        }
+        write(names, values, &mut writer);
         Ok(RowDoc::Raw(writer.into_doc()))
+    }
+
+    fn nested(&self, entry: &KeyRow) -> Result<RowDoc> {
+        let doc = entry.as_nested_document()?;
+        Ok(match &self.projection {
+            Some(projection) => RowDoc::Raw(projection.apply_raw_to_buf(doc.to_raw().as_raw())),
+            None => RowDoc::Owned(doc),
+        })
+    }
+}
+
+/// The names of the parts that are kept, and all values.
+type Flat<'c> = Option<(&'c [Option<Str>], &'c [Value])>;
+
+/// Entries that become documents together: keys may be large.
+const TOGETHER: usize = 16;
+
+/// Writes the fields that have names.
+fn write(names: &[Option<Str>], values: &[Value], writer: &mut RawWriter) {
+    for (name, value) in names.iter().zip(values) {
+        if let Some(name) = name {
+            writer.append(name, value.as_ref());
+        }
     }
 }
 
@@ -89,6 +113,28 @@ impl EachRow for Covering {
             row.doc = self.document(entry)?;
         }
         Ok(Some(row))
+    }
+
+    fn rows(&mut self, input: &mut BoxOperator, pull: Pull<'_, '_>, out: &mut RowBatch) -> Result<Filled> {
+        let Pull { batch, counters } = pull;
+        while !out.is_full() && out.wanted() == Wanted::Documents {
+            let before = out.len();
+            let filled = input.next_entries(batch, out.room().min(TOGETHER), &mut |row| {
+                let key = (row.entry.key, row.entry.type_bits);
+                match self.take(key, row.format, row.index)? {
+                    Some((names, values)) => out.push_written(|writer| write(names, values, writer)),
+                    None => out.push(self.nested(&row.to_key_row())?.into()),
+                }
+                Ok(())
+            })?;
+            let Some(filled) = filled else { break };
+            counters.pulled_batch(out.len() - before, filled);
+            counters.advanced += (out.len() - before) as u64;
+            if filled != Filled::Full {
+                return Ok(filled);
+            }
+        }
+        one_by_one(self, input, Pull { batch, counters }, out)
     }
 
     fn plan_fields(&self, _: &Counters, out: &mut Document) {

@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Each, EachRow, Pull, Step, one_by_one};
 use crate::row::{Row, RowDoc};
-use crate::row_batch::{Filled, RowBatch};
+use crate::row_batch::{Filled, RowBatch, Wanted};
 use nestor_model::{Document, Result, Value};
 use nestor_planner::NodeKind;
 use nestor_query::matcher::MatchExpr;
@@ -35,6 +35,8 @@ pub struct Fetching {
     end: Option<Step>,
     /// The record of the row that was pulled, if it was read.
     found: Option<Option<Bytes>>,
+    /// Keys of records that become rows of a batch.
+    keys: Keys,
 }
 
 impl Fetch {
@@ -49,6 +51,7 @@ impl Fetch {
             read: VecDeque::new(),
             end: None,
             found: None,
+            keys: Keys::default(),
         };
         Self::over(input, each)
     }
@@ -74,12 +77,65 @@ impl Fetching {
         let keys: Vec<&[u8]> = entries.iter().filter_map(|row| row.record.as_deref()).collect();
         let found = self.records.get_many(batch.view, &keys)?;
         let bytes: usize = found.iter().flatten().map(|record| record.len()).sum();
-        self.together = match bytes > LARGE_BYTES * entries.len() {
-            true => 1,
-            false => (self.together * 2).min(*TOGETHER.end()),
-        };
+        self.together = together_next(self.together, bytes, entries.len());
         self.read.extend(entries.into_iter().zip(found));
         Ok(())
+    }
+
+    /// Adds the documents of the records whose keys were noted, those that match.
+    fn add_records(&mut self, batch: &Batch<'_>, counters: &mut Counters, out: &mut RowBatch) -> Result<()> {
+        let before = out.len();
+        let keys: Vec<&[u8]> = self.keys.iter().collect();
+        let mut bytes = 0;
+        self.records.look_at(batch.view, &keys, |value, handle| {
+            bytes += value.len();
+            out.push_stored(value, || Ok(handle()?))
+        })?;
+        counters.docs_examined += keys.len() as u64;
+        self.together = together_next(self.together, bytes, keys.len());
+        if let Some(filter) = &self.filter {
+            out.retain_from(before, |row| filter.matches(row.doc, batch.op))?;
+        }
+        counters.advanced += (out.len() - before) as u64;
+        Ok(())
+    }
+}
+
+/// How many records are read together after so many of them with so many bytes.
+fn together_next(together: usize, bytes: usize, records: usize) -> usize {
+    match bytes > LARGE_BYTES * records {
+        true => 1,
+        false => (together * 2).min(*TOGETHER.end()),
+    }
+}
+
+/// Keys of records, one after the other.
+#[derive(Default)]
+struct Keys {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Keys {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    fn add(&mut self, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut from = 0;
+        self.ends
+            .iter()
+            .map(move |to| &self.bytes[std::mem::replace(&mut from, *to)..*to])
     }
 }
 
@@ -128,8 +184,25 @@ impl EachRow for Fetching {
     }
 
     fn rows(&mut self, input: &mut BoxOperator, pull: Pull<'_, '_>, out: &mut RowBatch) -> Result<Filled> {
+        let Pull { batch, counters } = pull;
+        let has_plain_rows = self.read.is_empty() && self.end.is_none();
+        while has_plain_rows && !out.is_full() && (self.filter.is_none() || out.wanted() == Wanted::Documents) {
+            let together = out.room().min(self.together);
+            self.keys.clear();
+            let keys = &mut self.keys;
+            let filled = input.next_entries(batch, together, &mut |row| {
+                keys.add(row.entry.record);
+                Ok(())
+            })?;
+            let Some(filled) = filled else { break };
+            counters.pulled_batch(self.keys.len(), filled);
+            self.add_records(batch, counters, out)?;
+            if filled != Filled::Full {
+                return Ok(filled);
+            }
+        }
         self.expected = out.room();
-        one_by_one(self, input, pull, out)
+        one_by_one(self, input, Pull { batch, counters }, out)
     }
 
     fn expect(&mut self, rows: usize) {

@@ -4,7 +4,8 @@ use crate::batch::Batch;
 use crate::operator::{Counters, Explain, Operator, Report, Step};
 use crate::ops::dedup::Dedup;
 use crate::ops::scan_bounds::{ScanBounds, Verdict};
-use crate::row::{KeyRow, Row, RowDoc};
+use crate::row::{EntryRow, Row, RowDoc};
+use crate::row_batch::Filled;
 use nestor_model::statement::{ROW, effort, work};
 use nestor_model::{Document, Result, Value};
 use nestor_planner::catalog::KeyTest;
@@ -27,9 +28,7 @@ pub struct IndexScan {
     cursor: Option<Cursor>,
     position: Option<Bytes>,
     jump: Vec<u8>,
-    /// A record may have several entries within the bounds.
-    may_repeat: bool,
-    dedup: Dedup,
+    chosen: Chosen,
     /// The consumer does not look at the entries.
     records_only: bool,
     /// The entries within the bounds are neighbours, and it neither jumps from value to value nor counts.
@@ -56,8 +55,10 @@ impl IndexScan {
             cursor: None,
             position: None,
             jump: Vec::new(),
-            may_repeat,
-            dedup: Dedup::default(),
+            chosen: Chosen {
+                may_repeat,
+                dedup: Dedup::default(),
+            },
             records_only: false,
             ends_at_bound,
             counters,
@@ -67,7 +68,7 @@ impl IndexScan {
     /// Gives each entry of a record, not only the first one.
     #[must_use]
     pub(crate) fn with_repeats(mut self) -> Self {
-        self.may_repeat = false;
+        self.chosen.may_repeat = false;
         self
     }
 
@@ -227,37 +228,27 @@ impl IndexScan {
         }
     }
 
-    /// The row of the current entry; `None` when its record was given before.
+    /// The row of the current entry, if there is one.
     fn row(&mut self) -> Result<Option<Row>> {
+        let keeps_key = self.plan.purpose == ScanPurpose::Keys;
+        let records_only = self.records_only;
         let Some(cursor) = &self.cursor else {
             return Ok(None);
         };
         let entry = self.format.split(cursor.key(), cursor.value()?)?;
-        if let Some(KeyTest { part, test }) = &self.plan.key_test {
-            let value = keys::decode_part(entry.key, entry.type_bits, &self.format.descending, *part)?;
-            // Before the record counts as seen: another entry of it may pass.
-            if !self.plan.index.kind.may_pass(test, value.as_ref()) {
-                return Ok(None);
-            }
-        }
-        if self.may_repeat && !self.dedup.is_new_record(entry.record)? {
+        if !self.chosen.has(&self.plan, &self.format, entry)? {
             return Ok(None);
         }
         let record = Bytes::copy_from(entry.record);
-        let keeps_key = self.plan.purpose == ScanPurpose::Keys;
-        if self.records_only && !keeps_key {
+        if records_only && !keeps_key {
             return Ok(Some(Row {
                 doc: RowDoc::Unread,
                 record: Some(record),
                 meta: None,
             }));
         }
-        let key = KeyRow {
-            key: Bytes::copy_from(entry.key),
-            type_bits: Bytes::copy_from(entry.type_bits),
-            format: self.format.clone(),
-            index: self.index.clone(),
-        };
+        let (format, index) = (&self.format, &self.index);
+        let key = EntryRow { entry, format, index }.to_key_row();
         let mut meta = None;
         if keeps_key {
             // The names of a wildcard's key are those it has in this scan.
@@ -268,7 +259,7 @@ impl IndexScan {
             }));
         }
         Ok(Some(Row {
-            doc: if self.records_only {
+            doc: if records_only {
                 RowDoc::Unread
             } else {
                 RowDoc::Key(Box::new(key))
@@ -276,6 +267,27 @@ impl IndexScan {
             record: Some(record),
             meta,
         }))
+    }
+}
+
+/// Which of the entries within the bounds become rows.
+struct Chosen {
+    /// A record may have several entries within the bounds.
+    may_repeat: bool,
+    dedup: Dedup,
+}
+
+impl Chosen {
+    /// Whether an entry does: its key passes the test, and its record was not given before.
+    fn has(&mut self, plan: &nestor_planner::plan::IndexScan, format: &EntryFormat, entry: Entry<'_>) -> Result<bool> {
+        if let Some(KeyTest { part, test }) = &plan.key_test {
+            let value = keys::decode_part(entry.key, entry.type_bits, &format.descending, *part)?;
+            // Before the record counts as seen: another entry of it may pass.
+            if !plan.index.kind.may_pass(test, value.as_ref()) {
+                return Ok(false);
+            }
+        }
+        Ok(!self.may_repeat || self.dedup.is_new_record(entry.record)?)
     }
 }
 
@@ -348,8 +360,39 @@ impl Operator for IndexScan {
         }
     }
 
+    fn next_entries(
+        &mut self,
+        batch: &mut Batch<'_>,
+        most: usize,
+        each: &mut dyn FnMut(EntryRow<'_>) -> Result<()>,
+    ) -> Result<Option<Filled>> {
+        if self.plan.key_filter.is_some() || self.plan.purpose == ScanPurpose::Keys {
+            return Ok(None);
+        }
+        let (format, index) = (self.format.clone(), self.index.clone());
+        let mut given = 0;
+        while given < most {
+            match self.find(batch)? {
+                Scanned::Entry(()) => {}
+                Scanned::Pause => return Ok(Some(Filled::Pause)),
+                Scanned::Eof => return Ok(Some(Filled::Eof)),
+            }
+            let Some(cursor) = &self.cursor else {
+                continue;
+            };
+            let entry = format.split(cursor.key(), cursor.value()?)?;
+            if self.chosen.has(&self.plan, &format, entry)? {
+                let (format, index) = (&format, &index);
+                each(EntryRow { entry, format, index })?;
+                given += 1;
+                self.counters.advanced += 1;
+            }
+        }
+        Ok(Some(Filled::Full))
+    }
+
     fn save(&mut self) {
-        self.dedup.rest();
+        self.chosen.dedup.rest();
         if let Some(cursor) = self.cursor.take() {
             if cursor.is_valid() {
                 self.position = Some(Bytes::copy_from(cursor.key()));
@@ -361,7 +404,7 @@ impl Operator for IndexScan {
         let report = Report::new(self.plan.purpose.kind(), &self.counters);
         Report {
             index: Some(&self.index),
-            ..report.holding(self.dedup.memory()).explained_by(self)
+            ..report.holding(self.chosen.dedup.memory()).explained_by(self)
         }
     }
 }
@@ -371,6 +414,6 @@ impl Explain for IndexScan {
         index_scan_fields(&self.plan, out);
         out.push("keysExamined", Value::count(self.counters.keys_examined));
         out.push("seeks", Value::count(self.counters.seeks));
-        self.dedup.plan_fields(out);
+        self.chosen.dedup.plan_fields(out);
     }
 }

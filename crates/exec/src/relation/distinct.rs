@@ -33,6 +33,9 @@ impl<S: Scalar> Rows<S> for Distinct<S> {
     }
 
     fn next_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
+        if let Some(rest) = self.waiting.rest() {
+            return Ok(Some(rest));
+        }
         let mut numbers = Vec::new();
         while let Some(chunk) = self.input.next_chunk(run)? {
             work(ROW / 2 * chunk.rows)?;

@@ -40,6 +40,7 @@ use nestor_planner::relation::explain::Ran;
 use nestor_planner::relation::{Chunk, Env, Tuple};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::mem::take;
 use std::rc::Rc;
 
 /// What operators see while they run.
@@ -144,8 +145,8 @@ pub trait Rows<S> {
     /// Errors: those of expressions, of storage, of too little memory, and those of the interrupt.
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>>;
 
-    /// The next rows as a chunk that is not empty; `None` at the end, and ever after. Whoever reads from an operator does so by chunks or row by
-    /// row from the first one on.
+    /// The next rows as a chunk that is not empty; `None` at the end, and ever after. Whoever reads from an operator does so by chunks from
+    /// the first row or a later one on, and then to the end.
     ///
     /// Errors: those of [`Rows::next`], for any of the rows.
     fn next_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
@@ -191,6 +192,16 @@ impl Drained {
         }
         self.at += 1;
         Ok(Some(self.chunk.row(self.at - 1)))
+    }
+
+    /// What is left of the chunk that was pulled last.
+    fn rest(&mut self) -> Option<Chunk> {
+        let Self { chunk, at } = take(self);
+        if at == 0 || at >= chunk.rows {
+            return (at < chunk.rows).then_some(chunk);
+        }
+        let places: Vec<u32> = (at as u32..chunk.rows as u32).collect();
+        Some(chunk.gather(&places))
     }
 }
 

@@ -363,6 +363,9 @@ impl<S: Scalar> Scanned<S> {
 
 impl<S: Scalar> Rows<S> for Scanned<S> {
     fn next_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
+        if let Some(rest) = self.waiting.rest() {
+            return Ok(Some(rest));
+        }
         let settles = self.scan.settles;
         let (settles, by_documents) = match self.open(run)? {
             Opened::Documents { reader, exact, .. } => (settles && !*exact, reader.reads_documents_only()),

@@ -2,8 +2,11 @@
 
 use crate::error;
 use crate::run::query::Field;
-use crate::types::output;
+use crate::types::{Type, output};
+use nestor_model::vector::Data;
 use nestor_model::{Error, Result, Value};
+use nestor_planner::relation::Chunk;
+use std::io::Write;
 
 /// Appends a message whose body `body` writes.
 pub fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
@@ -107,23 +110,52 @@ pub fn check_size(bytes: usize) -> Result<()> {
 ///
 /// Errors: those of [`check_size`].
 pub fn data_row(out: &mut Vec<u8>, fields: &[Field], row: &[Value], formats: &[i16]) -> Result<()> {
-    let begin = out.len();
     check_size(row.iter().map(Value::weight).sum())?;
+    whole_row(out, fields.len(), |out, i| match &row[i] {
+        Value::Null => false,
+        value => {
+            written(&fields[i].ty, value, format(formats, i), out);
+            true
+        }
+    })
+}
+
+/// The DataRow of a row of a chunk.
+///
+/// Errors: those of [`check_size`].
+pub fn data_row_of(out: &mut Vec<u8>, fields: &[Field], (chunk, row): (&Chunk, usize), formats: &[i16]) -> Result<()> {
+    whole_row(out, fields.len(), |out, i| {
+        let (column, ty, format) = (&chunk.columns[i], &fields[i].ty, format(formats, i));
+        if column.is_null(row) {
+            return false;
+        }
+        match (&column.data, ty, format) {
+            (Data::Text(texts), Type::Text | Type::Varchar | Type::Bpchar, _) => {
+                out.extend_from_slice(texts.get(row).as_bytes())
+            }
+            (Data::Int32(numbers), Type::Int2 | Type::Int4 | Type::Int8, 0) => whole(numbers[row].into(), out),
+            (Data::Int64(numbers), Type::Int2 | Type::Int4 | Type::Int8, 0) => whole(numbers[row], out),
+            (Data::Values(values), ..) => written(ty, &values[row], format, out),
+            _ => written(ty, &column.value(row), format, out),
+        }
+        true
+    })
+}
+
+/// A DataRow of so many values, which `value` appends unless it is null: then it returns `false`.
+fn whole_row(out: &mut Vec<u8>, width: usize, mut value: impl FnMut(&mut Vec<u8>, usize) -> bool) -> Result<()> {
+    let begin = out.len();
     let mut size = Ok(());
     message(out, b'D', |out| {
-        out.extend_from_slice(&(fields.len() as u16).to_be_bytes());
-        for (i, (field, value)) in fields.iter().zip(row).enumerate() {
-            if matches!(value, Value::Null) {
-                out.extend_from_slice(&(-1i32).to_be_bytes());
-                continue;
-            }
+        out.extend_from_slice(&(width as u16).to_be_bytes());
+        for i in 0..width {
             let at = out.len();
             out.extend_from_slice(&[0; 4]);
-            match format(formats, i) {
-                1 => output::binary(&field.ty, value, out),
-                _ => out.extend_from_slice(output::text(&field.ty, value).as_bytes()),
-            }
-            let length = (out.len() - at - 4) as u32;
+            let length = match value(out, i) {
+                true => (out.len() - at - 4) as u32,
+                // -1
+                false => u32::MAX,
+            };
             out[at..at + 4].copy_from_slice(&length.to_be_bytes());
             size = check_size(out.len() - begin);
             if size.is_err() {
@@ -135,6 +167,19 @@ pub fn data_row(out: &mut Vec<u8>, fields: &[Field], row: &[Value], formats: &[i
         out.truncate(begin);
     }
     size
+}
+
+fn written(ty: &Type, value: &Value, format: i16, out: &mut Vec<u8>) {
+    match (format, value) {
+        (1, value) => output::binary(ty, value, out),
+        (_, Value::String(text)) if *ty != Type::Jsonb => out.extend_from_slice(text.as_bytes()),
+        (_, value) => out.extend_from_slice(output::text(ty, value).as_bytes()),
+    }
+}
+
+fn whole(number: i64, out: &mut Vec<u8>) {
+    // Writing to memory cannot fail.
+    let _ = write!(out, "{number}");
 }
 
 /// CopyInResponse (`G`) or CopyOutResponse (`H`) of so many columns.

@@ -26,6 +26,11 @@ impl Names {
         Ok(Self(out))
     }
 
+    /// Whether no column is such a number.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Puts the names beside the numbers of a row. A number that is nothing's stands for itself.
     pub fn add_to(&self, row: &mut [Value]) {
         for (at, names) in &self.0 {

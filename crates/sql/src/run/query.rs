@@ -27,6 +27,51 @@ use std::time::{Duration, Instant};
 /// Takes rows; an error stops the query.
 pub type Give<'g> = dyn FnMut(Vec<Value>) -> Result<()> + 'g;
 
+/// Takes what a query gives; an error stops the query.
+pub trait Taker {
+    /// Its columns, before the first row.
+    ///
+    /// Errors: the taker's own.
+    fn begin(&mut self, fields: &[Field]) -> Result<()>;
+
+    /// A row.
+    ///
+    /// Errors: the taker's own.
+    fn row(&mut self, row: Vec<Value>) -> Result<()>;
+
+    /// Many rows.
+    ///
+    /// Errors: the taker's own.
+    fn chunk(&mut self, chunk: &Chunk) -> Result<()> {
+        (0..chunk.rows).try_for_each(|at| self.row(chunk.row(at)))
+    }
+}
+
+/// Two functions that take what a query gives, row by row.
+pub struct Takers<'t, B, G> {
+    /// Takes its columns.
+    pub begin: &'t mut B,
+    /// Takes a row.
+    pub give: &'t mut G,
+}
+
+impl<B, G> Taker for Takers<'_, B, G>
+where
+    B: FnMut(&[Field]) -> Result<()>,
+    G: FnMut(Vec<Value>) -> Result<()>,
+{
+    fn begin(&mut self, fields: &[Field]) -> Result<()> {
+        (self.begin)(fields)
+    }
+
+    fn row(&mut self, row: Vec<Value>) -> Result<()> {
+        (self.give)(row)
+    }
+}
+
+/// Rows of a query that come one by one, before the others come by chunks: a chunk of few rows costs more than they do.
+const SINGLY: usize = 4;
+
 /// What is known of a query without running it: its columns and the types of its parameters.
 ///
 /// Errors: those of binding.
@@ -54,7 +99,7 @@ fn check_given(wanted: &[Type], given: &[Value]) -> Result<()> {
     }
 }
 
-/// Runs a query, with the plan that is kept for it if that still holds. `begin` is told its columns before the first row. Returns how many rows there were.
+/// Runs a query, with the plan that is kept for it if that still holds. Returns how many rows there were.
 ///
 /// Errors: those of binding and of running it.
 pub fn run(
@@ -62,8 +107,7 @@ pub fn run(
     session: &SessionFacts,
     query: (&Query, &PlanCell),
     (types, params): (&[Type], &[Value]),
-    begin: &mut dyn FnMut(&[Field]) -> Result<()>,
-    give: &mut Give<'_>,
+    to: &mut dyn Taker,
 ) -> Result<u64> {
     {
         let read = statement.read_view()?;
@@ -71,16 +115,16 @@ pub fn run(
         let reading = Reading::new(statement, read.view(), &op, session);
         let planned = query.1.plan(&reading, query.0, types)?;
         if planned.held.is_empty() {
-            return rows(&reading, &planned, params, begin, give);
+            return rows(&reading, &planned, params, to);
         }
         for ns in &planned.held {
             reading.check_right(ns, Right::Update)?;
         }
     }
     let (fields, rows) = held_rows(statement, session, query, (types, params))?;
-    begin(&fields)?;
+    to.begin(&fields)?;
     let count = rows.len();
-    rows.into_iter().try_for_each(give)?;
+    rows.into_iter().try_for_each(|row| to.row(row))?;
     Ok(count as u64)
 }
 
@@ -101,11 +145,15 @@ fn held_rows(
             reading.holding = Some(&holding);
             let planned = cell.plan(&reading, query, types)?;
             let mut out = Vec::new();
-            rows(&reading, &planned, params, &mut |_| Ok(()), &mut |row| {
-                gathered.grow(size_of::<Tuple>() + row.iter().map(Value::weight).sum::<usize>())?;
-                out.push(row);
-                Ok(())
-            })?;
+            let mut to = Takers {
+                begin: &mut |_: &[Field]| Ok(()),
+                give: &mut |row: Tuple| {
+                    gathered.grow(size_of::<Tuple>() + row.iter().map(Value::weight).sum::<usize>())?;
+                    out.push(row);
+                    Ok(())
+                },
+            };
+            rows(&reading, &planned, params, &mut to)?;
             if holding.noted().settle(statement, ws)? {
                 return Ok((planned.fields.clone(), out));
             }
@@ -130,7 +178,8 @@ pub fn run_by_chunks(
     if !planned.held.is_empty() {
         return unsupported("FOR UPDATE of rows that become a file of columns");
     }
-    with_root(&reading, &planned, &[], begin, |root, run| {
+    with_root(&reading, &planned, &[], |root, run| {
+        begin(&planned.fields)?;
         let mut rows = 0;
         while let Some(chunk) = root.next_chunk(run)? {
             rows += chunk.rows as u64;
@@ -149,31 +198,33 @@ pub fn run_over(
     session: &SessionFacts,
     (query, cell): (&Query, &PlanCell),
     (types, params): (&[Type], &[Value]),
-    begin: &mut dyn FnMut(&[Field]) -> Result<()>,
-    give: &mut Give<'_>,
+    to: &mut dyn Taker,
 ) -> Result<u64> {
     let (op, _) = statement.operation(None)?;
     let reading = Reading::new(statement, view, &op, session);
     let planned = cell.plan(&reading, query, types)?;
-    rows(&reading, &planned, params, begin, give)
+    rows(&reading, &planned, params, to)
 }
 
-fn rows(
-    reading: &Reading<'_, '_>,
-    planned: &Planned,
-    params: &[Value],
-    begin: &mut dyn FnMut(&[Field]) -> Result<()>,
-    give: &mut Give<'_>,
-) -> Result<u64> {
+fn rows(reading: &Reading<'_, '_>, planned: &Planned, params: &[Value], to: &mut dyn Taker) -> Result<u64> {
     let names = Names::of(reading, &planned.fields)?;
-    with_root(reading, planned, params, begin, |root, run| {
+    let singly = if names.is_empty() { SINGLY } else { usize::MAX };
+    with_root(reading, planned, params, |root, run| {
+        to.begin(&planned.fields)?;
         let mut rows = 0;
-        while let Some(mut row) = root.next(run)? {
+        while rows < singly {
+            let Some(mut row) = root.next(run)? else {
+                return Ok(rows as u64);
+            };
             rows += 1;
             names.add_to(&mut row);
-            give(row)?;
+            to.row(row)?;
         }
-        Ok(rows)
+        while let Some(chunk) = root.next_chunk(run)? {
+            rows += chunk.rows;
+            to.chunk(&chunk)?;
+        }
+        Ok(rows as u64)
     })
 }
 
@@ -182,7 +233,6 @@ fn with_root(
     reading: &Reading<'_, '_>,
     planned: &Planned,
     params: &[Value],
-    begin: &mut dyn FnMut(&[Field]) -> Result<()>,
     pull: impl FnOnce(&mut BoxRows<Expr>, &Run<'_, '_, Expr>) -> Result<u64>,
 ) -> Result<u64> {
     check_given(&planned.params, params)?;
@@ -191,7 +241,6 @@ fn with_root(
         tables: planned.tables.clone(),
         reading,
     };
-    begin(&planned.fields)?;
     let shared = Shared::default();
     let _counting = Counting::new(statement, &shared);
     let mut root = build(&planned.plan, false);

@@ -372,7 +372,11 @@ impl Session {
                 outlet.put(&part)
             };
             let query = (query, &PlanCell::default());
-            query::run(statement, facts, query, (&[], &[]), &mut begin, &mut give)
+            let mut to = query::Takers {
+                begin: &mut begin,
+                give: &mut give,
+            };
+            query::run(statement, facts, query, (&[], &[]), &mut to)
         })?;
         let (mut outlet, ..) = state.into_inner();
         let mut foot = head.into_inner();

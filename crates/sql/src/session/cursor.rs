@@ -105,14 +105,11 @@ impl Session {
                 Ok(())
             };
             let query = (query, &PlanCell::default());
-            query::run(
-                statement,
-                facts,
-                query,
-                (&prepared.types, params),
-                &mut begin,
-                &mut give,
-            )?;
+            let mut to = query::Takers {
+                begin: &mut begin,
+                give: &mut give,
+            };
+            query::run(statement, facts, query, (&prepared.types, params), &mut to)?;
             Ok(rows)
         })?;
         let formats = if declare.binary == Some(true) {
@@ -289,7 +286,11 @@ impl Session {
                 Ok(())
             };
             let query = (&**query, &PlanCell::default());
-            query::run(statement, facts, query, (&[], &[]), &mut |_| Ok(()), &mut give)
+            let mut to = query::Takers {
+                begin: &mut |_: &[Field]| Ok(()),
+                give: &mut give,
+            };
+            query::run(statement, facts, query, (&[], &[]), &mut to)
         })?;
         Ok((prepared, params))
     }

@@ -7,8 +7,9 @@ use crate::bind::write::writes;
 use crate::catalog::system;
 use crate::error::{error, fail, unsupported};
 use crate::protocol::backend;
+use crate::run::explain;
 use crate::run::planned::PlanCell;
-use crate::run::{explain, query};
+use crate::run::query::{self, Field};
 use crate::types::{Type, input};
 use crate::{parse, write};
 use nestor_database::Database;
@@ -247,13 +248,9 @@ impl Session {
             let (types, plan) = (&portal.statement.types, &portal.statement.plan);
             let told = portal.statement.fields.as_deref().unwrap_or_default();
             self.statement(database, &portal.statement.text, OpKind::Read, |statement, facts| {
-                query::run(
-                    statement,
-                    facts,
-                    (query, plan),
-                    (types, &portal.params),
-                    &mut |fields| check_told(told, fields),
-                    &mut |row| {
+                let mut to = query::Takers {
+                    begin: &mut |fields: &[Field]| check_told(told, fields),
+                    give: &mut |row: Vec<Value>| {
                         bytes += row.iter().map(Value::weight).sum::<usize>();
                         if bytes > WAITING_BYTES_MAX {
                             return fail(
@@ -264,7 +261,8 @@ impl Session {
                         all.push(row);
                         Ok(())
                     },
-                )
+                };
+                query::run(statement, facts, (query, plan), (types, &portal.params), &mut to)
             })?;
             portal.waiting = Some(all.into_iter());
         }

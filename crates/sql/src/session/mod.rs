@@ -9,14 +9,16 @@ mod cursor;
 mod extended;
 pub mod login;
 pub mod settings;
+mod sink;
 
 use self::block::Block;
 use self::cursor::Cursor;
 use self::login::{Login, Peers};
+use self::sink::{Sink, check_told};
 use crate::bind::write::{writes, writing};
 use crate::catalog::system::spelled;
 use crate::current::{self, Current};
-use crate::error::{Field as ErrorField, error, fail, unsupported, with};
+use crate::error::{error, fail, unsupported};
 use crate::parse;
 use crate::protocol::backend;
 use crate::protocol::frontend::Message;
@@ -457,11 +459,8 @@ impl Session {
                 }
                 let query = (&**query, &prepared.plan);
                 let types = &prepared.types;
-                let sink = std::cell::RefCell::new(sink);
                 let rows = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
-                    let mut begin = |fields: &[Field]| sink.borrow_mut().begin(fields);
-                    let mut give = |row: Vec<Value>| sink.borrow_mut().row(&row);
-                    query::run(statement, facts, query, (types, params), &mut begin, &mut give)
+                    query::run(statement, facts, query, (types, params), sink)
                 });
                 let asked = asked::take();
                 let rows = rows?;
@@ -886,69 +885,5 @@ fn show_fields(variable: &[ast::Ident]) -> Vec<Field> {
     match setting_name(variable).as_str() {
         "all" => ["name", "setting", "description"].map(field).to_vec(),
         name => vec![field(spelled(name))],
-    }
-}
-
-/// Refuses other columns than those that the client was told: documents changed their shape since, or somebody altered a table.
-///
-/// Errors: 0A000, with the name by which drivers know to prepare the statement again.
-fn check_told(told: &[Field], fields: &[Field]) -> Result<()> {
-    if told.is_empty() || told == fields {
-        return Ok(());
-    }
-    let changed = error("0A000", "cached plan must not change result type");
-    Err(with(changed, &[(ErrorField::Routine, "RevalidateCachedQuery")]))
-}
-
-/// Where rows go.
-struct Sink<'s, 'f> {
-    out: &'s mut Vec<u8>,
-    flush: &'s mut Flush<'f>,
-    describes: bool,
-    formats: &'s [i16],
-    fields: Vec<Field>,
-}
-
-impl Sink<'_, '_> {
-    fn begin(&mut self, fields: &[Field]) -> Result<()> {
-        if self.describes {
-            backend::row_description(self.out, fields, self.formats);
-        } else {
-            check_told(&self.fields, fields)?;
-        }
-        if self.fields != fields {
-            self.fields = fields.to_vec();
-        }
-        Ok(())
-    }
-
-    /// The same for rows in other formats, if they are not empty: those of a binary cursor.
-    fn begin_as(&mut self, fields: &[Field], formats: &[i16]) -> Result<()> {
-        if self.describes && !formats.is_empty() {
-            backend::row_description(self.out, fields, formats);
-            self.fields = fields.to_vec();
-            return Ok(());
-        }
-        self.begin(fields)
-    }
-
-    fn row_as(&mut self, row: &[Value], formats: &[i16]) -> Result<()> {
-        if formats.is_empty() {
-            return self.row(row);
-        }
-        backend::data_row(self.out, &self.fields, row, formats)
-    }
-
-    fn row(&mut self, row: &[Value]) -> Result<()> {
-        backend::data_row(self.out, &self.fields, row, self.formats)?;
-        self.make_room()
-    }
-
-    /// Sends what is there if it is much.
-    fn make_room(&mut self) -> Result<()> {
-        match self.out.len() >= FLUSH_BYTES {
-            true => (self.flush)(self.out),
-            false => Ok(()),
-        }
     }
 }

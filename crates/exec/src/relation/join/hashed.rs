@@ -380,6 +380,9 @@ impl<S: Scalar> Rows<S> for Hashed<S> {
     }
 
     fn next_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
+        if let Some(rest) = self.waiting.rest() {
+            return Ok(Some(rest));
+        }
         if self.table.is_none() {
             self.table = Some(self.read_right(run)?);
         }
