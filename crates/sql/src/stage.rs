@@ -110,6 +110,7 @@ fn facts(statement: &Statement<'_>, db: &str) -> Result<SessionFacts> {
         settings: settings::initial(),
         got: Default::default(),
         temporary: Default::default(),
+        deferred: Default::default(),
     })
 }
 

@@ -9,15 +9,15 @@ use super::entry::{self, Object};
 use super::ident;
 use super::types::data_type;
 use crate::catalog::schemas::PUBLIC;
-use crate::catalog::{Check, Column, Foreign, Identity, IdentityKind, Kind, Referential, Table};
+use crate::catalog::{Check, Column, Foreign, Identity, IdentityKind, Kind, Referential, Table, Timing};
 use crate::error::{fail, unsupported};
 use crate::types::Type;
 use nestor_model::{Document, Namespace, Result, Value};
 use nestor_storage::Collection;
 use sqlparser::ast::{
-    ColumnDef, ColumnOption, ConstraintReferenceMatchKind, CreateTable, DataType, DeferrableInitial, Expr,
-    ForeignKeyConstraint, GeneratedAs, GeneratedExpressionMode, Ident, IndexColumn, NullsDistinctOption, ObjectName,
-    ReferentialAction, Statement, TableConstraint,
+    ColumnDef, ColumnOption, ConstraintCharacteristics, ConstraintReferenceMatchKind, CreateTable, DataType,
+    DeferrableInitial, Expr, ForeignKeyConstraint, GeneratedAs, GeneratedExpressionMode, Ident, IndexColumn,
+    NullsDistinctOption, ObjectName, ReferentialAction, Statement, TableConstraint,
 };
 use std::sync::Arc;
 
@@ -134,20 +134,20 @@ impl Declared {
             for option in &def.options {
                 let constraint = option.name.as_ref().map(ident);
                 match &option.option {
-                    ColumnOption::PrimaryKey(key) if key.characteristics.is_none() => {
+                    ColumnOption::PrimaryKey(key) => {
+                        at_once(key.characteristics)?;
                         key_name = constraint;
                         keys.push(vec![column.clone()]);
                     }
-                    ColumnOption::Unique(key)
-                        if key.characteristics.is_none() && key.nulls_distinct != NullsDistinctOption::NotDistinct =>
-                    {
+                    ColumnOption::Unique(key) if key.nulls_distinct != NullsDistinctOption::NotDistinct => {
+                        at_once(key.characteristics)?;
                         unique.push((constraint, vec![column.clone()]));
                     }
                     ColumnOption::Check(check) if check.enforced != Some(false) => {
                         checks.push((constraint, Some(column.clone()), check.expr.to_string()));
                     }
                     ColumnOption::ForeignKey(key) => foreign.push((constraint, vec![column.clone()], key.clone())),
-                    ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_) | ColumnOption::Check(_) => {
+                    ColumnOption::Unique(_) | ColumnOption::Check(_) => {
                         return unsupported("a constraint of this form");
                     }
                     _ => {}
@@ -156,15 +156,15 @@ impl Declared {
         }
         for constraint in &create.constraints {
             match constraint {
-                TableConstraint::PrimaryKey(key) if key.characteristics.is_none() && key.include.is_empty() => {
+                TableConstraint::PrimaryKey(key) if key.include.is_empty() => {
+                    at_once(key.characteristics)?;
                     key_name = key.name.as_ref().map(ident);
                     keys.push(names(&key.columns)?);
                 }
                 TableConstraint::Unique(key)
-                    if key.characteristics.is_none()
-                        && key.include.is_empty()
-                        && key.nulls_distinct != NullsDistinctOption::NotDistinct =>
+                    if key.include.is_empty() && key.nulls_distinct != NullsDistinctOption::NotDistinct =>
                 {
+                    at_once(key.characteristics)?;
                     unique.push((key.name.as_ref().map(ident), names(&key.columns)?));
                 }
                 TableConstraint::Check(check) if check.enforced != Some(false) => {
@@ -305,10 +305,12 @@ impl Declared {
             for (event, action) in [("DELETE", foreign.on_delete), ("UPDATE", foreign.on_update)] {
                 match action {
                     Referential::Refuse => {}
+                    Referential::Restrict => text.push_str(&format!(" ON {event} RESTRICT")),
                     Referential::Cascade => text.push_str(&format!(" ON {event} CASCADE")),
                     Referential::SetNull => text.push_str(&format!(" ON {event} SET NULL")),
                 }
             }
+            text.push_str(foreign.timing.words());
             texts.push(text);
         }
         let whole = format!(
@@ -391,6 +393,31 @@ pub fn names(columns: &[IndexColumn]) -> Result<Vec<String>> {
     each.collect()
 }
 
+/// When a constraint is looked at.
+///
+/// Errors: 42601 for what contradicts itself, 0A000 for one that does not hold.
+fn timing(said: Option<ConstraintCharacteristics>) -> Result<Timing> {
+    let Some(said) = said else { return Ok(Timing::AtOnce) };
+    if said.enforced == Some(false) {
+        return unsupported("a constraint that is not enforced");
+    }
+    let is_deferred = said.initially == Some(DeferrableInitial::Deferred);
+    match (said.deferrable, is_deferred) {
+        (Some(false), true) => fail("42601", "constraint declared INITIALLY DEFERRED must be DEFERRABLE"),
+        (_, true) => Ok(Timing::Deferred),
+        (Some(true), false) => Ok(Timing::Deferrable),
+        (_, false) => Ok(Timing::AtOnce),
+    }
+}
+
+/// Refuses to look at the uniqueness of rows later.
+fn at_once(said: Option<ConstraintCharacteristics>) -> Result<()> {
+    match timing(said)? {
+        Timing::AtOnce => Ok(()),
+        Timing::Deferrable | Timing::Deferred => unsupported("a PRIMARY KEY or UNIQUE that is DEFERRABLE"),
+    }
+}
+
 fn foreign_key(constraint: String, columns: Vec<String>, key: &ForeignKeyConstraint) -> Result<Foreign> {
     if key
         .match_kind
@@ -398,18 +425,13 @@ fn foreign_key(constraint: String, columns: Vec<String>, key: &ForeignKeyConstra
     {
         return unsupported("a MATCH other than SIMPLE");
     }
-    if let Some(characteristics) = &key.characteristics {
-        let waits = characteristics.deferrable == Some(true) || characteristics.enforced == Some(false);
-        if waits || characteristics.initially == Some(DeferrableInitial::Deferred) {
-            return unsupported("a foreign key that is checked later, or not,");
-        }
-    }
     let (schema, referred) = super::object_name(&key.foreign_table)?;
     if schema.is_some_and(|schema| schema != PUBLIC) {
         return unsupported("a foreign key to a table of another database");
     }
     let action = |action: Option<ReferentialAction>| match action {
-        None | Some(ReferentialAction::NoAction | ReferentialAction::Restrict) => Ok(Referential::Refuse),
+        None | Some(ReferentialAction::NoAction) => Ok(Referential::Refuse),
+        Some(ReferentialAction::Restrict) => Ok(Referential::Restrict),
         Some(ReferentialAction::Cascade) => Ok(Referential::Cascade),
         Some(ReferentialAction::SetNull) => Ok(Referential::SetNull),
         Some(ReferentialAction::SetDefault) => unsupported("SET DEFAULT of a foreign key"),
@@ -420,6 +442,7 @@ fn foreign_key(constraint: String, columns: Vec<String>, key: &ForeignKeyConstra
         referred: key.referred_columns.iter().map(ident).collect(),
         on_delete: action(key.on_delete)?,
         on_update: action(key.on_update)?,
+        timing: timing(key.characteristics)?,
         columns,
     })
 }

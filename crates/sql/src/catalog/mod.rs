@@ -86,12 +86,37 @@ pub enum IdentityKind {
 /// What becomes of rows whose key is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Referential {
-    /// The key may not go.
+    /// The key may not go, unless another row has it in the end.
     Refuse,
+    /// The key may not go.
+    Restrict,
     /// They go with it, or get the new key.
     Cascade,
     /// They get null.
     SetNull,
+}
+
+/// When a constraint is looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timing {
+    /// At the end of each statement.
+    #[default]
+    AtOnce,
+    /// At the end of each statement, unless the transaction wants it at its own.
+    Deferrable,
+    /// At the end of the transaction, unless that wants it at once.
+    Deferred,
+}
+
+impl Timing {
+    /// What stands at the end of a constraint.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::AtOnce => "",
+            Self::Deferrable => " DEFERRABLE",
+            Self::Deferred => " DEFERRABLE INITIALLY DEFERRED",
+        }
+    }
 }
 
 /// Columns whose values are the key of a row of another table.
@@ -109,6 +134,8 @@ pub struct Foreign {
     pub on_delete: Referential,
     /// When it gets another key.
     pub on_update: Referential,
+    /// When it is looked at.
+    pub timing: Timing,
 }
 
 /// A condition that no row may make false.

@@ -42,7 +42,7 @@ pub fn is_ddl(ast: &Ast) -> bool {
             | Ast::Comment { .. }
             | Ast::Drop { .. }
     );
-    is_known || matches!(own::of(ast), Ok(Some(_)))
+    is_known || matches!(own::of(ast), Ok(Some(own)) if !matches!(own, Own::SetConstraints { .. }))
 }
 
 /// Runs a statement that changes what there is; its tag.
@@ -122,12 +122,13 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
     Ok(tag.to_owned())
 }
 
-/// Refuses what is no table.
+/// Refuses what is no table that may be emptied.
 ///
-/// Errors: 42809.
-pub(crate) fn check_table(statement: &Statement<'_>, session: &SessionFacts, name: &ObjectName) -> Result<()> {
+/// Errors: 42809, 55006.
+pub(crate) fn check_truncated(statement: &Statement<'_>, session: &SessionFacts, name: &ObjectName) -> Result<()> {
     let read = statement.current_view();
     let ns = namespace_in(read.view(), session, name)?;
+    session.deferred.check_none_of(&ns, "TRUNCATE")?;
     match read
         .view()
         .catalog()
@@ -170,6 +171,9 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             owner,
             if_exists,
         } => return owner::owner(statement, session, kind, (name, owner), *if_exists),
+        Own::SetConstraints { .. } => {
+            return fail("XX000", "a choice of a transaction was run as one that changes tables");
+        }
         Own::Rename {
             kind,
             name,

@@ -245,6 +245,7 @@ pub(super) fn drop(
             if Kind::of(&found) != Some(wanted) {
                 return fail("42809", format!("\"{}\" is not a {kind}", ns.coll));
             }
+            session.deferred.check_none_of(ns, tag)?;
             if cascades {
                 alter::let_go(statement, ws, ns)?;
                 assertion::let_go(statement, session, ws, ns)?;

@@ -84,6 +84,13 @@ pub enum Own {
         /// Nothing happens when there is nothing.
         if_exists: bool,
     },
+    /// `SET CONSTRAINTS`
+    SetConstraints {
+        /// The constraints; `None` for all.
+        names: Option<Vec<ObjectName>>,
+        /// They wait for the end of the transaction.
+        waits: bool,
+    },
     /// `ALTER VIEW name RENAME TO new`, and the same of others.
     Rename {
         /// What it is.
@@ -167,6 +174,7 @@ const BEGINNINGS: &[(&[&str], &str)] = &[
     (&["CREATE", "VIEW"], "OPTION"),
     (&["CREATE", "OR", "REPLACE", "VIEW"], "OPTION"),
     (&["ALTER", "SEQUENCE"], ""),
+    (&["SET", "CONSTRAINTS"], ""),
 ];
 
 fn word(token: &Token) -> String {
@@ -313,6 +321,9 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
     if parser.parse_keyword(Keyword::REFRESH) {
         return refresh(parser);
     }
+    if parser.parse_keyword(Keyword::SET) {
+        return set_constraints(parser);
+    }
     if parser.parse_keyword(Keyword::CREATE) {
         parser.next_token();
         let name = parser.parse_object_name(false)?;
@@ -378,6 +389,18 @@ fn owner(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
         owner,
         if_exists,
     })
+}
+
+/// SET CONSTRAINTS, behind the first word.
+fn set_constraints(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
+    parser.next_token();
+    let names = match parser.parse_keyword(Keyword::ALL) {
+        true => None,
+        false => Some(parser.parse_comma_separated(|parser| parser.parse_object_name(false))?),
+    };
+    let when = parser.expect_one_of_keywords(&[Keyword::DEFERRED, Keyword::IMMEDIATE])?;
+    let waits = when == Keyword::DEFERRED;
+    Ok(Own::SetConstraints { names, waits })
 }
 
 /// REFRESH, behind that word.

@@ -1,5 +1,6 @@
 //! What a statement knows of its session.
 
+use super::deferred::Deferred;
 use super::numbers::Got;
 use crate::catalog::schemas;
 use nestor_database::rights::Action;
@@ -29,6 +30,8 @@ pub struct SessionFacts {
     pub got: Arc<Mutex<Got>>,
     /// Its temporary tables.
     pub temporary: Arc<Temporary>,
+    /// The foreign keys of its transaction that wait.
+    pub deferred: Arc<Deferred>,
 }
 
 impl SessionFacts {

@@ -10,7 +10,9 @@ use crate::bind::entry;
 use crate::ddl::temporary;
 use crate::error::{error, fail};
 use crate::notices;
+use crate::run::deferred::Waiting;
 use crate::run::tables::SessionFacts;
+use crate::write::deferred;
 use nestor_database::Database;
 use nestor_database::concern::read::{Level, ReadConcern};
 use nestor_database::observe::op_kind::OpKind;
@@ -19,9 +21,9 @@ use nestor_database::sessions::transaction::State;
 use nestor_database::statement::{Statement, transaction};
 use nestor_database::terms::Terms;
 use nestor_database::uuid::Uuid;
-use nestor_model::{ErrorCode, Result};
+use nestor_model::{ErrorCode, Namespace, Result};
 use nestor_storage::{CollectionId, View};
-use sqlparser::ast::{TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
+use sqlparser::ast::{ObjectName, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
 use std::collections::{BTreeMap, HashSet};
@@ -247,9 +249,13 @@ impl Session {
             self.roll_back(database, chain)?;
             return Ok(true);
         }
-        let settled = match block.is_open && self.facts.temporary.acts_at_commit() {
+        let acts = self.facts.deferred.is_any() || self.facts.temporary.acts_at_commit();
+        let settled = match block.is_open && acts {
             true => self.in_transaction(database, "COMMIT", OpKind::Command, |statement, facts| {
-                temporary::at_commit(statement, facts)
+                deferred::settle(statement, facts, &|_| true)?;
+                temporary::at_commit(statement, facts)?;
+                // Rows of temporary tables may have been keys.
+                deferred::settle(statement, facts, &|_| true)
             }),
             false => Ok(()),
         };
@@ -308,6 +314,7 @@ impl Session {
     }
 
     fn end_block(&mut self, block: &Block, chain: bool, committed: bool) {
+        self.facts.deferred.clear();
         self.end_portals(committed);
         match committed {
             true => {
@@ -337,6 +344,7 @@ impl Session {
             }
             Ok(())
         })?;
+        self.facts.deferred.set_savepoint();
         if let Some(block) = &mut self.block {
             block.savepoints.push(name.to_owned());
         }
@@ -353,6 +361,7 @@ impl Session {
             }
             Ok(())
         })?;
+        self.facts.deferred.roll_back_to(at);
         if let Some(block) = &mut self.block {
             block.savepoints.truncate(at + 1);
             block.failed = false;
@@ -375,10 +384,44 @@ impl Session {
             }
             Ok(())
         })?;
+        self.facts.deferred.release(at);
         if let Some(block) = &mut self.block {
             block.savepoints.truncate(at);
         }
         Ok(())
+    }
+
+    /// SET CONSTRAINTS: those of the names, or all, wait for the end of the transaction or are looked at from now on; what of them waits
+    /// already is looked at then.
+    ///
+    /// Errors: 42704, 42809; 23503 for keys that are not whole.
+    pub(super) fn set_constraints(
+        &mut self,
+        database: &Database,
+        text: &str,
+        (names, waits): (Option<&[ObjectName]>, bool),
+    ) -> Result<()> {
+        let in_block = self.block.is_some();
+        if !in_block {
+            notices::warn("25P01", "SET CONSTRAINTS can only be used in transaction blocks");
+        }
+        self.statement(database, text, OpKind::Command, |statement, facts| {
+            let which = names
+                .map(|names| deferred::named(statement, facts, names, waits))
+                .transpose()?;
+            if in_block {
+                facts.deferred.choose(which.clone(), waits);
+            }
+            let is_due = |waiting: &Waiting| {
+                let is_named =
+                    |(table, name): &(Namespace, String)| *table == waiting.table && *name == waiting.constraint;
+                which.as_ref().is_none_or(|which| which.iter().any(is_named))
+            };
+            match waits {
+                true => Ok(()),
+                false => deferred::settle(statement, facts, &is_due),
+            }
+        })
     }
 
     fn check_explicit(&self, what: &str) -> Result<()> {

@@ -20,6 +20,7 @@ use crate::catalog::system::spelled;
 use crate::current::{self, Current};
 use crate::error::{error, fail, unsupported};
 use crate::parse;
+use crate::parse::own::{self, Own};
 use crate::protocol::backend;
 use crate::protocol::frontend::Message;
 use crate::run::explain;
@@ -130,6 +131,7 @@ impl Session {
             settings: settings::initial(),
             got: Arc::default(),
             temporary: Arc::default(),
+            deferred: Arc::default(),
         };
         Self {
             slot,
@@ -436,6 +438,10 @@ impl Session {
             self.settle_temporary(database)?;
             return Ok(format!("{} {rows}", write::tag(ast)));
         }
+        if let Some(Own::SetConstraints { names, waits }) = own::of(ast)? {
+            self.set_constraints(database, &prepared.text, (names.as_deref(), waits))?;
+            return Ok("SET CONSTRAINTS".to_owned());
+        }
         if ddl::is_ddl(ast) {
             if self.is_read_only() {
                 return fail("25006", "cannot change tables in a read-only transaction");
@@ -678,7 +684,7 @@ impl Session {
             let deletes = parse::parse(&format!("DELETE FROM {}", table.name))?;
             let Some(delete) = deletes.first() else { return Ok(()) };
             self.statement(database, text, OpKind::Delete, |statement, facts| {
-                ddl::check_table(statement, facts, &table.name)?;
+                ddl::check_truncated(statement, facts, &table.name)?;
                 let nothing = (Vec::new(), [].as_slice());
                 write::run(statement, facts, delete, nothing, &mut |_| Ok(()), &mut |_| Ok(()))?;
                 match restarts {

@@ -1,4 +1,5 @@
-//! Keys of other tables, looked after by each statement once all its rows are written.
+//! Keys of other tables, looked after by each statement once all its rows are written, or by the transaction at its end
+//! ([`deferred`](super::deferred)).
 //!
 //! A row with a key needs the row that has it. That row is held until the commit ([`rows::hold`]): a transaction that deletes it, or
 //! changes its key, conflicts with this one, whichever of both sees the other's state. So no two transactions can leave a row without its
@@ -11,8 +12,9 @@
 
 use super::WRITTEN_FACTOR;
 use crate::bind::entry::{self, Object};
-use crate::catalog::{Foreign, Kind, Referential, Table};
+use crate::catalog::{Foreign, Kind, Referential, Table, Timing};
 use crate::error::{self, Field};
+use crate::run::deferred::{Question, Waiting};
 use crate::run::gathered::Gathered;
 use crate::run::tables::{Find, Reading, SessionFacts};
 use nestor_database::masking;
@@ -22,7 +24,7 @@ use nestor_database::write::rows::{self, RowWriter};
 use nestor_exec::Step;
 use nestor_exec::catalog::masked;
 use nestor_model::statement::work;
-use nestor_model::{DocRef, Document, Namespace, RawDocBuf, Result, Value, ValueRef, bail};
+use nestor_model::{DocRef, Document, Error, Namespace, RawDocBuf, Result, Value, ValueRef, bail};
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::update::{Update, UpdateOptions};
 use nestor_storage::{Bytes, Collection, View, WriteSet};
@@ -115,6 +117,45 @@ fn detail(names: &[String], key: &[Value], end: &str) -> String {
     format!("Key ({})=({}) {end}", names.join(", "), shown.join(", "))
 }
 
+/// 23503: rows of a table have a key that is none of the other table.
+pub(super) fn missing(table: &Table, foreign: &Foreign, key: &[Value]) -> Error {
+    let message = format!(
+        "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+        table.name, foreign.name
+    );
+    let end = format!("is not present in table \"{}\".", foreign.table);
+    error::with(
+        error::error("23503", message),
+        &[
+            (Field::Detail, &detail(&foreign.columns, key, &end)),
+            (Field::Table, &table.name),
+            (Field::Constraint, &foreign.name),
+        ],
+    )
+}
+
+/// 23503: rows of `child` have a key of `parent`, of the columns `names`, that is gone.
+pub(super) fn still_used(
+    (parent, names): (&Table, &[String]),
+    (child, foreign): (&Table, &Foreign),
+    key: &[Value],
+) -> Error {
+    let (table, constraint) = (&parent.name, &foreign.name);
+    let message = format!(
+        "update or delete on table \"{table}\" violates foreign key constraint \"{constraint}\" on table \"{}\"",
+        child.name
+    );
+    let end = format!("is still referenced from table \"{}\".", child.name);
+    error::with(
+        error::error("23503", message),
+        &[
+            (Field::Detail, &detail(names, key, &end)),
+            (Field::Table, &child.name),
+            (Field::Constraint, constraint),
+        ],
+    )
+}
+
 impl Changes {
     /// Whether a table's rows have to be noted.
     pub(super) fn are_wanted(view: &dyn View, table: &Table, ns: &Namespace) -> bool {
@@ -147,43 +188,104 @@ impl Changes {
         });
     }
 
-    /// Sees that keys are whole again, and does with rows what their keys want.
+    /// Sees that keys are whole again, and does with rows what their keys want. What is deferred is given back: it is to wait once the
+    /// statement is over.
     ///
     /// Errors: 23503, and those of writing.
-    pub(crate) fn settle(
-        mut self,
+    pub(super) fn settle(
+        self,
+        statement: &Statement<'_>,
+        session: &SessionFacts,
+        ws: &mut WriteSet,
+        op: &OpContext,
+        gathered: &mut Gathered,
+    ) -> Result<Vec<Waiting>> {
+        let mut settling = Settling::new(statement, session, op);
+        // A statement of its own is a transaction of its own.
+        settling.defers = statement.in_transaction();
+        self.settle_by(settling, ws, gathered)
+    }
+
+    /// The same for all keys, deferred or not.
+    ///
+    /// Errors: those of [`Changes::settle`].
+    pub(crate) fn settle_all(
+        self,
         statement: &Statement<'_>,
         session: &SessionFacts,
         ws: &mut WriteSet,
         op: &OpContext,
         gathered: &mut Gathered,
     ) -> Result<()> {
-        let mut settled = Settling {
-            statement,
-            session,
-            op,
-            held: BTreeSet::new(),
-        };
+        let settling = Settling::new(statement, session, op);
+        self.settle_by(settling, ws, gathered).map(drop)
+    }
+
+    fn settle_by(
+        mut self,
+        mut settling: Settling<'_, '_>,
+        ws: &mut WriteSet,
+        gathered: &mut Gathered,
+    ) -> Result<Vec<Waiting>> {
         while let Some(changed) = self.0.pop_front() {
             work(1)?;
             if changed.before.is_some() {
-                settled.keys_gone(ws, &changed, &mut self, gathered)?;
+                settling.keys_gone(ws, &changed, &mut self, gathered)?;
             }
-            settled.keys_wanted(ws, &changed)?;
+            settling.keys_wanted(ws, &changed, gathered)?;
         }
-        Ok(())
+        Ok(settling.waiting)
     }
 }
 
-struct Settling<'a, 'r> {
+/// Keys while they are looked at.
+pub(super) struct Settling<'a, 'r> {
     statement: &'a Statement<'r>,
     session: &'a SessionFacts,
     op: &'a OpContext,
     /// Rows that are held already.
     held: BTreeSet<(u32, Vec<u8>)>,
+    /// What is deferred waits.
+    defers: bool,
+    waiting: Vec<Waiting>,
 }
 
-impl Settling<'_, '_> {
+impl<'a, 'r> Settling<'a, 'r> {
+    /// Looks at each key at once.
+    pub(super) fn new(statement: &'a Statement<'r>, session: &'a SessionFacts, op: &'a OpContext) -> Self {
+        Self {
+            statement,
+            session,
+            op,
+            held: BTreeSet::new(),
+            defers: false,
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Whether a constraint of `table` waits; if so its key is noted.
+    fn waits(
+        &mut self,
+        (table, foreign): (&Namespace, &Foreign),
+        written: &Namespace,
+        (key, question): (&[Value], Question),
+        gathered: &mut Gathered,
+    ) -> Result<bool> {
+        if !self.defers || foreign.timing == Timing::AtOnce || !self.session.deferred.waits(table, foreign) {
+            return Ok(false);
+        }
+        let waiting = Waiting {
+            table: table.clone(),
+            constraint: foreign.name.clone(),
+            written: written.clone(),
+            key: key.to_vec(),
+            question,
+        };
+        gathered.grow(waiting.bytes())?;
+        self.waiting.push(waiting);
+        Ok(true)
+    }
+
     /// The records that have a key.
     fn find(&self, ws: &WriteSet, ns: &Namespace, filter: &Document, limit: Option<u64>) -> Result<Vec<Bytes>> {
         let reading = Reading::new(self.statement, ws, self.op, self.session);
@@ -225,7 +327,7 @@ impl Settling<'_, '_> {
     }
 
     /// The keys that a row has are there, and are held.
-    fn keys_wanted(&mut self, ws: &mut WriteSet, changed: &Changed) -> Result<()> {
+    fn keys_wanted(&mut self, ws: &mut WriteSet, changed: &Changed, gathered: &mut Gathered) -> Result<()> {
         let Some(after) = &changed.after else { return Ok(()) };
         for foreign in &changed.table.foreign {
             let paths = changed.table.paths(&foreign.columns);
@@ -237,35 +339,47 @@ impl Settling<'_, '_> {
             if old.is_some_and(|old| same(&old, &key)) {
                 continue;
             }
-            let ns = Namespace::new(&*changed.ns.db, foreign.table.as_str());
-            let parent = ws.catalog().get(&ns).cloned();
-            let declared = parent.as_deref().and_then(entry::of);
-            let (Some(collection), Some(Object::Table(_, table))) = (parent.as_ref(), declared) else {
-                return error::fail("42P01", format!("relation \"{}\" does not exist", foreign.table));
-            };
-            let referred = table.paths(&table.referred(foreign));
-            self.check_told(collection, &referred, &foreign.name)?;
-            let filter = filter_of(&referred, &key);
-            let Some(record) = self.find(ws, &ns, &filter, Some(1))?.pop() else {
-                let message = format!(
-                    "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
-                    changed.table.name, foreign.name
-                );
-                let end = format!("is not present in table \"{}\".", foreign.table);
-                return Err(error::with(
-                    error::error("23503", message),
-                    &[
-                        (Field::Detail, &detail(&foreign.columns, &key, &end)),
-                        (Field::Table, &changed.table.name),
-                        (Field::Constraint, &foreign.name),
-                    ],
-                ));
-            };
-            if self.held.insert((collection.id.0, record.to_vec())) {
-                rows::hold(ws, collection, &record)?;
+            let asked = (key.as_slice(), Question::IsThere);
+            if self.waits((&changed.ns, foreign), &changed.ns, asked, gathered)? {
+                continue;
+            }
+            if !self.hold_key(ws, &changed.ns, foreign, &key)? {
+                return Err(missing(&changed.table, foreign, &key));
             }
         }
         Ok(())
+    }
+
+    /// Holds the row that has a key which rows of `ns` have; whether there is one.
+    ///
+    /// Errors: 13 for a key that would tell of a masked field.
+    pub(super) fn hold_key(
+        &mut self,
+        ws: &mut WriteSet,
+        ns: &Namespace,
+        foreign: &Foreign,
+        key: &[Value],
+    ) -> Result<bool> {
+        let ns = Namespace::new(&*ns.db, foreign.table.as_str());
+        let parent = ws.catalog().get(&ns).cloned();
+        let declared = parent.as_deref().and_then(entry::of);
+        let (Some(collection), Some(Object::Table(_, table))) = (parent.as_ref(), declared) else {
+            return error::fail("42P01", format!("relation \"{}\" does not exist", foreign.table));
+        };
+        let referred = table.paths(&table.referred(foreign));
+        self.check_told(collection, &referred, &foreign.name)?;
+        let Some(record) = self.find(ws, &ns, &filter_of(&referred, key), Some(1))?.pop() else {
+            return Ok(false);
+        };
+        if self.held.insert((collection.id.0, record.to_vec())) {
+            rows::hold(ws, collection, &record)?;
+        }
+        Ok(true)
+    }
+
+    /// Whether a table has rows with these values.
+    pub(super) fn is_any(&self, ws: &WriteSet, ns: &Namespace, paths: &[String], key: &[Value]) -> Result<bool> {
+        Ok(!self.find(ws, ns, &filter_of(paths, key), Some(1))?.is_empty())
     }
 
     /// What becomes of the rows that had a key of this one.
@@ -288,11 +402,16 @@ impl Settling<'_, '_> {
             if new.as_ref().is_some_and(|new| same(&old, new)) {
                 continue;
             }
+            let action = match changed.after {
+                None => reference.foreign.on_delete,
+                Some(_) => reference.foreign.on_update,
+            };
+            let child = (&reference.ns, &reference.foreign);
+            if action == Referential::Refuse && self.waits(child, &changed.ns, (&old, Question::IsUnused), gathered)? {
+                continue;
+            }
             // Another row of the statement may have the key now.
-            if !self
-                .find(ws, &changed.ns, &filter_of(&paths, &old), Some(1))?
-                .is_empty()
-            {
+            if action != Referential::Restrict && self.is_any(ws, &changed.ns, &paths, &old)? {
                 continue;
             }
             let own = reference.table.paths(&reference.foreign.columns);
@@ -303,24 +422,11 @@ impl Settling<'_, '_> {
             if children.is_empty() {
                 continue;
             }
-            let action = match changed.after {
-                None => reference.foreign.on_delete,
-                Some(_) => reference.foreign.on_update,
-            };
-            if action == Referential::Refuse {
-                let (table, constraint) = (&changed.table.name, &reference.foreign.name);
-                let message = format!(
-                    "update or delete on table \"{table}\" violates foreign key constraint \"{constraint}\" on table \"{}\"",
-                    reference.table.name
-                );
-                let end = format!("is still referenced from table \"{}\".", reference.table.name);
-                return Err(error::with(
-                    error::error("23503", message),
-                    &[
-                        (Field::Detail, &detail(&names, &old, &end)),
-                        (Field::Table, &reference.table.name),
-                        (Field::Constraint, constraint),
-                    ],
+            if matches!(action, Referential::Refuse | Referential::Restrict) {
+                return Err(still_used(
+                    (&changed.table, &names),
+                    (&reference.table, &reference.foreign),
+                    &old,
                 ));
             }
             let key = match (action, &changed.after) {

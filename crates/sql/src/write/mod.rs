@@ -8,6 +8,7 @@ mod apply;
 pub mod assertions;
 mod child;
 mod conflict;
+pub mod deferred;
 mod duality;
 pub mod foreign;
 mod merge;
@@ -123,7 +124,7 @@ pub fn run(
     give: &mut Give<'_>,
 ) -> Result<u64> {
     let mut progress = Progress::default();
-    let mut kept = None;
+    let (mut kept, mut waiting) = (None, Vec::new());
     let done = statement.atomically(&mut progress, |ws| {
         let mut gathered = Gathered::new();
         let given = (types.as_slice(), params);
@@ -134,7 +135,7 @@ pub fn run(
         let done = done.and_then(|mut done| {
             if let Some(changes) = done.changes.take() {
                 let (op, _) = statement.operation(None)?;
-                changes.settle(statement, session, ws, &op, &mut gathered)?;
+                waiting = changes.settle(statement, session, ws, &op, &mut gathered)?;
             }
             Ok(done)
         });
@@ -142,6 +143,7 @@ pub fn run(
         kept = Some(gathered);
         done
     })?;
+    session.deferred.add(waiting)?;
     if let Some((lsn, _)) = progress.last {
         // A statement that was answered survives a crash.
         statement.database.wait_durable(lsn)?;

@@ -3,7 +3,7 @@
 use super::relations::{default_of, is_primary, keeps_constraint};
 use super::shapes;
 use super::{Facts, IndexFacts, Relation, Row, int, is_view, text};
-use crate::catalog::{Column, IdentityKind, Referential, Table, schemas};
+use crate::catalog::{Column, IdentityKind, Referential, Table, Timing, schemas};
 use crate::parse::own::CheckOption;
 use crate::types::{Type, numeric_parts};
 use nestor_model::{Result, Value};
@@ -113,15 +113,15 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                 .collect()
         }
         "table_constraints" => {
-            let row = |name: &str, table: &Table, kind: &str| {
+            let row = |name: &str, table: &Table, kind: &str, timing: Timing| {
                 let mut row = named(&db, table, name);
                 row.extend([
                     ("table_catalog", text(&db)),
                     ("table_schema", text(&table.schema)),
                     ("table_name", text(&table.name)),
                     ("constraint_type", text(kind)),
-                    ("is_deferrable", truth(false)),
-                    ("initially_deferred", truth(false)),
+                    ("is_deferrable", truth(timing != Timing::AtOnce)),
+                    ("initially_deferred", truth(timing == Timing::Deferred)),
                     ("enforced", truth(true)),
                 ]);
                 row
@@ -132,12 +132,14 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                 } else {
                     "UNIQUE"
                 };
-                vec![row(&index.name, &relation.table, kind)]
+                vec![row(&index.name, &relation.table, kind, Timing::AtOnce)]
             })?;
             for relation in facts.relations()?.iter() {
                 let table = &relation.table;
-                out.extend(table.checks.iter().map(|check| row(&check.name, table, "CHECK")));
-                out.extend(table.foreign.iter().map(|key| row(&key.name, table, "FOREIGN KEY")));
+                let checks = table.checks.iter();
+                out.extend(checks.map(|check| row(&check.name, table, "CHECK", Timing::AtOnce)));
+                let keys = table.foreign.iter();
+                out.extend(keys.map(|key| row(&key.name, table, "FOREIGN KEY", key.timing)));
             }
             out
         }
@@ -205,6 +207,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                 for foreign in &relation.table.foreign {
                     let rule = |action: Referential| match action {
                         Referential::Refuse => "NO ACTION",
+                        Referential::Restrict => "RESTRICT",
                         Referential::Cascade => "CASCADE",
                         Referential::SetNull => "SET NULL",
                     };

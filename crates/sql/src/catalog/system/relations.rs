@@ -7,7 +7,7 @@ use super::{
     Row, int, is_table, is_view, oid, text,
 };
 use crate::catalog::schemas::is_temporary;
-use crate::catalog::{Column, Foreign, IdentityKind, Kind, Referential, Table};
+use crate::catalog::{Column, Foreign, IdentityKind, Kind, Referential, Table, Timing};
 use crate::functions::part_key;
 use crate::parse::own::CheckOption;
 use crate::parse::sequence_of;
@@ -557,6 +557,7 @@ fn column_number(table: &Table, name: &str) -> i32 {
 fn action(action: Referential) -> (&'static str, &'static str) {
     match action {
         Referential::Refuse => ("a", ""),
+        Referential::Restrict => ("r", "RESTRICT"),
         Referential::Cascade => ("c", "CASCADE"),
         Referential::SetNull => ("n", "SET NULL"),
     }
@@ -582,6 +583,7 @@ fn foreigndef(path: &[String], foreign: &Foreign, parent: Option<&Table>) -> Str
             out.push_str(&format!(" ON {event} {words}"));
         }
     }
+    out.push_str(foreign.timing.words());
     out
 }
 
@@ -662,6 +664,8 @@ fn declared_constraints(relation: &Relation, all: &[Relation]) -> Result<Vec<Row
         own.push(("confupdtype", text(action(foreign.on_update).0)));
         own.push(("confdeltype", text(action(foreign.on_delete).0)));
         own.push(("confmatchtype", text("s")));
+        own.push(("condeferrable", Value::Bool(foreign.timing != Timing::AtOnce)));
+        own.push(("condeferred", Value::Bool(foreign.timing == Timing::Deferred)));
         out.push(own);
     }
     Ok(out)

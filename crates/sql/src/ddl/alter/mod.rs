@@ -62,6 +62,7 @@ pub(super) fn alter(
         return rename(statement, session, (&ns, to), (Kind::Any, alter.if_exists), progress).map(|()| "ALTER TABLE");
     }
     session.check_right(&ns, Right::CollMod)?;
+    session.deferred.check_none_of(&ns, "ALTER TABLE")?;
     statement.atomically(progress, |ws| {
         let Some(found) = found(ws, &ns)? else {
             let missing = error("42P01", format!("relation \"{}\" does not exist", ns.coll));
@@ -169,7 +170,7 @@ pub(super) fn declare(
         keyed
             .into_iter()
             .for_each(|doc| changes.note((&table, ns), None, Some(doc)));
-        changes.settle(statement, session, ws, &op, &mut gathered)?;
+        changes.settle_all(statement, session, ws, &op, &mut gathered)?;
     }
     said(statement, ws, found, (&declared, &edit.sources))?;
     own_sequence::follow(statement, ws, ns, &|column| {
