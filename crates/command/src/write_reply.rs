@@ -160,7 +160,7 @@ impl Context<'_> {
         if let Some((lsn, optime)) = last {
             if replica_set && with_optime {
                 let topology = self.service.engine.topology();
-                reply.append("electionId", topology.election_id);
+                reply.append("electionId", topology.election_id());
                 reply.begin_document("opTime");
                 reply.append("ts", optime);
                 reply.append("t", topology.term);

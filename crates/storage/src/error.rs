@@ -113,6 +113,17 @@ pub enum StorageError {
     /// The engine is closed.
     #[error("the storage engine is closed")]
     Closed,
+    /// The node is not the primary of its replica set: it applies what the primary commits, and commits nothing itself.
+    #[error("not primary")]
+    NotPrimary,
+    /// A frame of the replicated log does not follow what is here.
+    #[error("commit {seq} of the replicated log does not follow what is here: {reason}")]
+    LogMismatch {
+        /// Its number.
+        seq: u64,
+        /// The fault.
+        reason: &'static str,
+    },
     /// A rule of the catalog: a name that exists already, does not exist or is not allowed.
     #[error("{message}")]
     Catalog {
@@ -157,6 +168,8 @@ impl StorageError {
             Self::Encryption { .. } => ErrorCode::InvalidOptions,
             Self::ReadOnlyAfterFailure(_) => ErrorCode::LogWriteFailed,
             Self::Closed => ErrorCode::ShutdownInProgress,
+            Self::NotPrimary => ErrorCode::NotWritablePrimary,
+            Self::LogMismatch { .. } => ErrorCode::DataCorruptionDetected,
             Self::Catalog { code, .. } | Self::Backup { code, .. } => *code,
             Self::OplogHistoryLost => ErrorCode::CappedPositionLost,
         }

@@ -23,7 +23,8 @@
 //! | conflicts | [`Engine::commit`], [`Engine::claim`], [`WriteSet::check_unchanged`], [`WriteSet::require_collection`], [`WriteSet::require_unwritten`] | the first writer of a key wins, the other gets [`StorageError::WriteConflict`] and has written nothing; keys of unique indexes are keys, so they are claimed in the same way |
 //! | accepted | [`Commit`], [`Lsn`] | when `commit` returns every later snapshot shows it; numbers ascend without holes |
 //! | durable, committed | [`Guarantee`]: [`Engine::has_reached`], [`Engine::wait_reached`], [`Engine::on_reached`] | survives a crash of this node; is never rolled back. Both come later than acceptance, in the order of commits |
-//! | positions, members | [`Engine::positions`], [`Engine::topology`] | the only source of terms, elections, members and optimes |
+//! | positions, members | [`Engine::positions`], [`Engine::topology`], [`Engine::members`] | the only source of terms, elections, members and optimes |
+//! | member of a set | [`Engine::frames`], [`Engine::apply`], [`Engine::note_committed`], [`Engine::begin_term`], [`Engine::end_term`] | commits leave as frames and arrive as frames; the base never has what the log of the set does not have |
 //! | catalog | [`Catalog`], [`Collection`], [`Index`], [`WriteSet::create_collection`] and so on | part of a snapshot, changed by commits only |
 //! | log | [`LogReader`] through [`Engine::read_log`], [`LogSignal`], [`Engine::log_begins`], [`LogRetention`]; as documents [`OplogCursor`], [`Engine::oplog_range`] | changes of commits in order, each once, from any position that is kept; [`StorageError::OplogHistoryLost`] instead of a gap; waiting costs nothing. The contract is in [`log`] |
 //! | news | [`Engine::subscribe`], [`Engine::wait_for_commit`] | of every accepted commit |
@@ -79,8 +80,8 @@ pub use claims::{Reservation, Waited};
 pub use cursor::Cursor;
 pub use encryption::MasterKey;
 pub use engine::{
-    Backup, BaseHold, Engine, EngineOptions, EngineStats, HistoryStats, PastState, Pins, RestoreOptions, Restored,
-    Room, Subscription, restore,
+    Backup, BaseHold, CollectionDocuments, CommitFrame, Engine, EngineOptions, EngineStats, FrameReader, HistoryStats,
+    PastState, Pins, RestoreOptions, Restored, Room, Subscription, restore,
 };
 pub use error::{Result, StorageError};
 pub use ids::{CollectionId, IndexId, Lsn, TreeId};
@@ -89,6 +90,6 @@ pub use oplog::OplogCursor;
 pub use record_reader::RecordReader;
 pub use scratch::{Scratch, ScratchFile};
 pub use snapshot::{Snapshot, View};
-pub use topology::{Guarantee, OpTime, Positions, Topology};
+pub use topology::{Guarantee, MemberState, OpTime, Positions, Steward, Topology};
 pub use watch::{Touched, Watch};
 pub use write_set::{Commit, Savepoint, WriteSet};

@@ -9,6 +9,7 @@ use crate::catalog::{Catalog, Collection, ddl};
 use crate::claims::{Claim, Claims};
 use crate::clock::{self, Clock};
 use crate::engine::Prepared;
+use crate::engine::recovery::Replayed;
 use crate::faults::{Fault, strikes};
 use crate::memtable::{Live, Memtable};
 use crate::recent::{Reads, RecentWrites};
@@ -276,16 +277,7 @@ impl Sequencer {
         };
         self.recent.note(&group.accepted);
         let oldest = self.oldest_live();
-        let all = || {
-            let mut seqs: Vec<u64> = self
-                .live
-                .iter()
-                .filter(|(_, s)| s.strong_count() > 0)
-                .map(|(s, _)| *s)
-                .collect();
-            seqs.push(self.current.seq);
-            seqs
-        };
+        let all = || self.live_seqs();
         let live = Live { oldest, all: &all };
         let active = &self.current.layers.active;
         for accepted in &group.accepted {
@@ -330,6 +322,41 @@ impl Sequencer {
             catalog: group.catalog,
         });
         (group.accepted, waste)
+    }
+
+    /// Puts commits that another member made into the memtable, as `apply` does with those of this one, with their numbers. They are shown
+    /// together.
+    pub(crate) fn repeat(&mut self, commits: &[(u64, Replayed)], optime: Timestamp, catalog: Arc<Catalog>) {
+        let oldest = self.oldest_live();
+        let all = || self.live_seqs();
+        let live = Live { oldest, all: &all };
+        let active = &self.current.layers.active;
+        let mut last = self.current.seq;
+        for (seq, replayed) in commits {
+            for (tree, changes) in &replayed.trees {
+                let changes = changes.iter().map(|(key, value)| (key, value));
+                active.insert(*tree, *seq, changes, &live, |_, _| {});
+            }
+            replayed.dropped.iter().for_each(|tree| active.drop_tree(*tree));
+            active.note_commit(*seq);
+            last = *seq;
+        }
+        self.last_time = self.last_time.max(optime);
+        if !self.retained.is_empty() {
+            self.trim_retained();
+        }
+        self.replace(Published {
+            seq: last,
+            optime,
+            layers: self.current.layers.clone(),
+            catalog,
+        });
+    }
+
+    /// The numbers of all states that somebody holds, and of the present one.
+    fn live_seqs(&self) -> Vec<u64> {
+        let held = self.live.iter().filter(|(_, state)| state.strong_count() > 0);
+        held.map(|(seq, _)| *seq).chain([self.current.seq]).collect()
     }
 
     /// Puts a new memtable on top; the one before is merged into the base by the caller.

@@ -1,10 +1,11 @@
 //! Which nodes hold the data, and how far each guarantee reaches: the one place that knows.
 //!
-//! The embedded engine is a replica set of one that was elected once and for all, and what is durable here is committed. Those
-//! above ask and assume neither: an engine whose log is replicated has terms that change, other members, and commits that
-//! are durable here and can still be rolled back.
+//! A node without a replicated log is a replica set of one that was elected once and for all, and what is durable there is committed. Those
+//! above ask and assume neither: a member of a larger set has terms that change, other members, and commits that
+//! are durable here and can still be rolled back. It is told of all that by whoever reads and writes the log of the set.
 
 use nestor_model::{ObjectId, Timestamp};
+use std::time::Duration;
 
 /// The place of a commit in the history of a replica set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -33,6 +34,8 @@ pub enum Guarantee {
     Durable,
     /// The commit is never rolled back (`w: "majority"`).
     Committed,
+    /// So many members show the commit to their readers, this one among them (`w: 2`).
+    Applied(u32),
 }
 
 /// The members, and which of them is the primary.
@@ -40,42 +43,92 @@ pub enum Guarantee {
 pub struct Topology {
     /// The election that made the primary what it is.
     pub term: i64,
-    /// The identity of the election, which drivers compare.
-    pub election_id: ObjectId,
     /// Version of the set's configuration.
     pub config_version: i32,
-    /// The members other than this node, by `host:port`.
-    pub others: Vec<String>,
-    /// The primary, if it is another member.
-    pub other_primary: Option<usize>,
+    /// All members by `host:port`, in the order of the configuration. The name of a node that is alone is empty: it goes by the one that
+    /// the client reached it under.
+    pub members: Vec<String>,
+    /// Which of them this node is.
+    pub own: usize,
+    /// Which of them is the primary; `None` if nobody is, as far as this node knows.
+    pub primary: Option<usize>,
+    /// How often any of this has changed since the node started.
+    pub changes: i64,
 }
 
 impl Topology {
-    /// All members; this node goes by the name that the client reached it under.
-    pub fn members<'t>(&'t self, own: &'t str) -> impl Iterator<Item = &'t str> {
-        std::iter::once(own).chain(self.others.iter().map(String::as_str))
+    /// A node that is alone, and primary.
+    pub fn alone() -> Self {
+        Self {
+            term: FIRST_TERM,
+            config_version: 1,
+            members: vec![String::new()],
+            own: 0,
+            primary: Some(0),
+            changes: 0,
+        }
     }
 
-    /// The primary.
-    pub fn primary<'t>(&'t self, own: &'t str) -> &'t str {
-        let other = self.other_primary.and_then(|at| self.others.get(at));
-        other.map_or(own, String::as_str)
+    /// The identity of the election, which drivers compare.
+    pub fn election_id(&self) -> ObjectId {
+        election_id(self.term)
+    }
+
+    /// All members; `reached` is the name that the client reached this node under.
+    pub fn members<'t>(&'t self, reached: &'t str) -> impl Iterator<Item = &'t str> {
+        self.members.iter().map(move |name| known(name, reached))
+    }
+
+    /// This node.
+    pub fn own<'t>(&'t self, reached: &'t str) -> &'t str {
+        self.members.get(self.own).map_or(reached, |name| known(name, reached))
+    }
+
+    /// The primary, if there is one.
+    pub fn primary<'t>(&'t self, reached: &'t str) -> Option<&'t str> {
+        let name = self.members.get(self.primary?)?;
+        Some(known(name, reached))
     }
 
     /// Whether this node is it.
     pub fn is_primary(&self) -> bool {
-        self.other_primary.is_none()
+        self.primary == Some(self.own)
     }
 }
 
-/// A node that is alone, and primary.
-pub(crate) static ALONE: Topology = Topology {
-    term: FIRST_TERM,
-    election_id: election_id(FIRST_TERM),
-    config_version: 1,
-    others: Vec::new(),
-    other_primary: None,
-};
+fn known<'t>(name: &'t str, reached: &'t str) -> &'t str {
+    if name.is_empty() { reached } else { name }
+}
+
+/// What a member said of itself, or this node knows of itself.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct MemberState {
+    /// `host:port`.
+    pub name: String,
+    /// The last commit that its readers see.
+    pub applied: u64,
+    /// The optime of that commit.
+    pub optime: OpTime,
+    /// The optime up to which its own journal is on disk.
+    pub durable: OpTime,
+    /// It is primary, as far as it knows.
+    pub is_primary: bool,
+    /// How long ago it said so, by the clock of this node, in milliseconds.
+    pub age_ms: u64,
+    /// How long it is up, in seconds.
+    pub uptime_secs: u64,
+}
+
+/// Whoever runs the membership of this node, for commands that ask for a change of it.
+pub trait Steward: Send + Sync {
+    /// Makes this node, which is the primary, a secondary: writes are refused from the call on. It does not become primary again for `period`.
+    /// Unless `force`, another member has to have caught up within `catch_up`. Returns when another may take over; the
+    /// error says why not, and then this node goes on as it was.
+    fn step_down(&self, period: Duration, catch_up: Duration, force: bool) -> Result<(), String>;
+
+    /// Keeps this node, which is a secondary, from becoming primary for `period`; zero lets it again.
+    fn freeze(&self, period: Duration);
+}
 
 const FIRST_TERM: i64 = 1;
 
@@ -98,19 +151,26 @@ mod tests {
 
     #[test]
     fn who_is_there() {
-        let alone = ALONE.clone();
+        let alone = Topology::alone();
         assert_eq!(alone.members("a:1").collect::<Vec<_>>(), ["a:1"]);
-        assert_eq!((alone.primary("a:1"), alone.is_primary()), ("a:1", true));
+        assert_eq!((alone.primary("a:1"), alone.is_primary()), (Some("a:1"), true));
         assert_eq!(
-            alone.election_id,
+            alone.election_id(),
             ObjectId([0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0, 1])
         );
         let secondary = Topology {
-            others: vec!["b:1".into(), "c:1".into()],
-            other_primary: Some(1),
+            members: vec!["b:1".into(), "a:1".into(), "c:1".into()],
+            own: 1,
+            primary: Some(2),
             ..alone
         };
-        assert_eq!(secondary.members("a:1").collect::<Vec<_>>(), ["a:1", "b:1", "c:1"]);
-        assert_eq!((secondary.primary("a:1"), secondary.is_primary()), ("c:1", false));
+        assert_eq!(secondary.members("x:1").collect::<Vec<_>>(), ["b:1", "a:1", "c:1"]);
+        assert_eq!(secondary.own("x:1"), "a:1");
+        assert_eq!((secondary.primary("x:1"), secondary.is_primary()), (Some("c:1"), false));
+        let leaderless = Topology {
+            primary: None,
+            ..secondary
+        };
+        assert_eq!((leaderless.primary("x:1"), leaderless.is_primary()), (None, false));
     }
 }

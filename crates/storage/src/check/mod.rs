@@ -305,6 +305,7 @@ fn recover(directory: &Directory, base: &Arc<dyn BaseSnapshot>, give_up_after: O
         mark_file: directory.mark(),
         give_up_after,
         until: None,
+        last_kept: None,
     };
     let options = JournalOptions::read_only(directory.seals().cloned());
     let replay = |frame: &Frame<'_>| state.replay(frame);
@@ -323,7 +324,7 @@ fn recover(directory: &Directory, base: &Arc<dyn BaseSnapshot>, give_up_after: O
         seq: state.seq,
         optime: state.optime,
         layers: Arc::new(layers),
-        catalog: Arc::new(state.catalog),
+        catalog: Arc::new(state.changes.catalog),
     };
     Ok(Recovered {
         snapshot: Snapshot {

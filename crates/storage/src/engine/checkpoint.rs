@@ -343,6 +343,7 @@ impl Inner {
 
     fn merge_frozen(&self, store: &Store, slot: &mut Option<Frozen>) -> Result<()> {
         let Some(frozen) = slot else { return Ok(()) };
+        self.reached.wait_committed(frozen.meta.checkpoint.seq)?;
         store.journal.syncer.wait(frozen.meta.checkpoint.seq)?;
         let rebase = || self.change_layers(|sequencer| sequencer.rebased(store.base.snapshot()));
         let freed = |bytes| self.history.freed(bytes);

@@ -2,6 +2,7 @@
 
 use super::recovery_tests::{keys, oplog, options, put, segments};
 use super::*;
+use crate::Guarantee;
 use crate::View;
 use crate::base::tree::PageFile;
 use crate::journal::JournalOptions;

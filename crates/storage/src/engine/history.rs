@@ -246,7 +246,7 @@ impl History {
             seq: state.seq,
             optime: state.optime,
             layers: Arc::new(layers),
-            catalog: shared(state.catalog, &inner.current().catalog),
+            catalog: shared(state.changes.catalog, &inner.current().catalog),
         });
         let snapshot = Snapshot { state };
         Ok(Some(PastState { snapshot, until }))

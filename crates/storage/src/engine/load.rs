@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Bytes of keys and values that go into the base at a time: checkpoints wait for as long as that takes.
 const LOAD_BYTES: usize = 32 << 20;
-/// Entries of one commit, for a store that lives in memory.
+/// Entries of one commit, for a store that lives in memory or is a member of a replica set.
 const COMMIT_ENTRIES: usize = 4096;
 
 /// A position in sorted entries that [`Engine::load`] writes to the tree of an index.
@@ -97,13 +97,14 @@ impl Engine {
     /// Errors: `IndexNotFound` if the index was dropped meanwhile; those of a commit.
     pub fn load(&self, collection: CollectionId, index: IndexId, entries: &mut dyn ChangeSource) -> Result<bool> {
         match &self.inner.store {
-            Some(store) => self.inner.load(store, (collection, index), entries)?,
-            None => self.load_memory((collection, index), entries)?,
+            Some(store) if !self.is_member() => self.inner.load(store, (collection, index), entries)?,
+            // Other members get what commits have.
+            _ => self.load_by_commits((collection, index), entries)?,
         }
         Ok(entries.current().is_some())
     }
 
-    fn load_memory(&self, place: (CollectionId, IndexId), entries: &mut dyn ChangeSource) -> Result<()> {
+    fn load_by_commits(&self, place: (CollectionId, IndexId), entries: &mut dyn ChangeSource) -> Result<()> {
         let mut ws = self.begin();
         let tree = building(&ws, place)?;
         ws.require_collection(place.0);

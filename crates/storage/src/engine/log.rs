@@ -2,7 +2,7 @@
 
 use super::Inner;
 use crate::log::{Follower, Interest, Log, LogPosition, LogReader, LogRetention, LogTruncation, Upto};
-use crate::{Engine, Result, StorageError};
+use crate::{Engine, Guarantee, Result, StorageError};
 use nestor_model::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -120,14 +120,9 @@ impl Engine {
 impl Inner {
     /// How far readers may read.
     pub(crate) fn visible(&self, upto: Upto) -> Visible {
-        match (upto, &self.store) {
-            (Upto::Committed, Some(store)) => {
-                let syncer = &store.journal.syncer;
-                let optime = syncer.durable_optime();
-                let seq = syncer.durable();
-                Visible { seq, optime }
-            }
-            _ => {
+        match upto {
+            Upto::Committed => self.committed(),
+            Upto::Accepted => {
                 let state = self.current();
                 let (seq, optime) = (state.seq, state.optime);
                 Visible { seq, optime }
@@ -146,10 +141,9 @@ impl Inner {
     /// Calls `then` once a commit that was accepted is visible, or it cannot be known.
     pub(crate) fn on_visible(&self, seq: u64, upto: Upto, then: impl FnOnce() + Send + 'static) {
         match (upto, &self.store) {
-            (Upto::Committed, Some(store)) => store
-                .journal
-                .syncer
-                .on_durable(seq, Box::new(move |_: Result<()>| then())),
+            (Upto::Committed, Some(_)) => {
+                self.on_reached(seq, Guarantee::Committed, Box::new(move |_: Result<()>| then()));
+            }
             _ => {
                 // The thread that accepted it shows it before anybody else gets the lock.
                 drop(self.lock_sequencer());

@@ -9,6 +9,8 @@
 //! - `history`: states of the past, by base and journal.
 //! - `load`: sorted entries into a new tree, and the last commit of an index build.
 //! - `log`: how far readers of the log may read, and how much of it is kept.
+//! - `reached`: how far commits have come, here and on other members.
+//! - `member`: what a member of a replica set does with frames: it hands them out, applies them, and drops them.
 
 mod backup;
 mod checkpoint;
@@ -17,14 +19,17 @@ pub(crate) mod directory;
 mod history;
 mod load;
 mod log;
+mod member;
 mod noting;
 mod options;
+mod reached;
 mod reclaim;
 pub(crate) mod recovery;
 
 pub use backup::{Backup, RestoreOptions, Restored, restore};
 pub use commits::Subscription;
 pub use history::{HistoryStats, PastState};
+pub use member::{CollectionDocuments, CommitFrame, FrameReader};
 pub use options::{EngineOptions, EngineStats, Pins, Room};
 
 use crate::base::tree::{Tree, TreeOptions};
@@ -40,7 +45,6 @@ use crate::oplog::OplogCursor;
 use crate::scratch::Scratch;
 use crate::sequencer::{Accepted, Group, Sequencer, Waste};
 use crate::snapshot::{Layers, Published, Snapshot, View};
-use crate::topology::{self, Guarantee, OpTime, Positions, Topology};
 use crate::watch::Brakes;
 use crate::write_set::{Commit, Ids, WriteSet};
 use crate::{Bytes, Lsn, Result, StorageError, TreeId};
@@ -50,6 +54,7 @@ use directory::Directory;
 use history::History;
 use log::Retention;
 use nestor_model::Timestamp;
+use reached::Reached;
 use reclaim::Reclaimer;
 use recovery::Recovery;
 use std::path::Path;
@@ -82,6 +87,7 @@ pub(crate) struct Inner {
     brakes: Arc<Brakes>,
     /// `None` for a store that lives in memory.
     store: Option<Store>,
+    reached: Reached,
     pub(crate) log: Log,
     pub(crate) followers: Followers,
     retention: Retention,
@@ -184,6 +190,7 @@ impl Engine {
             mark_file: directory.mark(),
             give_up_after: options.give_up_after,
             until: options.recover_until,
+            last_kept: options.last_kept,
         };
         if known.mark.mark().is_none() && directory.version() > 1 {
             tracing::warn!(path = %known.mark_file.display(), "whether durable commits are missing is not known");
@@ -214,11 +221,11 @@ impl Engine {
             seq: state.seq,
             optime: state.optime,
             layers: Arc::new(layers),
-            catalog: Arc::new(state.catalog),
+            catalog: Arc::new(state.changes.catalog),
         };
         let inner = Arc::new(Inner::new(
             options,
-            state.ids,
+            state.changes.ids,
             first,
             Some(store),
             Log::Journal(journal.clone()),
@@ -242,12 +249,8 @@ impl Engine {
             _directory: Some(directory),
         };
         let engine = Engine::with(inner, Some(running));
-        match engine.drop_unfinished_indexes() {
-            // A full disk is no reason not to start. Nobody uses them; who opens the store may try again.
-            Err(error @ StorageError::OutOfDiskSpace { .. }) => {
-                tracing::warn!(%error, "no room to drop the indexes whose builds were interrupted");
-            }
-            result => result?,
+        if !engine.inner.reached.is_member() {
+            engine.begin_writing()?;
         }
         Ok(engine)
     }
@@ -266,7 +269,7 @@ impl Engine {
             catalog: Arc::new(Catalog::default()),
         };
         let log = Log::Memory(Arc::new(MemoryLog::new(options.ephemeral_oplog_bytes_max)));
-        let inner = Inner::new(options, Ids::new(1), first, None, log);
+        let inner = Inner::new(options, Arc::new(Ids::new(1)), first, None, log);
         let inner = Arc::new(inner);
         let worker = inner.clone();
         let reclaim = thread::Builder::new()
@@ -399,6 +402,7 @@ impl Engine {
             });
         }
         inner.check_open()?;
+        inner.reached.check_writable()?;
         let mut ws = Box::new(ws);
         if let Some(reads) = &mut ws.reads {
             // While others commit, so that little is left to check when they cannot.
@@ -442,81 +446,6 @@ impl Engine {
     /// Takes notice of a cluster time: optimes given from now on are after it.
     pub fn advance_clock(&self, heard: Timestamp) {
         self.inner.lock_sequencer().advance_clock(heard);
-    }
-
-    /// The nodes that hold the data: this one, which is the primary.
-    pub fn topology(&self) -> &Topology {
-        &topology::ALONE
-    }
-
-    /// How far the history reaches with each guarantee.
-    pub fn positions(&self) -> Positions {
-        let term = self.topology().term;
-        // In this order: what is durable was shown before.
-        let durable = self.durable_optime();
-        let durable = OpTime { term, ts: durable };
-        Positions {
-            last: OpTime {
-                term,
-                ts: self.last_optime(),
-            },
-            durable,
-            committed: durable,
-        }
-    }
-
-    /// Whether a commit has reached a guarantee. Always, for a store that lives in memory. For a node that is alone both are
-    /// the same: it would survive a crash of the machine.
-    pub fn has_reached(&self, lsn: Lsn, guarantee: Guarantee) -> bool {
-        let (Guarantee::Durable | Guarantee::Committed) = guarantee;
-        match &self.inner.store {
-            Some(store) => store.journal.syncer.durable() >= lsn.0,
-            None => true,
-        }
-    }
-
-    /// Waits until a commit has reached a guarantee; whoever waits at the same time shares the sync.
-    ///
-    /// Errors: [`StorageError::ReadOnlyAfterFailure`]: whether it will survive is unknown.
-    pub fn wait_reached(&self, lsn: Lsn, guarantee: Guarantee) -> Result<()> {
-        let (Guarantee::Durable | Guarantee::Committed) = guarantee;
-        self.wait_durable(lsn)
-    }
-
-    /// As [`Engine::wait_reached`] for [`Guarantee::Durable`].
-    pub fn wait_durable(&self, lsn: Lsn) -> Result<()> {
-        match &self.inner.store {
-            Some(store) => store.journal.syncer.wait(lsn.0),
-            None => Ok(()),
-        }
-    }
-
-    /// As [`Engine::wait_reached`] for a caller who has more to do than to wait: it syncs if nobody else does and syncs take a few
-    /// milliseconds at most. `None`, at once, otherwise: then [`Engine::on_reached`] will tell.
-    pub fn try_reach(&self, lsn: Lsn, guarantee: Guarantee) -> Option<Result<()>> {
-        let (Guarantee::Durable | Guarantee::Committed) = guarantee;
-        match &self.inner.store {
-            Some(store) => store.journal.syncer.lead(lsn.0),
-            None => Some(Ok(())),
-        }
-    }
-
-    /// Calls `done` as soon as a commit has reached a guarantee, or it cannot be known: maybe at once, on this thread, else on
-    /// the thread that syncs. It should only pass the news on.
-    pub fn on_reached(&self, lsn: Lsn, guarantee: Guarantee, done: impl FnOnce(Result<()>) + Send + 'static) {
-        let (Guarantee::Durable | Guarantee::Committed) = guarantee;
-        match &self.inner.store {
-            Some(store) => store.journal.syncer.on_durable(lsn.0, Box::new(done)),
-            None => done(Ok(())),
-        }
-    }
-
-    /// The optime up to which everything is durable.
-    fn durable_optime(&self) -> Timestamp {
-        match &self.inner.store {
-            Some(store) => store.journal.syncer.durable_optime(),
-            None => self.last_optime(),
-        }
     }
 
     /// Reads oplog entries after `after`.
@@ -627,14 +556,7 @@ impl Engine {
     /// For tests: stops as a crash would, without a checkpoint. What was appended to the journal stays.
     #[cfg(test)]
     pub(crate) fn crash(self) {
-        if let Some(running) = self._guard.running.lock().unwrap().take() {
-            self.inner.closed.store(true, Ordering::Release);
-            self.inner.checkpointer.stop();
-            if let Some(store) = &self.inner.store {
-                store.journal.syncer.stop();
-            }
-            running.threads.into_iter().for_each(|t| t.join().unwrap());
-        }
+        self.abandon();
     }
 }
 
@@ -657,8 +579,9 @@ impl std::fmt::Debug for BaseHold {
 }
 
 impl Inner {
-    fn new(options: EngineOptions, ids: Ids, first: Published, store: Option<Store>, log: Log) -> Self {
+    fn new(options: EngineOptions, ids: Arc<Ids>, first: Published, store: Option<Store>, log: Log) -> Self {
         let first = Arc::new(first);
+        let is_member = options.is_member;
         let log_bytes_max = match &log {
             Log::Journal(_) => options.oplog_bytes_max,
             Log::Memory(_) => options.ephemeral_oplog_bytes_max,
@@ -666,7 +589,7 @@ impl Inner {
         Self {
             sequencer: Mutex::new(Sequencer::new(options.clock.clone(), first.clone(), store.is_none())),
             options,
-            ids: Arc::new(ids),
+            ids,
             published: RwLock::new(first),
             queue: Mutex::default(),
             commits: Commits::default(),
@@ -678,6 +601,7 @@ impl Inner {
             history: History::default(),
             checkpointer: Checkpointer::default(),
             reclaimer: Reclaimer::default(),
+            reached: Reached::new(is_member),
             large: AtomicBool::new(false),
             replay_from: AtomicU64::new(0),
             long_group: AtomicBool::new(false),
@@ -799,6 +723,7 @@ impl Inner {
             // The engine may have been closed while the commit waited.
             let accepted = self
                 .check_open()
+                .and_then(|()| self.reached.check_writable())
                 .and_then(|()| sequencer.accept(&mut group, prepared, left > 0));
             match accepted {
                 Ok(()) => tickets.push(ticket),
@@ -856,7 +781,7 @@ impl Inner {
 
     /// Writes a group to the journal, or to the log in memory.
     fn log(&self, sequencer: &Sequencer, group: &mut Group) -> Result<()> {
-        let term = topology::ALONE.term;
+        let term = self.reached.term();
         let journal = match &self.log {
             Log::Journal(journal) => journal,
             Log::Memory(memory) => {
@@ -879,7 +804,11 @@ impl Inner {
                 return Ok(());
             }
         };
-        let durable = journal.syncer.durable();
+        // What was durable here says nothing about other members, which have the same frames.
+        let durable = match self.reached.is_member() {
+            true => 0,
+            false => journal.syncer.durable(),
+        };
         let seals = journal.seals().map(|seals| &**seals);
         let first_seq = group.accepted.first().map_or(0, |a| a.seq);
         let (mut last_seq, mut last_optime, mut last_at) = (first_seq, Timestamp::default(), 0);
@@ -943,6 +872,7 @@ impl Guard {
         inner.closed.store(true, Ordering::Release);
         drop(sequencer);
         inner.checkpointer.end_holds();
+        inner.reached.end();
         let result = inner.checkpoint(|_| Ok(()));
         inner.checkpointer.stop();
         inner.reclaimer.stop();
@@ -964,6 +894,8 @@ impl Guard {
                 tracing::warn!(%error, "no room for the checkpoint at closing; the next start replays the journal");
                 Ok(())
             }
+            // The log of the set does not have all of it.
+            Err(StorageError::Closed) if inner.reached.is_member() => Ok(()),
             result => result,
         }
     }
@@ -983,6 +915,8 @@ mod copy_tests;
 mod disk_tests;
 #[cfg(test)]
 mod loss_tests;
+#[cfg(test)]
+mod member_tests;
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]

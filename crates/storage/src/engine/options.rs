@@ -26,6 +26,11 @@ pub struct EngineOptions {
     pub give_up_after: Option<u64>,
     /// Recovers commits up to this time only, and gives up what comes after: for a copy of a directory.
     pub recover_until: Option<Timestamp>,
+    /// The store is a member of a replica set with a log elsewhere: nothing is committed before
+    /// [`Engine::begin_term`](crate::Engine::begin_term), and the base gets what that log has ([`Engine::note_committed`](crate::Engine::note_committed)).
+    pub is_member: bool,
+    /// Recovers commits up to this number only, and gives up what comes after: they are not in the log of the set.
+    pub last_kept: Option<u64>,
     /// The master key of an encrypted store. A new directory is encrypted if there is one.
     pub master_key: Option<MasterKey>,
     /// Called on a committing thread before it waits for long, so that a server can let another thread do what else this
@@ -52,6 +57,8 @@ impl EngineOptions {
             base_cache_bytes_max: 256 << 20,
             give_up_after: None,
             recover_until: None,
+            is_member: false,
+            last_kept: None,
             master_key: None,
             before_wait: None,
             after_reclaim: None,

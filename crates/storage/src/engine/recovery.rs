@@ -95,13 +95,25 @@ impl Meta {
 
 /// The state being put together.
 pub(crate) struct Recovery {
-    pub(crate) catalog: Catalog,
+    pub(crate) changes: Changes,
     pub(crate) memtable: Memtable,
-    pub(crate) ids: Ids,
     pub(crate) seq: u64,
     pub(crate) optime: Timestamp,
+}
+
+/// What frames change beside keys and values.
+pub(crate) struct Changes {
+    pub(crate) catalog: Catalog,
+    pub(crate) ids: Arc<Ids>,
     /// Of every collection seen, dropped ones included.
     states: HashMap<CollectionId, Arc<CollectionState>>,
+}
+
+/// The keys and values of a frame, and what is gone.
+#[derive(Default)]
+pub(crate) struct Replayed {
+    pub(crate) trees: BTreeMap<TreeId, Vec<(Bytes, Option<Bytes>)>>,
+    pub(crate) dropped: Vec<TreeId>,
 }
 
 impl Recovery {
@@ -109,12 +121,9 @@ impl Recovery {
     pub(crate) fn from_base(base: &Arc<dyn BaseSnapshot>, memtable_bytes_max: usize) -> Result<(Self, Option<Meta>)> {
         let meta = Meta::decode(base.meta())?;
         let start = meta.unwrap_or_default();
-        let mut recovery = Self {
+        let mut changes = Changes {
             catalog: Catalog::default(),
-            memtable: Memtable::new(memtable_bytes_max),
-            ids: Ids::new(start.next_id),
-            seq: start.checkpoint.seq,
-            optime: start.checkpoint.optime,
+            ids: Arc::new(Ids::new(start.next_id)),
             states: HashMap::new(),
         };
         let mut entries: Vec<(Bytes, Bytes)> = Vec::new();
@@ -129,13 +138,49 @@ impl Recovery {
                 let (documents, bytes, next) = entry::decode_numbers(value)
                     .ok_or_else(|| StorageError::Undecodable("counts of a collection".into()))?;
                 let state = CollectionState::new(documents, bytes, next);
-                recovery.states.insert(id, Arc::new(state));
+                changes.states.insert(id, Arc::new(state));
             }
         }
         for (key, value) in &entries {
-            recovery.catalog_entry(key, Some(value))?;
+            changes.catalog_entry(key, Some(value))?;
         }
+        let recovery = Self {
+            changes,
+            memtable: Memtable::new(memtable_bytes_max),
+            seq: start.checkpoint.seq,
+            optime: start.checkpoint.optime,
+        };
         Ok((recovery, meta))
+    }
+
+    /// Repeats a commit.
+    pub(crate) fn replay(&mut self, frame: &Frame<'_>) -> Result<()> {
+        let seq = frame.seq();
+        let Replayed { trees, dropped } = self.changes.read(frame)?;
+        dropped.into_iter().for_each(|tree| self.memtable.drop_tree(tree));
+        let live = Live {
+            oldest: seq,
+            all: &Vec::new,
+        };
+        for (tree, changes) in &trees {
+            let changes = changes.iter().map(|(k, v)| (k, v));
+            self.memtable.insert(*tree, seq, changes, &live, |_, _| {});
+        }
+        self.memtable.note_commit(seq);
+        (self.seq, self.optime) = (seq, frame.optime());
+        Ok(())
+    }
+}
+
+impl Changes {
+    /// To go on from a catalog.
+    pub(crate) fn from(catalog: &Catalog, ids: Arc<Ids>) -> Self {
+        let states = catalog.collections().map(|c| (c.id, c.state.clone())).collect();
+        Self {
+            catalog: catalog.clone(),
+            ids,
+            states,
+        }
     }
 
     fn state(&mut self, id: CollectionId) -> Arc<CollectionState> {
@@ -163,25 +208,19 @@ impl Recovery {
         Ok(())
     }
 
-    /// Repeats a commit.
-    pub(crate) fn replay(&mut self, frame: &Frame<'_>) -> Result<()> {
-        let seq = frame.seq();
-        let mut trees: BTreeMap<TreeId, Vec<(Bytes, Option<Bytes>)>> = BTreeMap::new();
+    /// Reads a frame: catalog, counts and numbers are as after it, keys and values are handed on.
+    pub(crate) fn read(&mut self, frame: &Frame<'_>) -> Result<Replayed> {
+        let mut replayed = Replayed::default();
+        let trees = &mut replayed.trees;
         for op in frame.ops() {
             match op.map_err(|e| StorageError::Undecodable(e.0.into()))? {
                 Op::Put { tree, key, value } => {
-                    // Record trees have the number of their collection.
-                    if let (Some(state), Some(id)) =
-                        (self.states.get(&CollectionId(tree.0)), crate::record::record_id(key))
-                    {
-                        state.raise_record(id.0);
-                    }
                     trees.entry(tree).or_default().push((key.into(), Some(value.into())));
                 }
                 Op::Delete { tree, key } => trees.entry(tree).or_default().push((key.into(), None)),
                 Op::DropTree(tree) => {
                     self.ids.raise(tree.0);
-                    self.memtable.drop_tree(tree);
+                    replayed.dropped.push(tree);
                 }
                 Op::Count {
                     collection,
@@ -197,25 +236,21 @@ impl Recovery {
             for (key, value) in gone.into_iter().chain(put) {
                 self.catalog_entry(key, value.as_deref())?;
             }
-            // A collection made and filled by one commit.
-            for (tree, changes) in &trees {
-                if let Some(state) = self.states.get(&CollectionId(tree.0)) {
-                    let ids = changes.iter().filter_map(|(key, _)| crate::record::record_id(key));
-                    ids.for_each(|id| state.raise_record(id.0));
-                }
+        }
+        // Record trees have the number of their collection; it may be made and filled by one commit.
+        for (tree, changes) in trees.iter() {
+            if let Some(state) = self.states.get(&CollectionId(tree.0)) {
+                let put = changes.iter().filter(|(_, value)| value.is_some());
+                let ids = put.filter_map(|(key, _)| crate::record::record_id(key));
+                ids.for_each(|id| state.raise_record(id.0));
             }
         }
-        let live = Live {
-            oldest: seq,
-            all: &Vec::new,
-        };
-        for (tree, changes) in &trees {
-            let changes = changes.iter().map(|(k, v)| (k, v));
-            self.memtable.insert(*tree, seq, changes, &live, |_, _| {});
-        }
-        self.memtable.note_commit(seq);
-        (self.seq, self.optime) = (seq, frame.optime());
-        Ok(())
+        Ok(replayed)
+    }
+
+    /// The state of the collection that has its records in `tree`.
+    pub(crate) fn collection_state(&self, tree: TreeId) -> Option<&Arc<CollectionState>> {
+        self.states.get(&CollectionId(tree.0))
     }
 }
 

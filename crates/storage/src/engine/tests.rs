@@ -1,5 +1,6 @@
 use super::*;
 use crate::{Bytes, Cursor, TreeId, View};
+use crate::{Guarantee, OpTime, Positions};
 use nestor_model::{CollectionOptions, Document, ErrorCode, Namespace, RawDocBuf, Timestamp, doc};
 use std::time::Duration;
 

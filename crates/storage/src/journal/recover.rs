@@ -42,6 +42,8 @@ pub(crate) struct Known {
     pub(crate) give_up_after: Option<u64>,
     /// Commits after this time are given up.
     pub(crate) until: Option<Timestamp>,
+    /// Commits after this one are given up.
+    pub(crate) last_kept: Option<u64>,
 }
 
 /// Opens the journal in `dir` and hands every frame after the checkpoint to `replay`.
@@ -107,7 +109,8 @@ pub(crate) fn open(
             if !follows(&frame, end.last) {
                 return Err(segment.corrupt(place, OTHER_COPY));
             }
-            if known.until.is_some_and(|until| frame.optime() > until) {
+            let is_late = known.until.is_some_and(|until| frame.optime() > until);
+            if is_late || known.last_kept.is_some_and(|last| frame.seq() > last) {
                 break Some(TOO_LATE);
             }
             let contents = segment.contents(frame, place, &mut plain)?;

@@ -142,6 +142,19 @@ impl Followers {
         self.count.fetch_sub(1, Ordering::SeqCst);
     }
 
+    /// As [`Followers::note`], of commits that another member made, up to this number: they may concern everybody.
+    pub(crate) fn note_all(&self, seq: u64) -> News {
+        if self.count.load(Ordering::SeqCst) == 0 {
+            return News::new();
+        }
+        let groups = self.groups();
+        let hit = |follower: &&Arc<Follower>| {
+            follower.mark(seq);
+            follower.is_waiting.swap(false, Ordering::SeqCst)
+        };
+        groups.all().filter(hit).cloned().collect()
+    }
+
     /// Marks those whom commits concern that are about to be shown, and returns those who wait. Under the sequencer's lock.
     pub(crate) fn note(&self, commits: &[Accepted]) -> News {
         let mut news = News::new();

@@ -254,9 +254,11 @@ pub fn append_members(topology: &Topology, set_name: &str, (me, primary_field): 
     reply.append("setVersion", topology.config_version);
     reply.append(primary_field, topology.is_primary());
     reply.append("secondary", !topology.is_primary());
-    reply.append("primary", topology.primary(me));
-    reply.append("me", me);
-    reply.append("electionId", topology.election_id);
+    if let Some(primary) = topology.primary(me) {
+        reply.append("primary", primary);
+    }
+    reply.append("me", topology.own(me));
+    reply.append("electionId", topology.election_id());
 }
 
 /// Appends an optime.
@@ -271,7 +273,7 @@ fn write_self(context: &Context<'_>, reply: &mut RawWriter, primary_field: &str)
     let service = context.service;
     let me = context.conn.host.as_str();
     if let Some(set_name) = &service.options.replica_set {
-        append_members(service.engine.topology(), set_name, (me, primary_field), reply);
+        append_members(&service.engine.topology(), set_name, (me, primary_field), reply);
         reply.begin_document("lastWrite");
         let positions = service.positions();
         for (name, date, optime) in [

@@ -237,13 +237,13 @@ fn repl(context: &Context<'_>, reply: &mut RawWriter) {
     };
     let me = context.conn.host.as_str();
     append_members(
-        context.service.engine.topology(),
+        &context.service.engine.topology(),
         name,
         (me, "isWritablePrimary"),
         reply,
     );
     // The older name, by which mongostat knows a primary.
-    reply.append("ismaster", true);
+    reply.append("ismaster", context.service.engine.is_writable());
 }
 
 /// `oplogTruncation`: the log needs no processing at the start to know where it may be cut off.
