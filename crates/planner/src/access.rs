@@ -476,8 +476,23 @@ pub fn implies(filter: &MatchExpr, wanted: &MatchExpr) -> bool {
             MatchExpr::Leaf(want) => leaf_implies(have, want),
             _ => false,
         },
+        // What is not null exists. A path through an array of no elements is neither there nor null.
+        MatchExpr::Not(have) => match (&**have, wanted) {
+            (MatchExpr::Leaf(have), MatchExpr::Leaf(want)) => {
+                is_null(&have.predicate)
+                    && matches!(want.predicate, Predicate::Exists)
+                    && have.path == want.path
+                    && have.path.parts().len() == 1
+            }
+            _ => false,
+        },
         _ => false,
     }
+}
+
+/// Whether a test is `{$eq: null}`.
+fn is_null(predicate: &Predicate) -> bool {
+    matches!(predicate, Predicate::Compare { op: CompareOp::Eq, value, .. } if matches!(value, Value::Null))
 }
 
 /// The collation by which a test compares strings.
@@ -501,6 +516,8 @@ fn leaf_implies(have: &Leaf, want: &Leaf) -> bool {
     };
     match (&have.predicate, &want.predicate) {
         (Predicate::Exists, Predicate::Exists) => true,
+        // Bounds say less: null and what is missing are one value to an index.
+        (have, want) if is_null(have) && is_null(want) => true,
         // Whatever equals or compares to a value other than null exists.
         (Predicate::Compare { .. } | Predicate::In(_) | Predicate::Regex(_) | Predicate::Mod(_), Predicate::Exists) => {
             let null = IntervalList::point(nestor_model::Value::Null);
@@ -738,6 +755,12 @@ mod tests {
             (r#"{"a":5,"b":1}"#, r#"{"b":1,"a":5}"#, true),
             (r#"{"a":5}"#, r#"{"a":{"$exists":true}}"#, true),
             (r#"{"a":null}"#, r#"{"a":{"$exists":true}}"#, false),
+            (r#"{"a":null}"#, r#"{"a":null}"#, true),
+            (r#"{"a":null}"#, r#"{"b":null}"#, false),
+            (r#"{"a":{"$ne":null}}"#, r#"{"a":{"$exists":true}}"#, true),
+            (r#"{"a":{"$ne":null}}"#, r#"{"b":{"$exists":true}}"#, false),
+            (r#"{"a":{"$ne":1}}"#, r#"{"a":{"$exists":true}}"#, false),
+            (r#"{"a.b":{"$ne":null}}"#, r#"{"a.b":{"$exists":true}}"#, false),
             (r#"{"$or":[{"a":5},{"a":6}]}"#, r#"{"a":{"$gt":1}}"#, true),
         ] {
             assert_eq!(implies(&filter(have), &filter(want)), expected, "{have} implies {want}");

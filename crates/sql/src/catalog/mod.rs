@@ -6,6 +6,7 @@
 pub mod documents;
 pub mod files;
 pub mod known;
+pub mod partial;
 pub mod schemas;
 pub mod system;
 

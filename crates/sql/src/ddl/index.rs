@@ -1,12 +1,14 @@
 //! CREATE INDEX and DROP INDEX.
 
-use super::namespace;
+use super::keys::limit;
+use super::{namespace, partial};
 use crate::bind::declared::Declared;
 use crate::bind::{ident, object_name};
 use crate::catalog::schemas;
 use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
 use crate::run::tables::{Reading, SessionFacts, index_name};
+use crate::types::Type;
 use nestor_database::index_build;
 use nestor_database::parameters::Param;
 use nestor_database::rights::Action as Right;
@@ -36,7 +38,6 @@ pub(super) fn create(
     let refused = !create.include.is_empty()
         || create.nulls_distinct == Some(false)
         || !create.with.is_empty()
-        || create.predicate.is_some()
         || !create.index_options.is_empty()
         || !create.alter_options.is_empty()
         || create.r#async
@@ -52,10 +53,10 @@ pub(super) fn create(
     }
     let ns = namespace(statement, session, &create.table_name)?;
     session.check_right(&ns, Right::CreateIndex)?;
-    let mut parts: Vec<(String, bool)> = Vec::new();
+    let mut parts: Vec<(String, bool, Option<&ObjectName>)> = Vec::new();
     for column in &create.columns {
         let order = &column.column;
-        let (Expr::Identifier(name), None) = (&order.expr, &column.operator_class) else {
+        let Expr::Identifier(name) = &order.expr else {
             return unsupported("an index on an expression");
         };
         let descending = match &order.options.sort {
@@ -64,9 +65,9 @@ pub(super) fn create(
             Some(_) => return unsupported("an index in this order"),
         };
         // Absent fields come first in indexes; which nulls come first is settled where rows are sorted.
-        parts.push((ident(name), descending));
+        parts.push((ident(name), descending, column.operator_class.as_ref()));
     }
-    let names: Vec<&str> = parts.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<&str> = parts.iter().map(|(name, ..)| name.as_str()).collect();
     let name = match &create.name {
         Some(name) => object_name(name)?.1,
         None => {
@@ -99,32 +100,32 @@ pub(super) fn create(
                 return pass_over(create.if_not_exists, taken).map(|()| Step::Done);
             }
             let mut key = Document::new();
-            let mut sparse = Vec::new();
-            for (part, descending) in &parts {
+            let mut nullable = Vec::new();
+            for (part, descending, class) in &parts {
                 let column = table.columns.iter().find(|column| column.name == *part);
                 let path = match column {
                     Some(column) => column.path.clone(),
                     None => return fail("42703", format!("column \"{part}\" does not exist")),
                 };
                 if column.is_some_and(|column| !column.not_null) {
-                    sparse.push(path.clone());
+                    nullable.push(path.clone());
+                }
+                if let (Some(class), Some(column)) = (class, column) {
+                    check_class(class, &column.ty)?;
                 }
                 key.push(path, if *descending { -1 } else { 1 });
             }
             let mut listed = doc! { "v": 2, "key": key, "name": name.as_str() };
             if create.unique {
                 listed.push("unique", true);
-                match (sparse.as_slice(), parts.len()) {
-                    ([], _) => {}
-                    ([_], 1) => listed.push("sparse", true),
-                    (paths, _) => {
-                        let mut filter = Document::new();
-                        paths
-                            .iter()
-                            .for_each(|path| filter.push(path.as_str(), doc! { "$exists": true }));
-                        listed.push("partialFilterExpression", filter);
-                    }
-                }
+            }
+            if let Some(predicate) = &create.predicate {
+                let reading = Reading::new(statement, &*ws, &op, session);
+                let filter = partial::filter(&reading, &table, predicate)?;
+                listed.push("partialFilterExpression", filter);
+            }
+            if create.unique {
+                limit(&mut listed, nullable);
             }
             let spec = IndexSpec::parse(listed.to_raw())?;
             statement.check_index(&collection, &spec)?;
@@ -155,6 +156,43 @@ pub(super) fn create(
                 return Ok("CREATE INDEX");
             }
         }
+    }
+}
+
+/// A class of operators by which an index is in the order that it has anyway: the type's own, and the one that compares texts by their
+/// characters.
+///
+/// Errors: 42704 for classes that there are not, 42804 for those of other types.
+fn check_class(class: &ObjectName, ty: &Type) -> Result<()> {
+    let (_, class) = object_name(class)?;
+    let is_text = |ty: &Type| matches!(ty, Type::Text | Type::Varchar | Type::Name);
+    let fits = match class.as_str() {
+        "text_pattern_ops" | "varchar_pattern_ops" | "text_ops" | "varchar_ops" => is_text(ty),
+        "bpchar_pattern_ops" | "bpchar_ops" => *ty == Type::Bpchar,
+        "int2_ops" => *ty == Type::Int2,
+        "int4_ops" => *ty == Type::Int4,
+        "int8_ops" => *ty == Type::Int8,
+        "float4_ops" => *ty == Type::Float4,
+        "float8_ops" => *ty == Type::Float8,
+        "numeric_ops" => *ty == Type::Numeric,
+        "bool_ops" => *ty == Type::Bool,
+        "date_ops" => *ty == Type::Date,
+        "timestamp_ops" => *ty == Type::Timestamp,
+        "timestamptz_ops" => *ty == Type::Timestamptz,
+        "time_ops" => *ty == Type::Time,
+        "uuid_ops" => *ty == Type::Uuid,
+        "bytea_ops" => *ty == Type::Bytea,
+        _ => {
+            let message = format!("operator class \"{class}\" does not exist for access method \"btree\"");
+            return fail("42704", message);
+        }
+    };
+    match fits {
+        true => Ok(()),
+        false => fail(
+            "42804",
+            format!("operator class \"{class}\" does not accept data type {ty}"),
+        ),
     }
 }
 

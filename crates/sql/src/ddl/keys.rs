@@ -5,13 +5,13 @@ use crate::bind::Binder;
 use crate::bind::declared::{Declared, Unique};
 use crate::bind::entry::{self, Object};
 use crate::bind::types::kept_type;
-use crate::catalog::schemas;
 use crate::catalog::{Column, Foreign};
+use crate::catalog::{partial, schemas};
 use crate::error::{fail, unsupported};
 use crate::run::tables::{Reading, SessionFacts};
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
-use nestor_model::{Document, IndexSpec, Namespace, Result, doc};
+use nestor_model::{Document, IndexSpec, Namespace, Result, Value, ValueRef, doc};
 use nestor_storage::View;
 use sqlparser::ast::{ColumnOption, CreateTable, DataType, Ident, ObjectName, TableConstraint};
 use std::collections::BTreeSet;
@@ -186,22 +186,37 @@ pub(super) fn spec(unique: &Unique, declared: &Declared) -> Result<IndexSpec> {
     IndexSpec::parse(listed.to_raw())
 }
 
-/// Leaves rows out of a unique index of `paths` in which one of them may be null, and is.
+/// Leaves rows out of a unique index of `paths` in which one of them may be null, and is. The predicate that the index has stays.
 pub(super) fn only_where_not_null(listed: &mut Document, paths: &[String], declared: &Declared) {
     let is_nullable = |path: &&String| {
         let column = declared.columns.iter().find(|column| column.path == **path);
         column.is_none_or(|column| !column.not_null)
     };
-    let nullable: Vec<&String> = paths.iter().filter(is_nullable).collect();
-    match (nullable.as_slice(), paths) {
-        ([], _) => {}
-        ([_], [_]) => listed.push("sparse", true),
-        (nullable, _) => {
-            let mut filter = Document::new();
-            nullable
+    let nullable = paths.iter().filter(is_nullable).cloned().collect();
+    limit(listed, nullable);
+}
+
+/// Leaves rows out of a unique index in which one of the paths `nullable` is null.
+pub(super) fn limit(listed: &mut Document, nullable: Vec<String>) {
+    let key = match listed.get("key") {
+        Some(ValueRef::Document(key)) => key.to_document(),
+        _ => Document::new(),
+    };
+    let said = match listed.get("partialFilterExpression") {
+        Some(ValueRef::Document(filter)) => partial::said(&filter.to_document(), &key),
+        _ => Vec::new(),
+    };
+    listed.remove("sparse");
+    listed.remove("partialFilterExpression");
+    match (said.is_empty(), nullable.as_slice()) {
+        (true, []) => {}
+        (true, [_]) if key.iter().count() == 1 => listed.push("sparse", true),
+        _ => {
+            let there = nullable
                 .iter()
-                .for_each(|path| filter.push(path.as_str(), doc! { "$exists": true }));
-            listed.push("partialFilterExpression", filter);
+                .map(|path| partial::condition(path, "$exists", Value::Bool(true)));
+            let all = said.into_iter().chain(there).collect();
+            listed.push("partialFilterExpression", partial::joined(all));
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::bind::entry::{self, Object};
 use crate::catalog::documents::{Inference, SAMPLE};
 use crate::catalog::files::Named;
 use crate::catalog::system::{self, Facts, IndexFacts, RELATIONS, Relation, SequenceFacts};
-use crate::catalog::{Catalog, Column, Kind, Table, known, schemas};
+use crate::catalog::{Catalog, Column, Kind, Table, known, partial, schemas};
 use crate::error::{fail, unsupported};
 use crate::types::Type;
 use crate::types::enums::Enum;
@@ -721,18 +721,18 @@ pub fn index_name(collection: &Collection, index: &Index) -> String {
     }
 }
 
-/// Whether a filter says that fields of an index are there and nothing else: nulls are distinct to a unique index of SQL.
-fn is_of_values(filter: &Document, key: &Document) -> bool {
-    let is_there = |found: Option<ValueRef<'_>>| match found {
-        Some(ValueRef::Document(condition)) => {
-            condition.iter().count() == 1 && matches!(condition.get("$exists"), Some(ValueRef::Bool(true)))
-        }
-        _ => false,
+/// The predicate of an index in the words of SQL, or else as commands have it.
+fn predicate(index: &Index, table: &Table) -> Option<String> {
+    let filter = index.partial_filter.as_ref()?;
+    let said = match index.unique {
+        true => partial::said(filter, &index.key_pattern),
+        false => vec![filter.clone()],
     };
-    let is_key = |path: &str| key.iter().any(|(own, _)| own == path);
-    filter
-        .iter()
-        .all(|(path, condition)| is_key(path) && is_there(Some(condition)))
+    if said.is_empty() {
+        return None;
+    }
+    let told = partial::text(&said, table);
+    Some(told.unwrap_or_else(|| extjson::to_string(filter.as_ref(), Form::Relaxed)))
 }
 
 fn relation(collection: &Collection, table: Arc<Table>, comments: Option<Document>) -> Relation {
@@ -762,11 +762,7 @@ fn relation(collection: &Collection, table: Arc<Table>, comments: Option<Documen
                 .get(&index.name)
                 .and_then(ValueRef::as_str)
                 .map(str::to_owned),
-            partial: index
-                .partial_filter
-                .as_ref()
-                .filter(|filter| !(index.unique && is_of_values(filter, &index.key_pattern)))
-                .map(|filter| extjson::to_string(filter.as_ref(), Form::Relaxed)),
+            partial: predicate(index, &table),
         }
     };
     let view = collection.options.view.as_ref();

@@ -2,7 +2,7 @@
 
 use super::refused::constraint_name;
 use crate::bind::write::Conflict;
-use crate::catalog::Table;
+use crate::catalog::{Table, partial};
 use crate::error::fail;
 use nestor_database::write::rows::RowWriter;
 use nestor_exec::{Batch, Step, find, point};
@@ -33,6 +33,11 @@ impl Arbiter {
             .indexes
             .iter()
             .filter(|index| index.unique || index.name == "_id_")
+            // One with a predicate knows nothing of the rows that it has not.
+            .filter(|index| match &index.partial_filter {
+                Some(filter) => partial::said(filter, &index.key_pattern).is_empty(),
+                None => true,
+            })
             .map(|index| {
                 let paths = index.key_pattern.iter().map(|(path, _)| path.to_owned());
                 (constraint_name(table, &index.name), paths.collect::<Vec<String>>())

@@ -214,8 +214,11 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                     let parent = relations.iter().find(|other| other.is(&foreign.table));
                     let key = parent.and_then(|parent| {
                         let paths = parent.table.paths(&parent.table.referred(foreign));
-                        let keeps =
-                            |index: &&IndexFacts| index.unique && index.parts.iter().map(|(path, _)| path).eq(&paths);
+                        let keeps = |index: &&IndexFacts| {
+                            index.unique
+                                && index.partial.is_none()
+                                && index.parts.iter().map(|(path, _)| path).eq(&paths)
+                        };
                         parent.indexes.iter().find(keeps)
                     });
                     let mut row = named(&db, &relation.table, &foreign.name);

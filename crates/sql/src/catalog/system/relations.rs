@@ -656,7 +656,9 @@ fn declared_constraints(relation: &Relation, all: &[Relation]) -> Result<Vec<Row
                 numbers(referred.iter().map(|name| column_number(&parent.table, name))),
             ));
             let paths = parent.table.paths(&referred);
-            let keeps = |index: &&IndexFacts| index.unique && index.parts.iter().map(|(path, _)| path).eq(&paths);
+            let keeps = |index: &&IndexFacts| {
+                index.unique && index.partial.is_none() && index.parts.iter().map(|(path, _)| path).eq(&paths)
+            };
             if let Some(index) = parent.indexes.iter().find(keeps) {
                 own.push(("conindid", oid(index.oid)));
             }

@@ -4,7 +4,9 @@ use super::found::Found;
 use crate::bind::alter::Source;
 use crate::bind::declared::Declared;
 use crate::catalog::Table;
+use crate::catalog::partial::with_paths;
 use crate::ddl::keys::{only_where_not_null, spec};
+use crate::error::unsupported;
 use crate::write;
 use nestor_database::statement::Statement;
 use nestor_database::write::catalog;
@@ -24,6 +26,33 @@ fn path_now(path: &str, old: &Declared, (new, sources): (&Declared, &[Source])) 
     Some(rest.map_or_else(|| now.clone(), |rest| format!("{now}.{rest}")))
 }
 
+/// The values that a predicate compares with are still of the columns' types.
+///
+/// Errors: 0A000.
+fn check_types(filter: &Document, old: &Declared, (new, sources): (&Declared, &[Source])) -> Result<()> {
+    let turned = new
+        .columns
+        .iter()
+        .zip(sources)
+        .filter_map(|(now, source)| match source {
+            Source::Turned(before, _) => Some((&old.columns[*before], now)),
+            _ => None,
+        });
+    for (before, now) in turned {
+        let (a, b) = (&before.ty, &now.ty);
+        let goes = a == b || a.is_number() && b.is_number() || a.is_text() && b.is_text();
+        let is_used = std::cell::Cell::new(false);
+        with_paths(filter.as_ref(), &|path| {
+            is_used.set(is_used.get() || path == before.path);
+            Some(path.to_owned())
+        });
+        if is_used.get() && !goes {
+            return unsupported("another type of a column that the predicate of an index is about");
+        }
+    }
+    Ok(())
+}
+
 /// What an index that SQL has not declared is in the table as it is now; `None` when a column of it is gone.
 fn index_now(index: &Index, old: &Declared, now: (&Declared, &[Source])) -> Result<Option<IndexSpec>> {
     let mut key = Document::new();
@@ -36,10 +65,14 @@ fn index_now(index: &Index, old: &Declared, now: (&Declared, &[Source])) -> Resu
     let paths: Vec<String> = key.iter().map(|(path, _)| path.to_owned()).collect();
     let mut listed = Document::from(index.spec.listed().clone());
     listed.set("key", key);
-    let is_sql = listed.get("sparse").is_some() || listed.get("partialFilterExpression").is_some();
-    if index.unique && (is_sql || index.partial_filter.is_none()) {
-        listed.remove("sparse");
-        listed.remove("partialFilterExpression");
+    if let Some(filter) = &index.partial_filter {
+        check_types(filter, old, now)?;
+        match with_paths(filter.as_ref(), &|path| path_now(path, old, now)) {
+            Some(filter) => listed.set("partialFilterExpression", filter),
+            None => return Ok(None),
+        }
+    }
+    if index.unique {
         only_where_not_null(&mut listed, &paths, now.0);
     }
     IndexSpec::parse(listed.to_raw()).map(Some)
