@@ -1,6 +1,6 @@
 //! From statements as they were parsed to plans whose names and types are settled.
 //!
-//! Reading order: this file (scopes), [`names`], [`types`], [`from`], [`query`], [`select`], [`expr`] with [`call`], [`compared`], [`window`] and [`places`] of errors, [`write`](mod@write) with [`conditions`], [`through`] and [`always`], [`alter`].
+//! Reading order: this file (scopes), [`names`], [`types`], [`from`], [`query`], [`select`] with [`grouped`] and [`determined`], [`expr`] with [`call`], [`compared`], [`window`] and [`places`] of errors, [`write`](mod@write) with [`conditions`], [`through`] and [`always`], [`alter`].
 //!
 //! Subqueries, aggregates and window functions within expressions are bound where they stand, and stand in the expression as columns
 //! with numbers from [`PENDING`] on; whoever builds the plan puts a node below that gives the column ([`Binder::flush`]).
@@ -11,11 +11,13 @@ mod call;
 mod compared;
 mod conditions;
 pub mod declared;
+mod determined;
 pub mod duality;
 pub mod entry;
 mod expr;
 mod files;
 mod from;
+mod grouped;
 mod locks;
 pub mod merge;
 mod named;

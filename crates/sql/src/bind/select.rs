@@ -9,13 +9,12 @@ use crate::functions::coerce;
 use crate::plan::{self, Plan};
 use crate::types::Type;
 use crate::types::cast::Context;
-use nestor_model::{Result, Value};
-use nestor_planner::relation::{ApplyKind, Relation, SortKey};
+use nestor_model::Result;
+use nestor_planner::relation::{Relation, SortKey};
 use sqlparser::ast::{
     Distinct, Expr as Ast, GroupByExpr, LockClause, NamedWindowExpr, OrderByExpr, Select, SelectItem,
     SelectItemQualifiedWildcardKind,
 };
-use std::cell::RefCell;
 
 /// Names of results.
 pub(super) struct Output;
@@ -239,7 +238,7 @@ impl Binder<'_> {
         }
         let holds = self.holds(&select.from, locks, &scope)?;
         if !groups.is_empty() || !aggregates.is_empty() || having.is_some() || !sets.is_empty() {
-            plan = self.aggregated(plan, groups, sets, aggregates, &mut exprs, &mut windows)?;
+            plan = self.aggregated(plan, (groups, sets, aggregates), &scope, (&mut exprs, &mut windows))?;
         }
         if having.is_some() {
             let mut condition = [exprs[having_at].clone()];
@@ -593,208 +592,5 @@ impl Binder<'_> {
             .iter()
             .map(|part| part.iter().map(|expr| add(self, expr)).collect());
         each.collect()
-    }
-
-    /// The subqueries that stand in expressions over groups, and in each other.
-    fn pending_of(&self, exprs: &[Expr], windows: &mut [super::window::Pending]) -> Result<Vec<usize>> {
-        let mut wanted: Vec<usize> = Vec::new();
-        let note = |wanted: &mut Vec<usize>, index: usize| {
-            if (PENDING..AGGREGATE).contains(&index) && !wanted.contains(&(index - PENDING)) {
-                wanted.push(index - PENDING);
-            }
-        };
-        for expr in exprs {
-            expr.for_each_column(&mut |index| note(&mut wanted, index));
-        }
-        for window in windows {
-            window.for_each(&mut |expr| {
-                expr.for_each_column(&mut |index| note(&mut wanted, index));
-                Ok(())
-            })?;
-        }
-        let mut at = 0;
-        while let Some(pending) = wanted.get(at).and_then(|number| self.pending.get(*number)) {
-            if let Some((leader, _)) = pending.beside {
-                note(&mut wanted, PENDING + leader);
-            }
-            if let ApplyKind::In { probe } = &pending.kind {
-                for expr in probe {
-                    expr.for_each_column(&mut |index| note(&mut wanted, index));
-                }
-            }
-            plan::map(&pending.inner, 0, &mut |expr, depth| {
-                expr.for_each_outer(&mut |levels, index| {
-                    if levels == depth + 1 {
-                        note(&mut wanted, index);
-                    }
-                });
-                expr.clone()
-            });
-            at += 1;
-        }
-        Ok(wanted)
-    }
-
-    /// Groups below the expressions, which then are over groups.
-    fn aggregated(
-        &mut self,
-        plan: Plan,
-        groups: Vec<Expr>,
-        sets: Vec<Vec<usize>>,
-        mut calls: Vec<nestor_planner::relation::Call<Expr>>,
-        exprs: &mut [Expr],
-        windows: &mut [super::window::Pending],
-    ) -> Result<Plan> {
-        // Subqueries in arguments stand below.
-        let mut below: Vec<Expr> = Vec::new();
-        for call in &calls {
-            below.extend(call.args.iter().cloned());
-            below.extend(call.filter.iter().cloned());
-            below.extend(call.order.iter().map(|key| key.by.clone()));
-        }
-        below.extend(groups.iter().cloned());
-        let plan = self.flush(plan, &mut below);
-        let keys = below.split_off(below.len() - groups.len());
-        let mut next = below.into_iter();
-        for call in &mut calls {
-            for arg in &mut call.args {
-                *arg = next.next().unwrap_or_else(|| arg.clone());
-            }
-            if let Some(filter) = &mut call.filter {
-                *filter = next.next().unwrap_or_else(|| filter.clone());
-            }
-            for key in &mut call.order {
-                key.by = next.next().unwrap_or_else(|| key.by.clone());
-            }
-        }
-        let sets = if sets.is_empty() {
-            vec![(0..groups.len()).collect()]
-        } else {
-            sets
-        };
-        let count = groups.len();
-        // GROUPING tells of the set that a row is of, whose number is the last column.
-        let set_column = count + calls.len();
-        let masks: Vec<Vec<bool>> = sets
-            .iter()
-            .map(|set| (0..count).map(|i| set.contains(&i)).collect())
-            .collect();
-        let grouped = |expr: &Expr| -> Result<Expr> { regroup(expr, &groups, set_column, &masks) };
-        for expr in exprs.iter_mut() {
-            *expr = grouped(expr)?;
-        }
-        for window in windows.iter_mut() {
-            window.for_each(&mut |expr| {
-                *expr = grouped(expr)?;
-                Ok(())
-            })?;
-        }
-        for at in self.pending_of(exprs, windows)? {
-            let pending = &mut self.pending[at];
-            if let ApplyKind::In { probe } = &mut pending.kind {
-                for expr in probe {
-                    *expr = grouped(expr)?;
-                }
-            }
-            let failed = RefCell::new(None);
-            let inner = plan::map(&pending.inner, 0, &mut |expr, depth| {
-                plan::replace_outer(expr, depth, &|index, name, ty| {
-                    let column = Expr::column(index, name, ty.clone());
-                    match groups.iter().position(|group| group.is_same(&column)) {
-                        Some(at) => Expr::column(at, name, ty.clone()),
-                        None if (AGGREGATE..WINDOW).contains(&index) => {
-                            Expr::column(groups.len() + index - AGGREGATE, name, ty.clone())
-                        }
-                        None if index >= PENDING => column,
-                        None => {
-                            failed.borrow_mut().get_or_insert_with(|| name.to_owned());
-                            column
-                        }
-                    }
-                })
-            });
-            if let Some(name) = failed.into_inner() {
-                return fail(
-                    "42803",
-                    format!("subquery uses ungrouped column \"{name}\" from outer query"),
-                );
-            }
-            pending.inner = inner;
-        }
-        Ok(Relation::Aggregate {
-            input: Box::new(plan),
-            groups: keys,
-            sets,
-            calls,
-        })
-    }
-}
-
-fn ungrouped(column: &str) -> String {
-    format!("column \"{column}\" must appear in the GROUP BY clause or be used in an aggregate function")
-}
-
-/// An expression over rows as one over groups.
-///
-/// Errors: 42803 when it uses a column that is the same for no group.
-fn regroup(expr: &Expr, groups: &[Expr], set_column: usize, masks: &[Vec<bool>]) -> Result<Expr> {
-    if let Some(at) = groups.iter().position(|group| group.is_same(expr)) {
-        let name = expr.to_string();
-        return Ok(Expr::column(at, name, expr.ty()));
-    }
-    match expr.node() {
-        Node::Column { index, name, ty } if *index >= AGGREGATE && *index < WINDOW => {
-            Ok(Expr::column(groups.len() + index - AGGREGATE, name.clone(), ty.clone()))
-        }
-        Node::Column { index, .. } if *index >= PENDING => Ok(expr.clone()),
-        Node::Column { name, .. } => fail("42803", ungrouped(name)),
-        Node::Call { function, args, .. } if function.name == "grouping" => {
-            let places = args.iter().map(|arg| {
-                groups.iter().position(|group| group.is_same(arg)).ok_or_else(|| {
-                    error(
-                        "42803",
-                        "arguments to GROUPING must be grouping expressions of the associated query level",
-                    )
-                })
-            });
-            let places: Vec<usize> = places.collect::<Result<_>>()?;
-            let value = |mask: &Vec<bool>| {
-                places
-                    .iter()
-                    .fold(0, |bits, place| bits << 1 | i32::from(!mask[*place]))
-            };
-            let set = Expr::column(set_column, "set", Type::Int8);
-            let arms = masks.iter().enumerate().map(|(number, mask)| {
-                let is_set = Node::Compare(
-                    crate::expr::Comparison::Equal,
-                    set.clone(),
-                    Expr::constant(Value::Int64(number as i64), Type::Int8),
-                );
-                (
-                    Expr::from(is_set),
-                    Expr::constant(Value::Int32(value(mask)), Type::Int4),
-                )
-            });
-            Ok(Node::Case {
-                arms: arms.collect(),
-                otherwise: None,
-                ty: Type::Int4,
-            }
-            .into())
-        }
-        _ => {
-            let mut failed = None;
-            let out = expr.map(&mut |part| match regroup(part, groups, set_column, masks) {
-                Ok(part) => part,
-                Err(error) => {
-                    failed.get_or_insert(error);
-                    part.clone()
-                }
-            });
-            match failed {
-                Some(error) => Err(error),
-                None => Ok(out),
-            }
-        }
     }
 }
