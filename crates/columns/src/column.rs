@@ -71,6 +71,21 @@ impl Column {
         }
     }
 
+    /// A column of which each value is held.
+    pub(crate) fn whole(values: Values, states: Option<Box<[State]>>, range: Option<(Value, Value)>) -> Self {
+        Self {
+            values,
+            states,
+            others: 0,
+            range,
+        }
+    }
+
+    /// Of each row what it has, unless all have values.
+    pub(crate) fn states(&self) -> Option<&[State]> {
+        self.states.as_deref()
+    }
+
     /// The form of its values.
     pub fn values(&self) -> &Values {
         &self.values
@@ -251,6 +266,10 @@ impl ColumnBuilder {
     pub(crate) fn finish(mut self, rows: usize) -> Column {
         self.fill(rows);
         let others = self.states.iter().filter(|state| **state == State::Other).count();
+        // Documents are looked at for all of it then.
+        if others > 0 {
+            return Column::unknown();
+        }
         let is_full = self.states.iter().all(|state| *state == State::Value);
         let vector = self.values.finish();
         let is_value = |row: &usize| self.states[*row] == State::Value;

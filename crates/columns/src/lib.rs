@@ -7,16 +7,24 @@
 //!
 //! A collection has columns once somebody asked for them ([`Columns::read`]): a thread makes them, and a write pays nothing for them.
 //!
-//! Reading order: [`packed`], [`mod@column`], [`segment`], [`pieces`], [`store`].
+//! Segments are written to files, and read from there column by column when somebody asks for them; what a file has lost is made anew.
+//!
+//! Reading order: `reader`, [`packed`], [`mod@column`], `codec`, [`segment`], `file`, `memory`, [`pieces`], `tree`, [`store`].
 
+mod codec;
 pub mod column;
+mod file;
+mod memory;
 pub mod packed;
 pub mod pieces;
+mod reader;
 pub mod segment;
 pub mod store;
+mod tree;
 
 pub use column::{Column, State, Values};
+pub use memory::Figures;
 pub use packed::Places;
 pub use pieces::{Keys, Piece};
-pub use segment::{Found, Segment};
+pub use segment::{Found, Segment, Zone};
 pub use store::{Columns, Reading};

@@ -1,5 +1,6 @@
 //! Whole numbers in as few bytes as their range needs.
 
+use crate::reader::{Reader, gather, scatter};
 use std::ops::Range;
 
 /// Whole numbers as their distances from the least of them, all of one width, so that any of them is read by itself.
@@ -116,6 +117,89 @@ impl Packed {
     pub fn distances(&self, places: &Places<'_>) -> Vec<u32> {
         let least = self.least;
         self.pick(places, |value| value.wrapping_sub(least) as u32)
+    }
+
+    /// The largest number; `None` where there are none.
+    pub(crate) fn most(&self) -> Option<i64> {
+        (0..self.len()).map(|row| self.get(row)).max()
+    }
+
+    fn len(&self) -> usize {
+        match &self.distances {
+            Distances::Same(len) => *len,
+            Distances::U8(values) => values.len(),
+            Distances::U16(values) => values.len(),
+            Distances::U32(values) => values.len(),
+            Distances::U64(values) => values.len(),
+        }
+    }
+
+    /// Bytes of a distance.
+    fn width(&self) -> u8 {
+        match &self.distances {
+            Distances::Same(_) => 0,
+            Distances::U8(_) => 1,
+            Distances::U16(_) => 2,
+            Distances::U32(_) => 4,
+            Distances::U64(_) => 8,
+        }
+    }
+
+    /// Adds their bytes, as [`crate::codec`] has them.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let numbers: Vec<i64> = (0..self.len()).map(|row| self.get(row)).collect();
+        let steps: Vec<i64> = numbers.windows(2).map(|two| two[1].wrapping_sub(two[0])).collect();
+        let steps = Self::new(&steps);
+        out.extend(self.least.to_le_bytes());
+        out.push(self.width());
+        let differ = self.width() > 1 && steps.width() < self.width();
+        out.push(u8::from(differ));
+        if differ {
+            out.extend(numbers[0].to_le_bytes());
+            return steps.encode(out);
+        }
+        let distance = |number: &i64| number.wrapping_sub(self.least) as u64;
+        let distances: Vec<u64> = numbers.iter().map(distance).collect();
+        scatter(&distances, usize::from(self.width()), out);
+    }
+
+    /// So many numbers; `None` when these are not their bytes.
+    pub(crate) fn decode(reader: &mut Reader<'_>, count: usize) -> Option<Self> {
+        Self::decode_narrower(reader, count, 9)
+    }
+
+    /// As [`Packed::decode`], with distances of fewer bytes.
+    fn decode_narrower(reader: &mut Reader<'_>, count: usize, than: u8) -> Option<Self> {
+        let least = reader.number()?.cast_signed();
+        let width = reader.byte().filter(|width| *width < than)?;
+        let distances: Vec<u64> = match (width, reader.byte()?) {
+            (0, 0) => {
+                let distances = Distances::Same(count);
+                return Some(Self { least, distances });
+            }
+            (2 | 4 | 8, 1) => {
+                let mut number = reader.number()?.cast_signed();
+                let steps = Self::decode_narrower(reader, count.checked_sub(1)?, width)?;
+                let first = std::iter::once(number);
+                let rest = (0..count - 1).map(|row| {
+                    number = number.wrapping_add(steps.get(row));
+                    number
+                });
+                first
+                    .chain(rest)
+                    .map(|number| number.wrapping_sub(least) as u64)
+                    .collect()
+            }
+            (1 | 2 | 4 | 8, 0) => gather(reader, usize::from(width), count)?,
+            _ => return None,
+        };
+        let distances = match width {
+            1 => Distances::U8(distances.into_iter().map(|distance| distance as u8).collect()),
+            2 => Distances::U16(distances.into_iter().map(|distance| distance as u16).collect()),
+            4 => Distances::U32(distances.into_iter().map(|distance| distance as u32).collect()),
+            _ => Distances::U64(distances.into()),
+        };
+        Some(Self { least, distances })
     }
 
     /// Bytes that they take.

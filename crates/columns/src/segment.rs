@@ -1,10 +1,14 @@
 //! The documents of a part of a collection, path by path.
 
 use crate::column::{Column, ColumnBuilder};
-use nestor_model::{Str, ValueRef};
+use crate::memory::Memory;
+use nestor_model::{Str, Value, ValueRef};
 use nestor_storage::base::NodeName;
-use nestor_storage::{Block, Blocks, Result, record};
+use nestor_storage::beside::Place;
+use nestor_storage::{Beside, Block, Blocks, record};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 /// Paths of a segment, at most; of documents with more some are not held.
 const PATHS_MAX: usize = 1000;
@@ -20,25 +24,54 @@ const BYTES_MAX: usize = 64 << 20;
 const DEPTH_MAX: usize = 16;
 
 /// The documents of a group of blocks, as they are in the base.
+///
+/// Its columns are in memory, or in a file from which each is read when it is asked for first.
 #[derive(Debug)]
 pub struct Segment {
+    head: Arc<Head>,
+    /// Of each field its column, if it is in memory.
+    columns: Box<[OnceLock<Column>]>,
+    stored: Option<Arc<Stored>>,
+    memory: Arc<Memory>,
+    /// Bytes in memory.
+    bytes: AtomicUsize,
+    is_damaged: AtomicBool,
+}
+
+/// What is known of a segment without its columns.
+#[derive(Debug)]
+pub(crate) struct Head {
     /// The blocks, and the row that each begins with.
-    blocks: Vec<(NodeName, u32)>,
-    rows: usize,
+    pub(crate) blocks: Vec<(NodeName, u32)>,
+    pub(crate) rows: usize,
     /// The fields; the first is the documents themselves.
-    fields: Vec<Field<Column>>,
+    pub(crate) fields: Vec<Field>,
     /// There are paths that are not held.
-    is_cut: bool,
+    pub(crate) is_cut: bool,
+    /// Bytes that this takes.
     bytes: usize,
 }
 
 /// A field of documents.
 #[derive(Debug)]
-struct Field<C> {
-    below: Vec<(Str, usize)>,
-    column: C,
+pub(crate) struct Field {
+    pub(crate) below: Vec<(Str, usize)>,
     /// Some document has something here whose fields are not held: an array, or the field twice.
-    has_others: bool,
+    pub(crate) has_others: bool,
+    /// There is a column of it.
+    pub(crate) is_held: bool,
+    /// Its least and largest value, as [`Column::range`].
+    pub(crate) range: Option<(Value, Value)>,
+}
+
+/// The file of a segment.
+pub(crate) struct Stored {
+    pub(crate) beside: Beside,
+    pub(crate) name: String,
+    pub(crate) len: u64,
+    /// Of each field the place of its column.
+    pub(crate) places: Vec<Place>,
+    is_removed: AtomicBool,
 }
 
 /// What a segment has of a path.
@@ -52,6 +85,17 @@ pub enum Found<'s> {
     Unknown,
 }
 
+/// Between which values those at a path lie.
+#[derive(Debug, Clone, Copy)]
+pub enum Zone<'s> {
+    /// Those that are there, all of one type, lie between these two.
+    Between(&'s (Value, Value)),
+    /// No document has anything there.
+    Nothing,
+    /// That is not known.
+    Unknown,
+}
+
 impl Segment {
     /// The segment of the group at a place, of which `parts` are the blocks; `None` when the work was stopped.
     ///
@@ -61,7 +105,8 @@ impl Segment {
         at: usize,
         parts: &[Block],
         stopped: &dyn Fn() -> bool,
-    ) -> Result<Option<Self>> {
+        memory: &Arc<Memory>,
+    ) -> nestor_storage::Result<Option<Self>> {
         let Some(group) = blocks.groups().get(at) else {
             return Ok(None);
         };
@@ -91,56 +136,217 @@ impl Segment {
         }
         // Blocks behind the last record have none.
         begins[(part + 1).min(parts.len())..].fill(builder.rows as u32);
-        Ok(Some(builder.finish(parts, begins)))
+        Ok(Some(builder.finish(parts, begins, memory.clone())))
+    }
+
+    /// A segment of which some columns are in memory.
+    fn new(
+        head: Arc<Head>,
+        columns: Box<[OnceLock<Column>]>,
+        stored: Option<Arc<Stored>>,
+        memory: Arc<Memory>,
+    ) -> Self {
+        let held = columns.iter().filter_map(OnceLock::get).map(Column::bytes);
+        let bytes = head.bytes + held.sum::<usize>();
+        memory.add(bytes);
+        Self {
+            head,
+            columns,
+            stored,
+            memory,
+            bytes: bytes.into(),
+            is_damaged: false.into(),
+        }
+    }
+
+    /// A segment that is in a file.
+    pub(crate) fn stored(head: Arc<Head>, stored: Arc<Stored>, memory: Arc<Memory>) -> Self {
+        let columns = head.fields.iter().map(|_| OnceLock::new()).collect();
+        Self::new(head, columns, Some(stored), memory)
+    }
+
+    /// The same segment without columns in memory, if it has some and there is a file of it.
+    pub(crate) fn unloaded(&self) -> Option<Self> {
+        let stored = self.stored.clone()?;
+        let is_loaded = self.bytes() > self.head.bytes && !self.is_damaged();
+        is_loaded.then(|| Self::stored(self.head.clone(), stored, self.memory.clone()))
+    }
+
+    /// The same segment, which is in a file by now; its columns stay in memory.
+    pub(crate) fn with_file(mut self, stored: Stored) -> Self {
+        self.stored = Some(Arc::new(stored));
+        self
+    }
+
+    pub(crate) fn head(&self) -> &Head {
+        &self.head
+    }
+
+    pub(crate) fn file(&self) -> Option<&Stored> {
+        self.stored.as_deref()
+    }
+
+    /// Whether its file turned out to be damaged or missing.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Relaxed)
+    }
+
+    /// The column of a field, if it is held and in memory.
+    pub(crate) fn held(&self, field: usize) -> Option<&Column> {
+        self.columns[field].get().filter(|_| self.head.fields[field].is_held)
     }
 
     /// How many documents it has.
     pub fn rows(&self) -> usize {
-        self.rows
+        self.head.rows
     }
 
-    /// Bytes that it takes.
+    /// Bytes that it takes in memory.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes.load(Relaxed)
     }
 
     /// The names of its blocks, in order.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = NodeName> {
-        self.blocks.iter().map(|(name, _)| *name)
+        self.head.blocks.iter().map(|(name, _)| *name)
     }
 
     /// The rows of a block.
     pub(crate) fn rows_of(&self, block: usize) -> Range<usize> {
-        let end = self
-            .blocks
+        let blocks = &self.head.blocks;
+        let end = blocks
             .get(block + 1)
-            .map_or(self.rows, |(_, begin)| *begin as usize);
-        self.blocks[block].1 as usize..end
+            .map_or(self.head.rows, |(_, begin)| *begin as usize);
+        blocks[block].1 as usize..end
     }
 
-    /// What it has of the value at a path, which is followed through documents and not through arrays.
-    pub fn find<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Found<'_> {
-        let mut field = &self.fields[0];
+    /// The field at a path, which is followed through documents and not through arrays; otherwise what is known of it without one.
+    fn field<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Result<usize, Found<'_>> {
+        let fields = &self.head.fields;
+        let mut at = 0;
         for name in path {
-            if field.has_others {
-                return Found::Unknown;
+            if fields[at].has_others {
+                return Err(Found::Unknown);
             }
-            match field.below.iter().find(|(own, _)| own == name) {
-                Some((_, at)) => field = &self.fields[*at],
-                None if self.is_cut => return Found::Unknown,
-                None => return Found::Nothing,
+            match fields[at].below.iter().find(|(own, _)| own == name) {
+                Some((_, below)) => at = *below,
+                None if self.head.is_cut => return Err(Found::Unknown),
+                None => return Err(Found::Nothing),
             }
         }
-        match field.column.is_whole() {
-            true => Found::Column(&field.column),
+        match fields[at].is_held {
+            true => Ok(at),
+            false => Err(Found::Unknown),
+        }
+    }
+
+    /// What it has of the value at a path. A column that was found once stays in memory as long as the segment is held; where one cannot be read
+    /// from its file documents have to be looked at, and the segment will be made anew.
+    pub fn find<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Found<'_> {
+        let field = match self.field(path) {
+            Ok(field) => field,
+            Err(found) => return found,
+        };
+        let mut is_new = false;
+        let column = self.columns[field].get_or_init(|| {
+            is_new = true;
+            self.read(field)
+        });
+        if is_new {
+            self.bytes.fetch_add(column.bytes(), Relaxed);
+            self.memory.add(column.bytes());
+            self.memory.relieve();
+        }
+        match column.is_whole() {
+            true => Found::Column(column),
             false => Found::Unknown,
         }
+    }
+
+    /// Between which values those at a path lie: known without reading them.
+    pub fn zone<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Zone<'_> {
+        match self.field(path) {
+            Ok(field) => self.head.fields[field]
+                .range
+                .as_ref()
+                .map_or(Zone::Unknown, Zone::Between),
+            Err(Found::Nothing) => Zone::Nothing,
+            Err(_) => Zone::Unknown,
+        }
+    }
+
+    fn read(&self, field: usize) -> Column {
+        let Some(stored) = &self.stored else {
+            return Column::unknown();
+        };
+        stored.column(&self.head, field, &self.memory).unwrap_or_else(|error| {
+            let is_first = !self.is_damaged.swap(true, Relaxed);
+            // A file is removed when nobody who begins to read now would use it.
+            if is_first && !stored.is_removed.load(Relaxed) {
+                self.memory.damaged.fetch_add(1, Relaxed);
+                tracing::warn!(name = stored.name, %error, "columns cannot be read and are made anew");
+            }
+            Column::unknown()
+        })
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.memory.sub(self.bytes());
+    }
+}
+
+impl Stored {
+    pub(crate) fn new(beside: Beside, name: String, len: u64, places: Vec<Place>) -> Self {
+        Self {
+            beside,
+            name,
+            len,
+            places,
+            is_removed: false.into(),
+        }
+    }
+
+    pub(crate) fn remove(&self) {
+        if !self.is_removed.swap(true, Relaxed) {
+            self.beside.remove(&self.name);
+        }
+    }
+}
+
+impl std::fmt::Debug for Stored {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stored")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Head {
+    pub(crate) fn new(blocks: Vec<(NodeName, u32)>, rows: usize, fields: Vec<Field>, is_cut: bool) -> Self {
+        let names = fields.iter().flat_map(|field| &field.below).map(|(name, _)| name.len());
+        let below: usize = names.map(|len| len + size_of::<(Str, usize)>()).sum();
+        let bytes = size_of_val(&*blocks) + fields.len() * (size_of::<Field>() + size_of::<OnceLock<Column>>()) + below;
+        Self {
+            blocks,
+            rows,
+            fields,
+            is_cut,
+            bytes,
+        }
+    }
+
+    /// Whether the rows of blocks ascend and are rows.
+    pub(crate) fn is_sound(&self) -> bool {
+        let begins = self.blocks.iter().map(|(_, begin)| *begin as usize);
+        begins.chain([self.rows]).is_sorted()
     }
 }
 
 /// Makes a segment, document by document.
 struct SegmentBuilder {
-    fields: Vec<Field<ColumnBuilder>>,
+    fields: Vec<FieldBuilder>,
     is_cut: bool,
     rows: usize,
     /// Bytes of the documents.
@@ -150,7 +356,7 @@ struct SegmentBuilder {
 impl Default for SegmentBuilder {
     fn default() -> Self {
         Self {
-            fields: vec![Field::default()],
+            fields: vec![FieldBuilder::default()],
             is_cut: false,
             rows: 0,
             bytes: 0,
@@ -158,14 +364,11 @@ impl Default for SegmentBuilder {
     }
 }
 
-impl Default for Field<ColumnBuilder> {
-    fn default() -> Self {
-        Self {
-            below: Vec::new(),
-            column: ColumnBuilder::default(),
-            has_others: false,
-        }
-    }
+#[derive(Default)]
+struct FieldBuilder {
+    below: Vec<(Str, usize)>,
+    column: ColumnBuilder,
+    has_others: bool,
 }
 
 impl SegmentBuilder {
@@ -195,7 +398,7 @@ impl SegmentBuilder {
                 None => {
                     let at = self.fields.len();
                     next = below.len() + 1;
-                    self.fields.push(Field::default());
+                    self.fields.push(FieldBuilder::default());
                     self.fields[parent].below.push((name.into(), at));
                     at
                 }
@@ -212,29 +415,30 @@ impl SegmentBuilder {
         }
     }
 
-    fn finish(mut self, parts: &[Block], begins: Vec<u32>) -> Segment {
+    fn finish(mut self, parts: &[Block], begins: Vec<u32>, memory: Arc<Memory>) -> Segment {
         let rows = self.rows;
         if self.bytes > BYTES_MAX {
-            self.fields = vec![Field::default()];
+            self.fields = vec![FieldBuilder::default()];
             self.is_cut = true;
         }
         let are_many = self.fields.len() > PATHS_MANY;
-        let fields = self.fields.into_iter().map(|field| Field {
-            below: field.below,
-            column: match are_many && field.column.rows() * RARE < rows {
+        let mut columns = Vec::with_capacity(self.fields.len());
+        let mut fields = Vec::with_capacity(self.fields.len());
+        for field in self.fields {
+            let column = match are_many && field.column.rows() * RARE < rows {
                 true => Column::unknown(),
                 false => field.column.finish(rows),
-            },
-            has_others: field.has_others,
-        });
-        let fields: Vec<Field<Column>> = fields.collect();
-        let bytes = fields.iter().map(|field| field.column.bytes()).sum();
-        Segment {
-            blocks: parts.iter().map(|part| part.name).zip(begins).collect(),
-            rows,
-            fields,
-            is_cut: self.is_cut,
-            bytes,
+            };
+            fields.push(Field {
+                below: field.below,
+                has_others: field.has_others,
+                is_held: column.is_whole(),
+                range: column.range().cloned(),
+            });
+            columns.push(OnceLock::from(column));
         }
+        let blocks = parts.iter().map(|part| part.name).zip(begins).collect();
+        let head = Head::new(blocks, rows, fields, self.is_cut);
+        Segment::new(Arc::new(head), columns.into(), None, memory)
     }
 }

@@ -1,57 +1,56 @@
 //! The segments of all collections, and the thread that makes them.
 
-use crate::Segment;
-use crate::pieces::{Piece, Pieces};
+use crate::file::{self, Origin};
+use crate::memory::{Figures, Memory};
+use crate::tree::Tree;
+use crate::{Piece, Segment};
 use nestor_storage::base::NodeName;
-use nestor_storage::{Block, Blocks, Engine, Result, Snapshot, TreeId, View};
+use nestor_storage::{Catalog, Engine, Result, Snapshot, TreeId, View};
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 /// A collection with fewer documents is read as fast record by record.
 const ROWS_MIN: u64 = 4096;
 
-/// A group is made anew when more than one of so many of its blocks are in no segment.
-const STALE_PART: usize = 8;
+/// Bytes that have to be free where the data are, or segments are not written to files.
+const ROOM_MIN: u64 = 256 << 20;
 
 /// The columns of a store.
 pub struct Columns {
     engine: Engine,
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    tidied: Mutex<Tidied>,
+}
+
+/// What the store was like when it was last tidied.
+#[derive(Default)]
+struct Tidied {
+    catalog: Option<Arc<Catalog>>,
+    applied: u64,
 }
 
 struct Shared {
     trees: Mutex<HashMap<TreeId, Arc<Tree>>>,
+    /// Files of trees that nobody has read since the start.
+    stored: Mutex<HashMap<TreeId, Vec<String>>>,
     wanted: Mutex<Wanted>,
     changed: Condvar,
     stop: AtomicBool,
     /// How often columns were read.
     reads: AtomicU64,
-    /// Bytes of all segments, and how many there may be.
-    bytes: AtomicUsize,
-    bytes_max: usize,
+    passed_over: AtomicU64,
+    memory: Arc<Memory>,
+    /// How far the base had come at the start.
+    applied: u64,
 }
 
 #[derive(Default)]
 struct Wanted {
     trees: Vec<TreeId>,
     is_working: bool,
-}
-
-#[derive(Default)]
-struct Tree {
-    segments: RwLock<Segments>,
-    /// When it was read last, by the count of reads.
-    used: AtomicU64,
-}
-
-#[derive(Default)]
-struct Segments {
-    groups: HashMap<NodeName, Arc<Segment>>,
-    /// Of each block its segment, and which of that it is.
-    blocks: HashMap<NodeName, (Arc<Segment>, usize)>,
 }
 
 /// A tree as it is read.
@@ -68,26 +67,46 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Columns {
-    /// None yet, of what a store has; they take `bytes_max` bytes at most.
+    /// Of what a store has those that files have, and no others yet; they take `bytes_max` bytes of memory at most.
     pub fn new(engine: Engine, bytes_max: usize) -> Self {
+        let memory = Arc::new(Memory::new(bytes_max));
+        let shared = Arc::new(Shared {
+            trees: Mutex::default(),
+            stored: Mutex::new(stored(&engine)),
+            wanted: Mutex::default(),
+            changed: Condvar::new(),
+            stop: AtomicBool::new(false),
+            reads: AtomicU64::new(0),
+            passed_over: AtomicU64::new(0),
+            memory,
+            applied: engine.applied(),
+        });
+        let weak = Arc::downgrade(&shared);
+        shared.memory.relieve_by(move || {
+            if let Some(shared) = weak.upgrade() {
+                shared.unload();
+            }
+        });
         Self {
             engine,
-            shared: Arc::new(Shared {
-                trees: Mutex::default(),
-                wanted: Mutex::default(),
-                changed: Condvar::new(),
-                stop: AtomicBool::new(false),
-                reads: AtomicU64::new(0),
-                bytes: AtomicUsize::new(0),
-                bytes_max,
-            }),
+            shared,
             thread: Mutex::default(),
+            tidied: Mutex::default(),
         }
     }
 
-    /// Bytes of all segments.
+    /// Bytes of all segments that are in memory.
     pub fn bytes(&self) -> usize {
-        self.shared.bytes.load(Ordering::Relaxed)
+        self.shared.memory.bytes()
+    }
+
+    /// What there is, and what became of it.
+    pub fn figures(&self) -> Figures {
+        Figures {
+            readings: self.shared.reads.load(Ordering::Relaxed),
+            passed_over: self.shared.passed_over.load(Ordering::Relaxed),
+            ..self.shared.memory.figures()
+        }
     }
 
     /// How to read a tree of documents as a view shows it; `None` when most of it would be read record by record. What is missing
@@ -95,25 +114,30 @@ impl Columns {
     ///
     /// Errors: those of reading.
     pub fn read(&self, view: &dyn View, tree: TreeId) -> Result<Option<Reading>> {
-        if self.shared.bytes_max == 0 {
+        if self.shared.memory.bytes_max() == 0 {
             return Ok(None);
         }
         let Some(blocks) = view.blocks(tree, ROWS_MIN)? else {
             return Ok(None);
         };
+        if self.shared.load(&self.engine, tree) {
+            self.want(tree);
+        }
         let known = lock(&self.shared.trees).get(&tree).cloned();
         let Some(known) = known else {
             self.want(tree);
             return Ok(None);
         };
         let now = self.shared.reads.fetch_add(1, Ordering::Relaxed);
-        known.used.store(now, Ordering::Relaxed);
-        let (pieces, is_stale) = known.read(&blocks)?;
-        // With no room, and nobody to give some, what is missing stays so.
-        if is_stale && !(self.shared.is_full() && lock(&self.shared.trees).len() == 1) {
+        known.set_used(now);
+        let (pieces, is_stale) = known.read(&blocks, now)?;
+        if is_stale && self.shared.has_room() {
             self.want(tree);
         }
         let enough = pieces.rows as u64 * 2 > blocks.entries();
+        if !enough {
+            self.shared.passed_over.fetch_add(1, Ordering::Relaxed);
+        }
         Ok(enough.then_some(Reading {
             pieces: pieces.all,
             rows: pieces.rows,
@@ -122,7 +146,35 @@ impl Columns {
 
     /// Whether there are columns of a tree.
     pub fn has(&self, tree: TreeId) -> bool {
-        lock(&self.shared.trees).contains_key(&tree)
+        lock(&self.shared.trees).contains_key(&tree) || lock(&self.shared.stored).contains_key(&tree)
+    }
+
+    /// Removes what there is of collections that are no more, and has made anew what checkpoints took away of those that were read since; to be
+    /// called about once a second.
+    pub fn tidy(&self) {
+        let snapshot = self.engine.snapshot();
+        let mut tidied = lock(&self.tidied);
+        let is_same = tidied
+            .catalog
+            .as_ref()
+            .is_some_and(|known| Arc::ptr_eq(known, snapshot.catalog()));
+        if !is_same {
+            tidied.catalog = Some(snapshot.catalog().clone());
+            self.shared.forget_dropped(&self.engine, &snapshot, None);
+        }
+        let applied = self.engine.applied();
+        if std::mem::replace(&mut tidied.applied, applied) == applied {
+            return;
+        }
+        drop(tidied);
+        let trees = lock(&self.shared.trees);
+        let read: Vec<TreeId> = trees
+            .iter()
+            .filter(|(_, own)| own.was_read())
+            .map(|(tree, _)| *tree)
+            .collect();
+        drop(trees);
+        read.into_iter().for_each(|tree| self.want(tree));
     }
 
     /// Has the columns of a tree made, or made anew where they are stale.
@@ -189,11 +241,13 @@ impl Shared {
     /// Makes the segments that a tree lacks, and lets go of those that nothing is left of.
     fn make(&self, engine: &Engine, tree: TreeId) -> Result<()> {
         let snapshot = engine.snapshot();
-        self.forget_dropped(&snapshot, tree);
+        self.forget_dropped(engine, &snapshot, Some(tree));
         let Some(blocks) = snapshot.blocks(tree, ROWS_MIN)? else {
             return Ok(());
         };
+        self.load(engine, tree);
         let own = lock(&self.trees).entry(tree).or_default().clone();
+        own.drop_damaged(&self.memory);
         let stopped = || self.stop.load(Ordering::Relaxed);
         let mut live = HashSet::new();
         for (at, group) in blocks.groups().iter().enumerate() {
@@ -205,30 +259,108 @@ impl Shared {
             if !own.lacks(group, &parts) {
                 continue;
             }
-            while self.is_full() {
-                if !self.give_up_another(tree) {
+            while self.memory.is_full() {
+                self.unload();
+                if self.memory.is_full() && !self.give_up_another(tree) {
                     return Ok(());
                 }
             }
-            if let Some(segment) = Segment::build(&blocks, at, &parts, &stopped)? {
-                self.bytes.fetch_add(segment.bytes(), Ordering::Relaxed);
+            if let Some(segment) = Segment::build(&blocks, at, &parts, &stopped, &self.memory)? {
+                self.memory.built.fetch_add(1, Ordering::Relaxed);
+                let segment = self.save(engine, segment, (tree, group.name));
                 own.add(group.name, segment);
             }
         }
-        let freed = own.purge(&live);
-        self.bytes.fetch_sub(freed, Ordering::Relaxed);
+        own.purge(&live, &self.memory);
         Ok(())
     }
 
-    fn is_full(&self) -> bool {
-        self.bytes.load(Ordering::Relaxed) >= self.bytes_max
+    /// The segment with a file, unless none can be written: then it stays in memory only.
+    fn save(&self, engine: &Engine, segment: Segment, (tree, group): (TreeId, NodeName)) -> Segment {
+        let Some(beside) = engine.beside() else {
+            return segment;
+        };
+        let is_scarce = engine
+            .room()
+            .is_some_and(|room| room.total.saturating_sub(room.used) < ROOM_MIN);
+        let names = engine.keep_names().filter(|_| !is_scarce);
+        let origin = names.map(|names| Origin {
+            names,
+            applied: engine.applied(),
+        });
+        let saved = origin.map(|origin| file::save(&segment, beside, (tree, group), origin));
+        match saved {
+            Some(Ok(stored)) => {
+                self.memory.disk_bytes.fetch_add(stored.len, Ordering::Relaxed);
+                segment.with_file(stored)
+            }
+            failed => {
+                if let Some(Err(error)) = failed {
+                    tracing::warn!(%error, "columns stay in memory only");
+                }
+                self.memory.not_saved.fetch_add(1, Ordering::Relaxed);
+                segment
+            }
+        }
+    }
+
+    /// Knows the segments that files have of a tree, if that is not done; whether some were of no use.
+    fn load(&self, engine: &Engine, tree: TreeId) -> bool {
+        // Whoever comes meanwhile waits.
+        let mut stored = lock(&self.stored);
+        let (Some(beside), Some(kept), Some(names)) = (engine.beside(), engine.names_kept(), stored.remove(&tree))
+        else {
+            return false;
+        };
+        let is_own = |origin: Origin| origin.names == kept && origin.applied <= self.applied;
+        let own = Arc::new(Tree::default());
+        let mut is_whole = true;
+        for name in &names {
+            match file::load(beside, name, &self.memory) {
+                Ok(loaded) if is_own(loaded.origin) && loaded.tree == tree => {
+                    self.memory
+                        .disk_bytes
+                        .fetch_add(loaded.segment.file().map_or(0, |file| file.len), Ordering::Relaxed);
+                    own.add(loaded.group, loaded.segment);
+                }
+                result => {
+                    is_whole = false;
+                    if let Err(error) = result {
+                        self.memory.damaged.fetch_add(1, Ordering::Relaxed);
+                        tracing::warn!(name, %error, "columns cannot be read and are made anew");
+                    }
+                    beside.remove(name);
+                }
+            }
+        }
+        lock(&self.trees).entry(tree).or_insert(own);
+        !is_whole
+    }
+
+    /// Whether what is missing can be made.
+    fn has_room(&self) -> bool {
+        !self.memory.is_full() || lock(&self.trees).values().any(|tree| tree.has_files()) || lock(&self.trees).len() > 1
+    }
+
+    /// Gives up columns that are in files, those first that were not used for the longest time, until there is room for an eighth.
+    fn unload(&self) {
+        let trees: Vec<Arc<Tree>> = lock(&self.trees).values().cloned().collect();
+        let mut slots: Vec<_> = trees.iter().flat_map(|tree| tree.slots()).collect();
+        slots.sort_by_key(|slot| slot.used());
+        let enough = self.memory.bytes_max() / 8 * 7;
+        for slot in slots {
+            if self.memory.bytes() <= enough {
+                return;
+            }
+            slot.unload();
+        }
     }
 
     /// Gives up the columns of the tree that was read the longest time ago; `false` when there is none but `own`.
     fn give_up_another(&self, own: TreeId) -> bool {
         let mut trees = lock(&self.trees);
-        let others = trees.iter().filter(|(tree, _)| **tree != own);
-        let oldest = others.min_by_key(|(_, known)| known.used.load(Ordering::Relaxed));
+        let others = trees.iter().filter(|(tree, known)| **tree != own && !known.has_files());
+        let oldest = others.min_by_key(|(_, known)| known.used());
         let Some(oldest) = oldest.map(|(tree, _)| *tree) else {
             return false;
         };
@@ -237,101 +369,49 @@ impl Shared {
     }
 
     /// Gives up the columns of collections that are no more; of `own` it is known that it is.
-    fn forget_dropped(&self, snapshot: &Snapshot, own: TreeId) {
+    fn forget_dropped(&self, engine: &Engine, snapshot: &Snapshot, own: Option<TreeId>) {
         let live: HashSet<TreeId> = snapshot
             .catalog()
             .collections()
             .map(|collection| collection.records)
+            .chain(own)
             .collect();
         let mut trees = lock(&self.trees);
-        let dropped: Vec<TreeId> = trees
-            .keys()
-            .filter(|tree| !live.contains(tree) && **tree != own)
-            .copied()
-            .collect();
+        let dropped: Vec<TreeId> = trees.keys().filter(|tree| !live.contains(tree)).copied().collect();
         dropped.into_iter().for_each(|tree| self.give_up(&mut trees, tree));
+        drop(trees);
+        let mut stored = lock(&self.stored);
+        let gone = stored
+            .extract_if(|tree, _| !live.contains(tree))
+            .flat_map(|(_, names)| names);
+        gone.for_each(|name| engine.beside().into_iter().for_each(|beside| beside.remove(&name)));
     }
 
     fn give_up(&self, trees: &mut HashMap<TreeId, Arc<Tree>>, tree: TreeId) {
         if let Some(known) = trees.remove(&tree) {
-            self.bytes.fetch_sub(known.purge(&HashSet::new()), Ordering::Relaxed);
+            known.purge(&HashSet::new(), &self.memory);
         }
     }
 }
 
-impl Tree {
-    /// Whether most of a group has to be made.
-    fn lacks(&self, group: &Block, parts: &[Block]) -> bool {
-        let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
-        let missing = || {
-            parts
-                .iter()
-                .filter(|part| !segments.blocks.contains_key(&part.name))
-                .count()
-        };
-        !segments.groups.contains_key(&group.name) && missing() * STALE_PART > parts.len()
-    }
-
-    fn add(&self, group: NodeName, segment: Segment) {
-        let segment = Arc::new(segment);
-        let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
-        for (at, block) in segment.blocks().enumerate() {
-            segments.blocks.insert(block, (segment.clone(), at));
+/// The files that a store has, by tree; what cannot be used is removed.
+fn stored(engine: &Engine) -> HashMap<TreeId, Vec<String>> {
+    let mut out: HashMap<TreeId, Vec<String>> = HashMap::new();
+    let Some(beside) = engine.beside() else {
+        return out;
+    };
+    let snapshot = engine.snapshot();
+    let live: HashSet<TreeId> = snapshot
+        .catalog()
+        .collections()
+        .map(|collection| collection.records)
+        .collect();
+    let are_kept = engine.names_kept().is_some();
+    for name in beside.names() {
+        match file::tree_of(&name).filter(|tree| are_kept && live.contains(tree)) {
+            Some(tree) => out.entry(tree).or_default().push(name),
+            None => beside.remove(&name),
         }
-        segments.groups.insert(group, segment);
     }
-
-    /// Lets go of segments none of whose blocks is used; the bytes of these.
-    fn purge(&self, live: &HashSet<NodeName>) -> usize {
-        let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
-        segments.blocks.retain(|name, _| live.contains(name));
-        let used: HashSet<*const Segment> = segments
-            .blocks
-            .values()
-            .map(|(segment, _)| Arc::as_ptr(segment))
-            .collect();
-        let mut freed = 0;
-        segments.groups.retain(|_, segment| {
-            let is_used = used.contains(&Arc::as_ptr(segment));
-            if !is_used {
-                freed += segment.bytes();
-            }
-            is_used
-        });
-        freed
-    }
-
-    /// How to read the blocks, and whether some part of them has no segment.
-    fn read(&self, blocks: &Blocks) -> Result<(Pieces, bool)> {
-        let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
-        let mut pieces = Pieces::default();
-        let mut changed = blocks.changed().iter().map(|key| key.as_slice()).peekable();
-        let mut is_stale = false;
-        let mut groups = blocks.groups().iter().peekable();
-        while let Some(group) = groups.next() {
-            let to = groups.peek().map(|next| next.from.as_slice());
-            let is_changed = changed.peek().is_some_and(|key| to.is_none_or(|to| *key < to));
-            if let Some(segment) = segments.groups.get(&group.name).filter(|_| !is_changed) {
-                pieces.columns(segment, 0..segment.rows(), (&group.from, to));
-                continue;
-            }
-            let parts = blocks.blocks(group)?;
-            let mut missing = 0;
-            for (at, part) in parts.iter().enumerate() {
-                let to = parts.get(at + 1).map(|next| next.from.as_slice()).or(to);
-                let found = segments.blocks.get(&part.name);
-                missing += usize::from(found.is_none());
-                let mut is_changed = false;
-                while changed.next_if(|key| to.is_none_or(|to| *key < to)).is_some() {
-                    is_changed = true;
-                }
-                match found.filter(|_| !is_changed) {
-                    Some((segment, block)) => pieces.columns(segment, segment.rows_of(*block), (&part.from, to)),
-                    None => pieces.records(&part.from, to),
-                }
-            }
-            is_stale |= missing * STALE_PART > parts.len();
-        }
-        Ok((pieces, is_stale))
-    }
+    out
 }

@@ -225,6 +225,7 @@ impl Database {
             self.cursors.kill_sessions(|lsid| gone.contains(lsid));
         }
         self.engine.trim_history();
+        self.columns.tidy();
         self.snapshots.sweep(&self.engine, self.snapshot_window());
         // While there is no room for it, the next second is as good.
         let _ = self.index_builds.drop_left(&self.engine, &self.node.gates.admission);

@@ -46,6 +46,9 @@ fn print(report: &CheckReport, out: &mut impl Write) -> io::Result<Verdict> {
         "journal: {} commits in {} segments, {} of them not in the base yet; {} oplog entries",
         report.commits, report.segments, report.replayed, report.oplog_entries
     )?;
+    if report.derived > 0 {
+        writeln!(out, "columns: {} files", report.derived)?;
+    }
     for collection in &report.collections {
         print_collection(collection, out)?;
     }

@@ -30,6 +30,7 @@
 //! | news | [`Engine::subscribe`], [`Engine::wait_for_commit`] | of every accepted commit |
 //! | watch and load | [`Watch`], [`Touched`], [`Engine::load`] | which records were written since a snapshot; sorted entries into a new tree, atomic with its catalog entry |
 //! | backup | [`Engine::backup`], [`restore`] | a copy of all commits before the call, made while others go on; as of its end, or of a time before |
+//! | what is derived | [`Engine::beside`], [`Engine::keep_names`] | files that may be gone at the next start, and names of parts that mean the same then |
 //! | upkeep | [`Engine::checkpoint`], [`Engine::hold_base`], [`Engine::stats`], [`Engine::pins`], [`Engine::room`], [`Engine::scratch`], [`Engine::close`] | no effect on what snapshots show |
 //!
 //! [`keys`] and [`record`] are the encoding that any engine has to keep, since the crates above compute bounds with it.
@@ -38,11 +39,12 @@
 //! index key of a document or a command is: callers compute keys and values, the store keeps them.
 //!
 //! Reading order: [`ids`], [`bytes`], [`record`], [`keys`] (order-preserving keys), [`catalog`], [`snapshot`],
-//! [`cursor`], [`blocks`], `record_reader`, [`write_set`], `read_set`, `recent`, `sequencer`, [`watch`], `memtable`, `journal`, [`base`], [`engine`], [`topology`], [`log`], [`oplog`],
+//! [`cursor`], [`blocks`], `record_reader`, [`write_set`], `read_set`, `recent`, `sequencer`, [`watch`], `memtable`, `journal`, [`base`], [`engine`], [`topology`], [`log`], [`oplog`], [`beside`],
 //! [`check`], [`files`], [`fuzz`], `faults`, [`error`].
 
 mod ahead;
 pub mod base;
+pub mod beside;
 pub mod blocks;
 pub mod bytes;
 pub mod catalog;
@@ -73,6 +75,7 @@ pub mod topology;
 pub mod watch;
 pub mod write_set;
 
+pub use beside::Beside;
 pub use blocks::{Block, Blocks};
 pub use bytes::Bytes;
 pub use catalog::{Catalog, Collection, Database, Derive, Index};

@@ -1,7 +1,7 @@
 //! Conditions over columns: the same rows as [`MatchExpr::matches`] finds, which each test of a value comes down to.
 
 use super::fields::{Fields, column, paths_of};
-use nestor_columns::{Column, Places, Segment, Values};
+use nestor_columns::{Column, Places, Segment, Values, Zone};
 use nestor_model::statement::work;
 use nestor_model::{Path, Result, Str, Value, ValueRef};
 use nestor_query::env::{Env, OpContext};
@@ -160,11 +160,20 @@ impl Test {
 
     /// A loop for values of one type and a value of the same: the values that pass lie between two.
     fn between(&self, column: &Column) -> Option<(Option<i64>, Option<i64>)> {
+        match column.values() {
+            Values::Int32(_) | Values::Int64(_) => self.passing(false),
+            Values::Date(_) => self.passing(true),
+            _ => None,
+        }
+    }
+
+    /// Of whole numbers, or of dates, which pass.
+    fn passing(&self, are_dates: bool) -> Option<(Option<i64>, Option<i64>)> {
         let (op, value) = self.compares.as_ref()?;
-        let with = match (column.values(), value) {
-            (Values::Int32(_) | Values::Int64(_), Value::Int32(value)) => i64::from(*value),
-            (Values::Int32(_) | Values::Int64(_), Value::Int64(value)) => *value,
-            (Values::Date(_), Value::DateTime(ms)) => *ms,
+        let with = match (are_dates, value) {
+            (false, Value::Int32(value)) => i64::from(*value),
+            (false, Value::Int64(value)) => *value,
+            (true, Value::DateTime(ms)) => *ms,
             _ => return None,
         };
         Some(match op {
@@ -190,23 +199,18 @@ impl Test {
     }
 
     fn may_match(&self, segment: &Segment) -> bool {
-        let Some(column) = column(segment, &self.path) else {
+        let Zone::Between((least, most)) = segment.zone(self.path.split('.')) else {
             return true;
         };
-        let inside = |least: i64, most: i64, (from, to): (Option<i64>, Option<i64>)| {
-            from.is_none_or(|from| most >= from) && to.is_none_or(|to| least <= to)
+        let (least, most, are_dates) = match (least, most) {
+            (Value::Int32(least), Value::Int32(most)) => (i64::from(*least), i64::from(*most), false),
+            (Value::Int64(least), Value::Int64(most)) => (*least, *most, false),
+            (Value::DateTime(least), Value::DateTime(most)) => (*least, *most, true),
+            _ => return true,
         };
         // A comparison with a value that is not null does not hold where there is none.
-        match (column.range(), self.between(column)) {
-            (Some((Value::Int32(least), Value::Int32(most))), Some(bounds)) => {
-                inside(i64::from(*least), i64::from(*most), bounds)
-            }
-            (
-                Some((Value::Int64(least), Value::Int64(most)) | (Value::DateTime(least), Value::DateTime(most))),
-                Some(bounds),
-            ) => inside(*least, *most, bounds),
-            _ => true,
-        }
+        let passing = self.passing(are_dates);
+        passing.is_none_or(|(from, to)| from.is_none_or(|from| most >= from) && to.is_none_or(|to| least <= to))
     }
 
     fn apply(&self, segment: &Segment, rows: &Range<usize>, left: &mut [bool], op: &OpContext) -> Result<()> {

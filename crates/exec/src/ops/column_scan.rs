@@ -141,7 +141,10 @@ impl ColumnScan {
                 }
                 Some(Piece::Columns(segment, rows, keys)) => {
                     let (segment, rows, keys) = (segment.clone(), rows.clone(), keys.clone());
-                    if !self.has_all(&segment) {
+                    let filter = self.filter.as_ref().map(|(_, filter)| filter);
+                    let may_match = filter.is_none_or(|filter| filter.may_match(&segment));
+                    // What no row can match is not read from its file.
+                    if may_match && !self.has_all(&segment) {
                         let State::Pieces(pieces, _) = &mut self.state else {
                             return Ok(Filled::Eof);
                         };
@@ -156,7 +159,7 @@ impl ColumnScan {
                     }
                     self.counters.works += rows.len() as u64;
                     let filter = self.filter.as_ref().map(|(_, filter)| filter);
-                    if filter.is_some_and(|filter| !filter.may_match(&segment)) {
+                    if !may_match {
                         self.figures.skipped += 1;
                         continue;
                     }

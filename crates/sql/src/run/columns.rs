@@ -5,7 +5,7 @@ use super::reader::Documents;
 use crate::catalog::{Column as Field, Table};
 use crate::expr::Expr;
 use crate::types::{Type, stored};
-use nestor_columns::{Column, Found, Keys, Piece, Places, Segment, Values};
+use nestor_columns::{Column, Found, Keys, Piece, Places, Segment, Values, Zone};
 use nestor_exec::relation::{ColumnSource, Reader};
 use nestor_model::vector::{Builder, Data, Vector};
 use nestor_model::{Result, Value};
@@ -87,11 +87,11 @@ impl ByColumns {
     fn has_none(&self, segment: &Segment) -> bool {
         self.bounds.iter().any(|bound| {
             let column = &self.table.columns[bound.column];
-            match segment.find([column.path.as_str()]) {
+            match segment.zone([column.path.as_str()]) {
                 // Nothing compares with null.
-                Found::Nothing => true,
-                Found::Column(values) => is_outside(bound, column, values),
-                Found::Unknown => false,
+                Zone::Nothing => true,
+                Zone::Between((least, most)) => is_outside(bound, column, least, most),
+                Zone::Unknown => false,
             }
         })
     }
@@ -186,12 +186,9 @@ impl ColumnSource for ByColumns {
     }
 }
 
-/// Whether no value of a column is within a bound.
-fn is_outside(bound: &Bound, column: &Field, values: &Column) -> bool {
-    let Some((least, most)) = values.range() else {
-        return false;
-    };
-    let is_text = matches!(values.values(), Values::Text(..));
+/// Whether no value of a column is within a bound, of which these are the least and the largest.
+fn is_outside(bound: &Bound, column: &Field, least: &Value, most: &Value) -> bool {
+    let is_text = matches!(least, Value::String(_));
     let read = |value: &Value| stored::read(&column.ty, value.as_ref(), &column.path).ok();
     match (read(least), read(most)) {
         (Some(least), Some(most)) => is_text == column.ty.is_text() && bound.excludes(&column.ty, least, most),

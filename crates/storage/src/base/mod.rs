@@ -173,14 +173,14 @@ impl KeyRange<'_> {
 }
 
 /// The name of a node. Within one process two nodes of the same name have the same entries, whatever state of the base they belong to;
-/// between processes only if their checksums do not agree by accident.
+/// between processes if both belong to one line of names ([`Base::keep_names`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NodeName {
     /// Its first page.
     pub page: u32,
     /// Its checksum, which covers those of the nodes below it.
     pub checksum: u32,
-    /// Which `apply` of this process wrote it; 0 for those before it.
+    /// Which `apply` wrote it, counted from where names began to be known; 0 for those before.
     pub born: u32,
 }
 
@@ -269,6 +269,22 @@ pub trait Base: Send + Sync {
 
     /// Length of the file in bytes.
     fn file_bytes(&self) -> u64;
+
+    /// Keeps the names of nodes across restarts from now on. Names of one line, whose number is the answer, are names of the same nodes in
+    /// every process; `None` where they cannot be kept. Waits for an `apply` that is under way.
+    fn keep_names(&self) -> Option<u64> {
+        None
+    }
+
+    /// The line of names that are kept by now.
+    fn names_kept(&self) -> Option<u64> {
+        None
+    }
+
+    /// A number that grows with every `apply`.
+    fn applied(&self) -> u64 {
+        0
+    }
 
     /// Bytes of the file that are there only because states are held that were replaced, when the last `apply` began. Each such
     /// state keeps what it had, and nothing that came and went after it.

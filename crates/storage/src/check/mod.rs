@@ -5,6 +5,7 @@
 //! recovery   base and journal's tail become one view in memory           engine::recovery, as at start-up
 //! journal    every frame of every segment                                check::journal
 //! catalog    trees that belong to nothing or to two                      check::catalog
+//! derived    files beside the base, such as columns                      beside
 //! contents   records, their counts, index entries both ways              check::contents
 //! ```
 //!
@@ -21,6 +22,7 @@ pub use contents::{CollectionReport, IndexReport, collection};
 
 use crate::base::tree::{Tree, TreeOptions};
 use crate::base::{Base, BaseSnapshot};
+use crate::beside::{self, Beside};
 use crate::encryption::MasterKey;
 use crate::engine::directory::Directory;
 use crate::engine::recovery::Recovery;
@@ -81,6 +83,8 @@ pub struct CheckReport {
     pub oplog_entries: u64,
     /// Data keys of an encrypted directory; 0 for others.
     pub data_keys: u64,
+    /// Files of what is derived, such as columns.
+    pub derived: u64,
     /// Commits that the next start will replay.
     pub replayed: u64,
     /// Parts that could not be checked, because nothing tells how they should be.
@@ -173,6 +177,7 @@ pub fn check(dir: &Path, master: Option<&MasterKey>, keys_of: &KeysOf<'_>) -> Re
     };
     report.replayed = recovered.replayed;
     check_mark(&directory, &recovered, &mut report)?;
+    check_beside(&directory, &mut report);
     let catalog = catalog::check(&recovered, &mut report);
     report.damage("", catalog)?;
     let databases = recovered.snapshot.catalog().databases();
@@ -234,6 +239,17 @@ fn check_base(directory: &Directory, report: &mut CheckReport) -> Result<Option<
         ));
     }
     Ok(Some(base))
+}
+
+/// Reads the files of what is derived. Damage to these harms nothing: whoever finds it makes them anew.
+fn check_beside(directory: &Directory, report: &mut CheckReport) {
+    let beside = Beside::new(&directory.path, directory.seals().cloned(), beside::open_file());
+    for name in beside.all() {
+        report.derived += 1;
+        if let Err(error) = beside.verify(&name) {
+            report.note(format!("{}/{name}: {error}; it will be made anew", beside::DIRECTORY));
+        }
+    }
 }
 
 /// Tells what is not known of the journal's end, and whether it belongs to the base.

@@ -6,7 +6,9 @@
 //! nestor.lock       locked by the process that has the directory open
 //! nestor.durable    how far the journal is known to be durable
 //! base.nestor       the base B-tree
+//! base.births       names of its pages, where somebody keeps them (base/tree/births.rs)
 //! journal/          the segments
+//! columns/          what is derived of the base and can be made anew (beside.rs)
 //! ```
 //!
 //! A directory of version 1 has no `nestor.durable`, and its frames and base say less about what belongs together. It
@@ -31,7 +33,7 @@ const FORMAT: &str = "nestor.format";
 const LOCK: &str = "nestor.lock";
 const MARK: &str = "nestor.durable";
 /// The files that may lie in a directory whose version file has not been written yet.
-const OWN: [&str; 10] = [
+const OWN: [&str; 13] = [
     LOCK,
     MARK,
     "nestor.durable.new",
@@ -41,6 +43,9 @@ const OWN: [&str; 10] = [
     "journal",
     "base.nestor",
     "base.nestor.new",
+    "base.births",
+    "base.births.new",
+    crate::beside::DIRECTORY,
     "lost+found",
 ];
 

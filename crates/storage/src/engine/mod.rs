@@ -15,6 +15,7 @@
 mod backup;
 mod checkpoint;
 mod commits;
+mod derived;
 pub(crate) mod directory;
 mod history;
 mod load;
@@ -34,6 +35,7 @@ pub use options::{EngineOptions, EngineStats, Pins, Room};
 
 use crate::base::tree::{Tree, TreeOptions};
 use crate::base::{Base, Change, check_change};
+use crate::beside::Beside;
 use crate::catalog::{Catalog, Collection};
 use crate::faults::{Fault, strikes};
 use crate::journal::frame::Seal;
@@ -113,6 +115,7 @@ struct Store {
     base: Arc<dyn Base>,
     journal: Arc<Journal>,
     scratch: Scratch,
+    beside: Beside,
 }
 
 /// A write set and its frame for the journal (empty if there is none).
@@ -207,10 +210,12 @@ impl Engine {
             );
         }
         let journal = Arc::new(journal);
+        let beside = Beside::new(dir, directory.seals().cloned(), options.beside.clone());
         let store = Store {
             base,
             journal: journal.clone(),
             scratch,
+            beside,
         };
         let layers = Layers {
             active: Arc::new(state.memtable),

@@ -2,6 +2,7 @@
 
 use crate::Lsn;
 use crate::base::Base;
+use crate::beside::{self, OpenFile};
 use crate::clock::Clock;
 use crate::encryption::MasterKey;
 use crate::journal::JournalOptions;
@@ -39,6 +40,8 @@ pub struct EngineOptions {
     /// Called on a thread of a store that lives in memory after it gave much memory back to the allocator, so that whoever chose
     /// the allocator can have it return some to the system.
     pub after_reclaim: Option<fn()>,
+    /// How files of what is derived are opened, and made, for tests.
+    pub beside: OpenFile,
     pub(crate) journal: JournalOptions,
     /// Bytes of keys and values that a checkpoint gives to the base in one transaction.
     pub(crate) slice_bytes: usize,
@@ -62,6 +65,7 @@ impl EngineOptions {
             master_key: None,
             before_wait: None,
             after_reclaim: None,
+            beside: beside::open_file(),
             journal: JournalOptions::new(),
             slice_bytes: 8 << 20,
             base: None,

@@ -102,6 +102,7 @@
 //! - *Counts per subtree* cost eight bytes per child and make the size of any range known for the price of a lookup, and
 //!   dropped ranges counted without reading them.
 
+mod births;
 mod build;
 mod cache;
 mod check;
@@ -126,18 +127,19 @@ pub(crate) mod tests;
 use crate::encryption::{self, SealedPages, Seals};
 use crate::files;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 pub use file::PageFile;
 
+use self::births::{Births, State};
 use self::cache::Cache;
 use self::direct::DirectFile;
 use self::meta::{Meta, PAGE_BYTES, Slot, VERSION};
 use self::node::Kids;
 use self::space::Space;
-use self::store::{Births, Store};
+use self::store::Store;
 use self::version::Version;
 use super::{ApplyStats, Base, BaseError, BaseSnapshot, ChangeSource, CheckReport, KeyRange, Result};
 
@@ -222,11 +224,15 @@ impl Tree {
             Some(seals) => Box::new(SealedPages::new(Box::new(file), seals.clone())),
             None => Box::new(file),
         };
-        Tree::open_file(file, &name, options)
+        Tree::open_named(file, &name, options, Some(Births::path_of(path)))
     }
 
     /// Opens the tree in `file`, which [`empty_file`] began. `name` is for messages.
     pub fn open_file(file: Box<dyn PageFile>, name: &Path, options: TreeOptions) -> Result<Tree> {
+        Tree::open_named(file, name, options, None)
+    }
+
+    fn open_named(file: Box<dyn PageFile>, name: &Path, options: TreeOptions, births: Option<PathBuf>) -> Result<Tree> {
         let mut store = Store {
             file,
             path: name.into(),
@@ -248,6 +254,11 @@ impl Tree {
                 reason,
             });
         }
+        let state = State::new(meta.txn, meta.root);
+        store.births = match births {
+            Some(path) => Births::open(path, state, options.read_only),
+            None => Births::new(state),
+        };
         let store = Arc::new(store);
         let level = meta.root.map_or(0, |(_, level)| level);
         let version = Arc::new(Version {
@@ -328,6 +339,20 @@ impl Base for Tree {
 
     fn file_bytes(&self) -> u64 {
         self.file_bytes.load(Relaxed)
+    }
+
+    fn keep_names(&self) -> Option<u64> {
+        let writer = self.writer();
+        let state = State::new(writer.meta.txn, writer.meta.root);
+        self.store.births.keep(state)
+    }
+
+    fn names_kept(&self) -> Option<u64> {
+        self.store.births.line()
+    }
+
+    fn applied(&self) -> u64 {
+        self.current().txn
     }
 
     fn held_bytes(&self) -> u64 {

@@ -18,8 +18,6 @@ const ROOM_BYTES: usize = 512 << 10;
 
 pub(crate) struct Out<'a> {
     pub(crate) store: &'a Store,
-    /// The number of the `apply` that writes.
-    apply: u32,
     first_page: u32,
     buffer: AlignedBuffer,
     /// Of what was written, what stays in memory.
@@ -35,7 +33,6 @@ impl<'a> Out<'a> {
     pub(crate) fn new(store: &'a Store, spare: Spare) -> Out<'a> {
         Out {
             store,
-            apply: store.births.begin(),
             first_page: 0,
             buffer: AlignedBuffer::default(),
             leaves: NewLeaves::new(&store.cache),
@@ -95,7 +92,7 @@ impl<'a> Out<'a> {
         if self.buffer.len() > 0 {
             let offset = self.store.offset(self.first_page);
             let pages = self.buffer.len() / self.store.page_bytes;
-            self.store.births.wrote(self.apply, self.first_page, pages);
+            self.store.births.wrote(self.first_page, pages);
             self.store
                 .file
                 .write_at(self.buffer.bytes(), offset)

@@ -1,10 +1,10 @@
 //! Reading: from the file, verified, and from memory where a page is there.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::{io, path::Path};
 
-use super::super::{BaseBytes, BaseError, NodeName, Result};
+use super::super::{BaseBytes, BaseError, Result};
+use super::births::Births;
 use super::cache::Cache;
 use super::file::PageFile;
 use super::frame::Page;
@@ -18,41 +18,6 @@ pub(crate) struct Store {
     pub(crate) page_bytes: usize,
     pub(crate) cache: Cache,
     pub(crate) births: Births,
-}
-
-/// Which `apply` wrote each page last, of those since the file was opened.
-#[derive(Debug, Default)]
-pub(crate) struct Births {
-    applies: AtomicU32,
-    pages: RwLock<Vec<u32>>,
-}
-
-impl Births {
-    /// The number of an `apply` that begins.
-    pub(crate) fn begin(&self) -> u32 {
-        self.applies.fetch_add(1, Ordering::Relaxed) + 1
-    }
-
-    /// An `apply` writes so many pages.
-    pub(crate) fn wrote(&self, apply: u32, page: u32, count: usize) {
-        let mut pages = self.pages.write().unwrap_or_else(PoisonError::into_inner);
-        let (from, to) = (page as usize, page as usize + count);
-        if pages.len() < to {
-            pages.resize(to, 0);
-        }
-        pages[from..to].fill(apply);
-    }
-
-    /// The names of nodes.
-    pub(crate) fn names(&self, nodes: impl Iterator<Item = NodeRef>) -> Vec<NodeName> {
-        let pages = self.pages.read().unwrap_or_else(PoisonError::into_inner);
-        let name = |node: NodeRef| NodeName {
-            page: node.page,
-            checksum: node.crc,
-            born: pages.get(node.page as usize).copied().unwrap_or(0),
-        };
-        nodes.map(name).collect()
-    }
 }
 
 impl Store {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::super::{ApplyStats, BaseError, ChangeSource, KeyRange, Result, check_deletions};
 use super::Writer;
+use super::births::State;
 use super::build::Made;
 use super::cache::NewLeaves;
 use super::check::free_list;
@@ -70,6 +71,7 @@ impl Writer {
         space.release(&in_use);
         self.held_pages = space.pending_pages();
         let spare = std::mem::take(&mut self.spare);
+        store.births.begin(txn);
         let written = write(store, (space, spare), base, &self.meta, (deletions, changes, user), txn);
         let Written {
             meta,
@@ -86,6 +88,7 @@ impl Writer {
                 return Err(error);
             }
         };
+        store.births.note(State::new(txn, meta.root));
         if let Err(error) = write_meta(store, &meta, 0) {
             space.roll_back();
             self.meta_is_stale = true;

@@ -289,6 +289,23 @@ fn store(context: &Context<'_>, reply: &mut RawWriter) {
     reply.append("statesPutTogether", snapshots.put_together.get());
     reply.append("snapshotTooOld", snapshots.too_old.get());
     reply.end();
+    let columns = context.service.columns.figures();
+    reply.begin_document("columns");
+    for (name, value) in [
+        ("bytes", columns.bytes),
+        ("bytesMax", columns.bytes_max),
+        ("diskBytes", columns.disk_bytes),
+        ("segmentsMade", columns.built),
+        ("segmentsNotSaved", columns.not_saved),
+        ("filesDamaged", columns.damaged),
+        ("columnsRead", columns.columns_read),
+        ("bytesRead", columns.bytes_read),
+        ("readings", columns.readings),
+        ("readingsPassedOver", columns.passed_over),
+    ] {
+        reply.append(name, as_long(value));
+    }
+    reply.end();
     let engine = &context.service.engine;
     reply.begin_document("log");
     reply.append("bytes", as_long(engine.log_bytes()));

@@ -1,0 +1,244 @@
+//! Segments as files ([`nestor_storage::beside`]): a block for each path, and last the head, a document that names them.
+//!
+//! | field of the head | meaning |
+//! |---|---|
+//! | `names` | which names of parts it goes by ([`nestor_storage::Engine::keep_names`]) |
+//! | `applied` | [`nestor_storage::Engine::applied`] when it was made: a base that has not come so far is another one |
+//! | `tree`, `group` | of what it was made: the tree, and the node above the leaves as 12 bytes: page, checksum, born |
+//! | `parts` | 16 bytes for each leaf: its name and the row that it begins with |
+//! | `rows`, `cut` | as [`Segment`] has them |
+//! | `fields` | of each field: `n` names below it and `f` which fields these are; `o` whether it has others; `r` least and largest value; `b` place of its block: offset, length, checksum. Without `b` it is not held |
+
+use crate::codec;
+use crate::column::Column;
+use crate::memory::Memory;
+use crate::segment::{Field, Head, Segment, Stored};
+use nestor_model::{Binary, Document, RawDocBuf, Value, ValueRef, doc};
+use nestor_storage::base::NodeName;
+use nestor_storage::beside::Place;
+use nestor_storage::{Beside, TreeId};
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+const EXTENSION: &str = ".columns";
+
+/// The name of the file of a group of a tree.
+pub(crate) fn name(tree: TreeId, group: NodeName) -> String {
+    format!(
+        "{:08x}-{:08x}-{:08x}-{:08x}{EXTENSION}",
+        tree.0, group.page, group.checksum, group.born
+    )
+}
+
+/// The tree of a file; `None` for a file of others.
+pub(crate) fn tree_of(name: &str) -> Option<TreeId> {
+    let (tree, _) = name.strip_suffix(EXTENSION)?.split_once('-')?;
+    u32::from_str_radix(tree, 16).ok().map(TreeId)
+}
+
+/// A segment that a file has.
+pub(crate) struct Loaded {
+    pub(crate) segment: Segment,
+    pub(crate) tree: TreeId,
+    pub(crate) group: NodeName,
+    pub(crate) origin: Origin,
+}
+
+/// Of which base a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The names that it goes by.
+    pub(crate) names: u64,
+    /// How far the base had come.
+    pub(crate) applied: u64,
+}
+
+/// Writes a segment that is in memory.
+pub(crate) fn save(
+    segment: &Segment,
+    beside: &Beside,
+    (tree, group): (TreeId, NodeName),
+    origin: Origin,
+) -> io::Result<Stored> {
+    let name = name(tree, group);
+    let mut file = beside.create(&name)?;
+    let mut places = Vec::new();
+    let mut fields = Vec::new();
+    for (at, field) in segment.head().fields.iter().enumerate() {
+        let place = match segment.held(at) {
+            Some(column) => Some(file.append(codec::encode(column))?),
+            None => None,
+        };
+        fields.push(Value::from(field_of(field, place)));
+        places.push(place.unwrap_or_default());
+    }
+    let head = doc! {
+        "names": origin.names.cast_signed(), "applied": origin.applied.cast_signed(), "tree": i64::from(tree.0), "group": bytes(name_bytes(group).to_vec()),
+        "parts": bytes(segment.head().blocks.iter().flat_map(|(name, begin)| [&name_bytes(*name)[..], &begin.to_le_bytes()].concat()).collect()),
+        "rows": segment.rows() as i64, "cut": segment.head().is_cut, "fields": fields,
+    };
+    let len = file.finish(head.to_raw().as_bytes().to_vec())?;
+    Ok(Stored::new(beside.clone(), name, len, places))
+}
+
+fn field_of(field: &Field, place: Option<Place>) -> Document {
+    let mut out = doc! {
+        "n": field.below.iter().map(|(name, _)| Value::String(name.clone())).collect::<Vec<_>>(),
+        "f": field.below.iter().map(|(_, at)| Value::Int32(*at as i32)).collect::<Vec<_>>(),
+        "o": field.has_others,
+    };
+    if let Some((least, most)) = &field.range {
+        out.push("r", vec![least.clone(), most.clone()]);
+    }
+    if let Some(place) = place {
+        let numbers = [place.offset.cast_signed(), i64::from(place.len), i64::from(place.crc)];
+        out.push("b", numbers.map(Value::Int64).to_vec());
+    }
+    out
+}
+
+fn bytes(bytes: Vec<u8>) -> Value {
+    Value::Binary(Binary {
+        subtype: 0,
+        bytes: bytes.into(),
+    })
+}
+
+fn name_bytes(name: NodeName) -> [u8; 12] {
+    let mut out = [0; 12];
+    out[..4].copy_from_slice(&name.page.to_le_bytes());
+    out[4..8].copy_from_slice(&name.checksum.to_le_bytes());
+    out[8..].copy_from_slice(&name.born.to_le_bytes());
+    out
+}
+
+fn number(bytes: &[u8]) -> Option<u32> {
+    bytes.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+fn name_from(bytes: &[u8]) -> Option<NodeName> {
+    Some(NodeName {
+        page: number(bytes)?,
+        checksum: number(bytes.get(4..)?)?,
+        born: number(bytes.get(8..)?)?,
+    })
+}
+
+/// The segment of a file, none of whose columns is in memory.
+///
+/// Errors: those of reading; [`ErrorKind::InvalidData`] when it is none.
+pub(crate) fn load(beside: &Beside, name: &str, memory: &Arc<Memory>) -> io::Result<Loaded> {
+    let (head, len) = beside.last(name)?;
+    let parsed = RawDocBuf::validate(head).ok();
+    let parsed = parsed.and_then(|head| parse(&Document::from(head)));
+    let (head, tree, group, origin, places) = parsed.ok_or(ErrorKind::InvalidData)?;
+    let stored = Stored::new(beside.clone(), name.to_owned(), len, places);
+    Ok(Loaded {
+        segment: Segment::stored(Arc::new(head), Arc::new(stored), memory.clone()),
+        tree,
+        group,
+        origin,
+    })
+}
+
+type Parsed = (Head, TreeId, NodeName, Origin, Vec<Place>);
+
+fn parse(doc: &Document) -> Option<Parsed> {
+    let doc = doc.as_ref();
+    let long = |name: &str| doc.get(name).and_then(long_of);
+    let binary = |name: &str| match doc.get(name) {
+        Some(ValueRef::Binary { bytes, .. }) => Some(bytes),
+        _ => None,
+    };
+    let Some(ValueRef::Array(fields)) = doc.get("fields") else {
+        return None;
+    };
+    let mut places = Vec::new();
+    let mut all = Vec::new();
+    for field in fields.iter() {
+        let (field, place) = parse_field(field)?;
+        places.push(place.unwrap_or_default());
+        all.push(field);
+    }
+    let is_inside = |field: &Field| field.below.iter().all(|(_, at)| *at < all.len());
+    if all.is_empty() || !all.iter().all(is_inside) {
+        return None;
+    }
+    let parts = binary("parts")?.chunks_exact(16);
+    let blocks = parts.map(|part| Some((name_from(part)?, number(&part[12..])?)));
+    let head = Head::new(
+        blocks.collect::<Option<_>>()?,
+        usize::try_from(long("rows")?).ok()?,
+        all,
+        matches!(doc.get("cut"), Some(ValueRef::Bool(true))),
+    );
+    head.is_sound().then_some(())?;
+    let tree = TreeId(u32::try_from(long("tree")?).ok()?);
+    let origin = Origin {
+        names: long("names")?.cast_unsigned(),
+        applied: long("applied")?.cast_unsigned(),
+    };
+    Some((head, tree, name_from(binary("group")?)?, origin, places))
+}
+
+fn long_of(value: ValueRef<'_>) -> Option<i64> {
+    match value {
+        ValueRef::Int64(value) => Some(value),
+        ValueRef::Int32(value) => Some(i64::from(value)),
+        _ => None,
+    }
+}
+
+fn parse_field(field: ValueRef<'_>) -> Option<(Field, Option<Place>)> {
+    let ValueRef::Document(field) = field else {
+        return None;
+    };
+    let list = |name: &str| match field.get(name) {
+        Some(ValueRef::Array(values)) => Some(values.iter().map(|value| value.to_value()).collect::<Vec<_>>()),
+        _ => None,
+    };
+    let below = list("n")?.into_iter().zip(list("f")?).map(|two| match two {
+        (Value::String(name), Value::Int32(at)) => Some((name, usize::try_from(at).ok()?)),
+        _ => None,
+    });
+    let place = match list("b") {
+        None => None,
+        Some(numbers) => {
+            let numbers: Vec<i64> = numbers.iter().filter_map(|number| long_of(number.as_ref())).collect();
+            let [offset, len, crc] = numbers[..] else {
+                return None;
+            };
+            Some(Place {
+                offset: u64::try_from(offset).ok()?,
+                len: u32::try_from(len).ok()?,
+                crc: u32::try_from(crc).ok()?,
+            })
+        }
+    };
+    let range = match list("r") {
+        None => None,
+        Some(range) => Some(<[Value; 2]>::try_from(range).ok()?.into()),
+    };
+    let field = Field {
+        below: below.collect::<Option<_>>()?,
+        has_others: matches!(field.get("o"), Some(ValueRef::Bool(true))),
+        is_held: place.is_some(),
+        range,
+    };
+    Some((field, place))
+}
+
+impl Stored {
+    /// Reads the column of a field.
+    ///
+    /// Errors: those of reading; [`ErrorKind::InvalidData`] when it is damaged.
+    pub(crate) fn column(&self, head: &Head, field: usize, memory: &Memory) -> io::Result<Column> {
+        let place = self.places[field];
+        let bytes = self.beside.read(&self.name, place)?;
+        memory.columns_read.fetch_add(1, Relaxed);
+        memory.bytes_read.fetch_add(bytes.len() as u64, Relaxed);
+        let range = head.fields[field].range.clone();
+        codec::decode(&bytes, head.rows, range).ok_or_else(|| ErrorKind::InvalidData.into())
+    }
+}
