@@ -10,13 +10,15 @@
 //! one out (fencing): after [`Log::open_writer`] returned no append of an older writer ever takes effect, whether it is told so or
 //! not. That alone makes the set safe. The [`lease`] only keeps members from opening writers all the time, so its clocks may be wrong.
 //!
-//! What this does not know: what a frame means, which sockets and clients there are.
+//! What this does not know: what a frame means (that is the store's), which sockets and clients there are.
 //!
-//! Reading order: [`log`] (the contract), [`error`], [`lease`], [`mod@reconcile`], [`memory`] and `slate` (who fulfil the contract).
+//! Reading order: [`log`] (the contract), [`error`], [`lease`], [`mod@reconcile`], [`memory`] and `slate` (who fulfil the contract), [`member`] (a store over
+//! the log).
 
 pub mod error;
 pub mod lease;
 pub mod log;
+pub mod member;
 pub mod memory;
 pub mod reconcile;
 #[cfg(feature = "cluster")]

@@ -1,0 +1,384 @@
+//! The keeper: lease, announcements, and what other members are told and tell.
+
+use super::config::{self, SetConfig};
+use super::shipper::spawn;
+use super::{MemberError, MemberOptions, Roles, Stop};
+use crate::lease::{self, Lease, LeaseWatch, Standing};
+use crate::{Log, LogError, Version};
+use nestor_model::{RawDoc, RawWriter, Timestamp, ValueRef};
+use nestor_storage::{Engine, Guarantee, Lsn, MemberState, OpTime, Steward, Topology};
+use std::collections::HashMap;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The lease is renewed, and looked at, so many times in its length.
+const LOOKS: u32 = 6;
+/// A member says how far it is at least so often.
+const ANNOUNCE: Duration = Duration::from_millis(500);
+/// The client whose command ended a role gets its answer first.
+const FAREWELL: Duration = Duration::from_millis(150);
+
+/// Keeps a member's place in the set.
+pub(super) struct Keeper {
+    log: Arc<dyn Log>,
+    set: String,
+    host: String,
+    length: Duration,
+    roles: Arc<dyn Roles>,
+    stop: Arc<Stop>,
+    started: Instant,
+    state: Mutex<State>,
+}
+
+struct State {
+    config: SetConfig,
+    watch: LeaseWatch,
+    /// The version of the lease that this member wrote last; `None` for a secondary.
+    own: Option<Version>,
+    /// The epoch of its writer; 0 before it has one.
+    epoch: u64,
+    /// The lease as it was seen last, unless it was over.
+    held: Option<Lease>,
+    engine: Option<Engine>,
+    /// It does not become primary before that.
+    frozen_until: Option<Instant>,
+    /// What others said, and when that changed.
+    heard: HashMap<String, (Vec<u8>, Instant)>,
+    announced: Option<Instant>,
+    is_over: bool,
+}
+
+impl Keeper {
+    pub(super) fn new(log: Arc<dyn Log>, options: &MemberOptions, config: SetConfig, stop: Arc<Stop>) -> Self {
+        Self {
+            log,
+            set: options.set.clone(),
+            host: options.host.clone(),
+            length: options.lease,
+            roles: options.roles.clone(),
+            stop,
+            started: Instant::now(),
+            state: Mutex::new(State {
+                config,
+                watch: LeaseWatch::new(&options.host, options.lease),
+                own: None,
+                epoch: 0,
+                held: None,
+                engine: None,
+                frozen_until: None,
+                heard: HashMap::new(),
+                announced: None,
+                is_over: false,
+            }),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_primary(&self) -> bool {
+        self.state().own.is_some()
+    }
+
+    /// Takes the lease if it may be taken. Whoever has it from a run before goes on.
+    pub(super) fn take_if_free(&self) -> Result<bool, LogError> {
+        let mut state = self.state();
+        let (Standing::Free(version) | Standing::Own(version)) = self.look(&mut state)? else {
+            return Ok(false);
+        };
+        if state.frozen_until.is_some_and(|until| Instant::now() < until) {
+            return Ok(false);
+        }
+        let is_taken = self
+            .log
+            .replace_record(lease::RECORD, version, &self.lease(&state).encode())?;
+        if is_taken {
+            state.own = Some(version + 1);
+        }
+        Ok(is_taken)
+    }
+
+    /// Looks at the lease. What it says is known from then on.
+    fn look(&self, state: &mut State) -> Result<Standing, LogError> {
+        let found = self.log.record(lease::RECORD)?;
+        let found = match found {
+            Some((version, bytes)) => {
+                let lease = Lease::decode(&bytes).ok_or_else(|| LogError::Damaged("the lease".into()))?;
+                Some((version, lease))
+            }
+            None => None,
+        };
+        let seen = found.as_ref().map(|(version, lease)| (*version, lease));
+        let standing = state.watch.look(self.started.elapsed(), seen);
+        state.held = match standing {
+            Standing::Free(_) => None,
+            Standing::Held | Standing::Own(_) => found.map(|(_, lease)| lease),
+        };
+        Ok(standing)
+    }
+
+    fn lease(&self, state: &State) -> Lease {
+        Lease {
+            holder: self.host.clone(),
+            epoch: state.epoch,
+            ..Lease::default()
+        }
+    }
+
+    /// The writer has that epoch: from now on the member is known as primary.
+    pub(super) fn leads(&self, epoch: u64) {
+        self.state().epoch = epoch;
+    }
+
+    /// The member's store is open: who is there is told to it.
+    pub(super) fn serves(self: &Arc<Self>, engine: &Engine) {
+        let mut state = self.state();
+        state.engine = Some(engine.clone());
+        if state.own.is_some() {
+            state.held = Some(self.lease(&state));
+        }
+        self.tell_topology(&state);
+        drop(state);
+        engine.set_steward(Arc::new(KeeperSteward(Arc::downgrade(self))));
+    }
+
+    /// Ends the role, once.
+    pub(super) fn over(&self, why: &str) {
+        let mut state = self.state();
+        if std::mem::replace(&mut state.is_over, true) || self.stop.is_set() {
+            return;
+        }
+        if let Some(engine) = &state.engine {
+            engine.end_term();
+        }
+        drop(state);
+        self.stop.set();
+        self.roles.over(why);
+    }
+
+    pub(super) fn run(self: Arc<Self>) -> Result<JoinHandle<()>, MemberError> {
+        spawn("cluster-keeper", move || {
+            let between = self.length / LOOKS;
+            loop {
+                let begun = Instant::now();
+                match self.keep() {
+                    Ok(None) => {}
+                    Ok(Some(why)) => return self.over(why),
+                    Err(error @ LogError::Damaged(_)) => return self.over(&error.to_string()),
+                    Err(error) => tracing::warn!(%error, "the set cannot be looked at"),
+                }
+                if self.stop.wait(between.saturating_sub(begun.elapsed())) {
+                    return;
+                }
+            }
+        })
+    }
+
+    /// One round. Says why the role is over, if it is.
+    fn keep(&self) -> Result<Option<&'static str>, LogError> {
+        let mut state = self.state();
+        if let Some(version) = state.own {
+            match self
+                .log
+                .replace_record(lease::RECORD, version, &self.lease(&state).encode())
+            {
+                Ok(true) => state.own = Some(version + 1),
+                Ok(false) => match self.look(&mut state)? {
+                    // An answer was lost.
+                    Standing::Own(version) => state.own = Some(version),
+                    _ => return Ok(Some("another member took the lease")),
+                },
+                Err(error) => tracing::warn!(%error, "the lease is not renewed"),
+            }
+        } else {
+            let frozen = state.frozen_until.is_some_and(|until| Instant::now() < until);
+            let standing = self.look(&mut state)?;
+            if let (Standing::Free(_) | Standing::Own(_), false, true) = (standing, frozen, state.engine.is_some()) {
+                drop(state);
+                if self.take_if_free()? {
+                    return Ok(Some("the lease was free and is taken"));
+                }
+                state = self.state();
+            }
+        }
+        if let Some(config) = config::read(&*self.log)? {
+            state.config = config;
+        }
+        self.tell_topology(&state);
+        if state.announced.is_none_or(|at| at.elapsed() >= ANNOUNCE) {
+            self.announce(&mut state)?;
+            self.hear(&mut state)?;
+        }
+        Ok(None)
+    }
+
+    fn tell_topology(&self, state: &State) {
+        let Some(engine) = &state.engine else { return };
+        let members = &state.config.members;
+        let place = |name: &str| members.iter().position(|member| member == name);
+        let primary = state.held.as_ref().filter(|lease| lease.epoch > 0);
+        let known = engine.topology();
+        engine.set_topology(Topology {
+            term: match primary {
+                Some(lease) => i64::try_from(lease.epoch).unwrap_or(i64::MAX),
+                None if known.members.iter().all(String::is_empty) => 0,
+                None => known.term,
+            },
+            config_version: state.config.version,
+            members: members.clone(),
+            own: place(&self.host).unwrap_or(0),
+            primary: primary.and_then(|lease| place(&lease.holder)),
+            changes: 0,
+        });
+    }
+
+    fn announce(&self, state: &mut State) -> Result<(), LogError> {
+        let Some(engine) = &state.engine else { return Ok(()) };
+        let positions = engine.positions();
+        let mut out = RawWriter::onto(Vec::new());
+        out.append("host", self.host.as_str());
+        out.append("set", self.set.as_str());
+        out.append("primary", state.own.is_some());
+        out.append("applied", i64::try_from(engine.last_lsn().0).unwrap_or(i64::MAX));
+        out.append("term", positions.last.term);
+        out.append("optime", positions.last.ts);
+        out.append("durable", positions.durable.ts);
+        // So that what is said again is not what was said before.
+        let uptime = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        out.append("uptimeMS", uptime);
+        self.log.announce(&self.host, &out.finish())?;
+        state.announced = Some(Instant::now());
+        Ok(())
+    }
+
+    fn hear(&self, state: &mut State) -> Result<(), LogError> {
+        let now = Instant::now();
+        let mut others = Vec::new();
+        for (_, said) in self.log.announcements()? {
+            let Some(mut other) = decode(&said).filter(|other| other.name != self.host) else {
+                continue;
+            };
+            let heard = state
+                .heard
+                .entry(other.name.clone())
+                .or_insert_with(|| (Vec::new(), now));
+            if heard.0 != said {
+                *heard = (said, now);
+            }
+            other.age_ms = u64::try_from(heard.1.elapsed().as_millis()).unwrap_or(u64::MAX);
+            others.push(other);
+        }
+        if let Some(engine) = &state.engine {
+            engine.note_members(others);
+        }
+        Ok(())
+    }
+
+    /// Gives the lease up, once the log has everything.
+    pub(super) fn retire(&self, patience: Duration) {
+        let Some(engine) = self.state().engine.clone() else {
+            return;
+        };
+        if self.is_primary() {
+            let last = engine.end_term();
+            if reached(&engine, last, Guarantee::Committed, patience) {
+                self.give_up(Duration::ZERO);
+            }
+        }
+    }
+
+    fn give_up(&self, period: Duration) {
+        let mut state = self.state();
+        let Some(version) = state.own.take() else { return };
+        let lease = Lease {
+            epoch: state.epoch,
+            barred: self.host.clone(),
+            barred_ms: u64::try_from(period.as_millis()).unwrap_or(u64::MAX),
+            ..Lease::default()
+        };
+        // Otherwise it runs out.
+        if let Err(error) = self.log.replace_record(lease::RECORD, version, &lease.encode()) {
+            tracing::warn!(%error, "the lease is not given up");
+        }
+        state.held = None;
+        state.frozen_until = Instant::now().checked_add(period.max(FAREWELL * 2));
+    }
+}
+
+/// Waits until a commit has come so far. False if it took too long.
+fn reached(engine: &Engine, lsn: Lsn, guarantee: Guarantee, at_most: Duration) -> bool {
+    let (done, is_done) = mpsc::channel();
+    engine.on_reached(lsn, guarantee, move |result| {
+        // Who waits may have left.
+        let _ = done.send(result.is_ok());
+    });
+    is_done.recv_timeout(at_most).unwrap_or(false)
+}
+
+fn decode(said: &[u8]) -> Option<MemberState> {
+    let said = RawDoc::validate(said).ok()?;
+    let number = |name| match said.get(name) {
+        Some(ValueRef::Int64(number)) => Some(number),
+        _ => None,
+    };
+    let time = |name| match said.get(name) {
+        Some(ValueRef::Timestamp(time)) => Some(time),
+        _ => None,
+    };
+    let term = number("term")?;
+    let at = |ts: Timestamp| OpTime { term, ts };
+    let ValueRef::String(host) = said.get("host")? else {
+        return None;
+    };
+    Some(MemberState {
+        name: host.to_owned(),
+        applied: u64::try_from(number("applied")?).ok()?,
+        optime: at(time("optime")?),
+        durable: at(time("durable")?),
+        is_primary: said.get("primary").is_some_and(|primary| primary.truthy()),
+        age_ms: 0,
+        uptime_secs: u64::try_from(number("uptimeMS")?).ok()? / 1000,
+    })
+}
+
+/// What commands may ask of the keeper, for as long as it is there.
+struct KeeperSteward(std::sync::Weak<Keeper>);
+
+impl Steward for KeeperSteward {
+    fn step_down(&self, period: Duration, catch_up: Duration, force: bool) -> Result<(), String> {
+        let gone = || "the member is stopping".to_owned();
+        let keeper = self.0.upgrade().ok_or_else(gone)?;
+        let engine = keeper.state().engine.clone().ok_or_else(gone)?;
+        if !keeper.is_primary() {
+            return Err("not primary so can't step down".into());
+        }
+        let begun = Instant::now();
+        let last = engine.end_term();
+        let is_shipped = reached(&engine, last, Guarantee::Committed, catch_up);
+        let left = catch_up.saturating_sub(begun.elapsed());
+        let may_leave = force || (is_shipped && reached(&engine, last, Guarantee::Applied(2), left));
+        if !may_leave {
+            engine.resume_term();
+            return Err("No electable secondaries caught up as of now. Please use the replSetStepDown command with the argument \
+                        {force: true} to force node to step down."
+                .into());
+        }
+        keeper.give_up(period);
+        // The answer goes out first.
+        let later = move || {
+            if !keeper.stop.wait(FAREWELL) {
+                keeper.over("stepped down");
+            }
+        };
+        spawn("cluster-farewell", later).map(|_| ()).map_err(|e| e.to_string())
+    }
+
+    fn freeze(&self, period: Duration) {
+        if let Some(keeper) = self.0.upgrade() {
+            keeper.state().frozen_until = Instant::now().checked_add(period);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A start: from a directory as a crash or another role left it to a primary or a secondary.
+
+use super::keeper::Keeper;
+use super::{Member, MemberError, MemberOptions, Stop, config, follower, rollback, shipper};
+use crate::{Entry, Log, LogError, Reader, Writer, reconcile};
+use nestor_storage::{Engine, Lsn};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of the log that are read at a time.
+pub(super) const READ_BYTES: usize = 8 << 20;
+/// How often a store that is not there is asked before the start fails.
+const TRIES: u32 = 20;
+const BETWEEN_TRIES: Duration = Duration::from_millis(250);
+
+/// Starts a member over a log.
+///
+/// Errors: the directory is one of another set, the log is one of another set, the store of the log does not answer, or the member's own store
+/// does not open.
+pub fn start(log: Arc<dyn Log>, options: MemberOptions) -> Result<Member, MemberError> {
+    let stop = Arc::<Stop>::default();
+    let set = patiently(&stop, || config::join(&*log, &options.set, &options.host))?;
+    let keeper = Arc::new(Keeper::new(log.clone(), &options, set, stop.clone()));
+    // From here on the lease is renewed if it is ours, however long the rest takes.
+    let is_primary = patiently(&stop, || Ok(keeper.take_if_free()?))?;
+    let mut threads = vec![keeper.clone().run()?];
+    let started = match is_primary {
+        true => begin_as_primary(&*log, &options, &keeper, &stop),
+        false => begin_as_secondary(&*log, &options, &stop),
+    };
+    let (engine, work) = match started {
+        Ok(started) => started,
+        Err(error) => {
+            stop.set();
+            return Err(error);
+        }
+    };
+    keeper.serves(&engine);
+    threads.push(match work {
+        Work::Ship(writer) => shipper::run(engine.clone(), writer, keeper.clone(), stop.clone())?,
+        Work::Follow(reader) => follower::run(engine.clone(), reader, keeper.clone(), stop.clone())?,
+    });
+    Ok(Member {
+        engine,
+        keeper,
+        stop,
+        threads,
+    })
+}
+
+/// The work of a role.
+enum Work {
+    Ship(Box<dyn Writer>),
+    Follow(Box<dyn Reader>),
+}
+
+/// Asks a store again that does not answer.
+fn patiently<T>(stop: &Stop, mut ask: impl FnMut() -> Result<T, MemberError>) -> Result<T, MemberError> {
+    let mut tries = 0;
+    loop {
+        match ask() {
+            Err(MemberError::Log(LogError::Unavailable(why))) if tries < TRIES => {
+                tracing::warn!(why, "the store of the log does not answer");
+                tries += 1;
+                stop.wait(BETWEEN_TRIES);
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Shuts others out, and has exactly what the log has, or more if nobody wrote since.
+fn begin_as_primary(
+    log: &dyn Log,
+    options: &MemberOptions,
+    keeper: &Keeper,
+    stop: &Stop,
+) -> Result<(Engine, Work), MemberError> {
+    let mut writer = patiently(stop, || Ok(log.open_writer()?))?;
+    let log_last = writer.last()?;
+    let mut engine = open(options, None)?;
+    let kept = agreed(&engine, |after| writer.read(after, 1))?;
+    if kept < log_last && engine.last_lsn() > Lsn(kept) {
+        engine = dropped(engine, options, kept)?;
+    }
+    while engine.last_lsn() < Lsn(log_last) {
+        let entries = writer.read(engine.last_lsn().0, READ_BYTES)?;
+        if entries.is_empty() {
+            return Err(LogError::Damaged(format!("commits before {log_last} are missing")).into());
+        }
+        apply(&engine, entries)?;
+    }
+    engine.note_committed(Lsn(log_last), optime_of(&engine, Lsn(log_last))?);
+    let term = i64::try_from(writer.epoch()).unwrap_or(i64::MAX);
+    keeper.leads(writer.epoch());
+    engine.begin_term(term)?;
+    Ok((engine, Work::Ship(writer)))
+}
+
+/// Has nothing that the log does not have.
+fn begin_as_secondary(log: &dyn Log, options: &MemberOptions, stop: &Stop) -> Result<(Engine, Work), MemberError> {
+    let mut reader = log.open_reader()?;
+    let mut engine = open(options, None)?;
+    let kept = patiently(stop, || agreed(&engine, |after| reader.read(after, 1)))?;
+    if engine.last_lsn() > Lsn(kept) {
+        engine = dropped(engine, options, kept)?;
+    }
+    engine.note_committed(Lsn(kept), engine.last_optime());
+    Ok((engine, Work::Follow(reader)))
+}
+
+fn open(options: &MemberOptions, last_kept: Option<u64>) -> Result<Engine, MemberError> {
+    let mut engine = options.engine.clone();
+    (engine.is_member, engine.last_kept) = (true, last_kept);
+    Ok(Engine::open(&options.dir, engine)?)
+}
+
+/// The last commit that the member and the log have alike.
+fn agreed(engine: &Engine, mut read: impl FnMut(u64) -> Result<Vec<Entry>, LogError>) -> Result<u64, MemberError> {
+    let (base, last) = (engine.base_lsn()?.0, engine.last_lsn().0);
+    let mut failed = None;
+    let same = |seq: u64| {
+        let own = match engine.frames(Lsn(seq - 1)).next(1) {
+            Ok(own) => own,
+            Err(error) => {
+                failed = Some(error);
+                return Ok(false);
+            }
+        };
+        let found = read(seq - 1)?;
+        Ok(match (own.first(), found.first()) {
+            (Some(own), Some(found)) => found.seq == seq && own.bytes == found.frame,
+            _ => false,
+        })
+    };
+    let kept = reconcile(base, last, same)?;
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    kept.ok_or_else(|| {
+        MemberError::Refused(format!(
+            "the data directory has {base} commits that cannot be dropped, and the log has others or none: a member begins with an empty \
+             directory, or with its own"
+        ))
+    })
+}
+
+/// The store without the commits after `kept`, which are left in files.
+fn dropped(engine: Engine, options: &MemberOptions, kept: u64) -> Result<Engine, MemberError> {
+    let last = engine.last_lsn().0;
+    let files = rollback::write(&engine, &options.dir, Lsn(kept))?;
+    tracing::warn!(
+        commits = last - kept,
+        last = kept,
+        files,
+        "commits that the log of the set does not have are dropped"
+    );
+    engine.abandon();
+    open(options, Some(kept))
+}
+
+/// The optime of a commit that the member has.
+fn optime_of(engine: &Engine, lsn: Lsn) -> Result<nestor_model::Timestamp, MemberError> {
+    if lsn == engine.last_lsn() || lsn == Lsn(0) {
+        return Ok(engine.last_optime());
+    }
+    let found = engine.frames(Lsn(lsn.0 - 1)).next(1)?;
+    Ok(found.first().map_or_else(|| engine.last_optime(), |frame| frame.optime))
+}
+
+pub(super) fn apply(engine: &Engine, entries: Vec<Entry>) -> Result<(), MemberError> {
+    let frames: Vec<Vec<u8>> = entries.into_iter().map(|entry| entry.frame).collect();
+    Ok(engine.apply(&frames)?)
+}

@@ -1,0 +1,240 @@
+//! Members with stores of their own over one log in memory, as processes would run them: a role ends, and they start anew.
+
+// All of it is a test.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use nestor_cluster::member::{Member, MemberOptions, Roles, start};
+use nestor_cluster::{Log, MemoryLog};
+use nestor_model::{CollectionOptions, Namespace, RecordId, doc};
+use nestor_storage::{Engine, EngineOptions, Guarantee, Lsn, TreeId, View, record};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const T: TreeId = TreeId(900);
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Over(mpsc::Sender<usize>, usize);
+
+impl Roles for Over {
+    fn over(&self, _: &str) {
+        // The test may be at its end.
+        let _ = self.0.send(self.1);
+    }
+}
+
+struct Set {
+    log: Arc<MemoryLog>,
+    dirs: Vec<TempDir>,
+    members: Vec<Option<Member>>,
+    over: mpsc::Receiver<usize>,
+    tell: mpsc::Sender<usize>,
+}
+
+impl Set {
+    fn new(size: usize) -> Self {
+        let (tell, over) = mpsc::channel();
+        let mut set = Self {
+            log: Arc::new(MemoryLog::new()),
+            dirs: (0..size).map(|_| tempfile::tempdir().unwrap()).collect(),
+            members: (0..size).map(|_| None).collect(),
+            over,
+            tell,
+        };
+        (0..size).for_each(|at| set.start(at));
+        set
+    }
+
+    fn start(&mut self, at: usize) {
+        // Time goes on by a second with each look.
+        let clock = Arc::new(AtomicU32::new(100));
+        let options = MemberOptions {
+            set: "rs0".into(),
+            host: format!("{}:1", ["a", "b", "c"][at]),
+            dir: self.dirs[at].path().to_owned(),
+            engine: EngineOptions::new(Arc::new(move || clock.fetch_add(1, Ordering::Relaxed))),
+            lease: Duration::from_millis(300),
+            roles: Arc::new(Over(self.tell.clone(), at)),
+        };
+        let log: Arc<dyn Log> = self.log.clone();
+        self.members[at] = Some(start(log, options).unwrap());
+    }
+
+    fn engine(&self, at: usize) -> Engine {
+        self.members[at].as_ref().unwrap().engine().clone()
+    }
+
+    /// Ends a process: what it had in memory is gone.
+    fn kill(&mut self, at: usize) {
+        let member = self.members[at].take().unwrap();
+        let engine = member.engine().clone();
+        engine.abandon();
+        drop(member);
+    }
+
+    /// Starts members anew whose roles are over, until one is primary that accepts commits.
+    fn primary(&mut self) -> usize {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            self.renew();
+            let found = (0..self.members.len()).find(|at| {
+                let member = self.members[*at].as_ref();
+                member.is_some_and(|member| member.engine().is_writable())
+            });
+            if let Some(at) = found {
+                return at;
+            }
+        }
+        panic!("nobody is primary");
+    }
+
+    /// Starts those anew whose role is over.
+    fn renew(&mut self) {
+        if let Ok(at) = self.over.recv_timeout(Duration::from_millis(20)) {
+            self.kill(at);
+            self.start(at);
+        }
+    }
+
+    fn wait_equal(&mut self, from: usize) {
+        let begun = Instant::now();
+        let wanted = keys(&self.engine(from));
+        for at in 0..self.members.len() {
+            while keys(&self.engine(at)) != wanted {
+                assert!(
+                    begun.elapsed() < PATIENCE,
+                    "{} instead of {wanted}",
+                    keys(&self.engine(at))
+                );
+                self.renew();
+            }
+        }
+    }
+}
+
+fn put(engine: &Engine, key: &str) -> Lsn {
+    let mut ws = engine.begin();
+    ws.put(T, key.as_bytes(), b"value");
+    ws.oplog(doc! { "ts": nestor_model::Timestamp::default(), "t": 0i64, "op": "n", "o": doc! { "k": key } }.to_raw())
+        .unwrap();
+    engine.commit(ws).unwrap().lsn
+}
+
+fn keys(engine: &Engine) -> String {
+    let mut cursor = engine.snapshot().cursor(T);
+    let mut out = String::new();
+    let mut more = cursor.first().unwrap();
+    while more {
+        out.push_str(&String::from_utf8_lossy(cursor.key()));
+        more = cursor.next().unwrap();
+    }
+    out
+}
+
+#[test]
+fn a_standby_takes_over_and_the_old_primary_comes_back() {
+    let mut set = Set::new(3);
+    let first = set.primary();
+    assert_eq!(first, 0, "the first that came");
+    let engine = set.engine(first);
+    let lsn = put(&engine, "a");
+    engine.wait_reached(lsn, Guarantee::Committed).unwrap();
+    let lsn = put(&engine, "b");
+    engine.wait_reached(lsn, Guarantee::Applied(3)).unwrap();
+    set.wait_equal(first);
+    let topology = engine.topology();
+    assert_eq!(topology.members, ["a:1", "b:1", "c:1"]);
+    assert_eq!((topology.term, topology.is_primary()), (1, true));
+    drop(engine);
+    set.kill(first);
+    let second = set.primary();
+    assert_ne!(second, first);
+    let engine = set.engine(second);
+    assert_eq!(engine.topology().term, 2);
+    let lsn = put(&engine, "c");
+    engine.wait_reached(lsn, Guarantee::Committed).unwrap();
+    set.start(first);
+    assert!(!set.engine(first).is_writable());
+    set.wait_equal(second);
+    assert_eq!(keys(&set.engine(first)), "abc");
+}
+
+#[test]
+fn what_never_reached_the_log_is_dropped_and_kept_in_files() {
+    let mut set = Set::new(2);
+    let first = set.primary();
+    let engine = set.engine(first);
+    let lsn = put(&engine, "a");
+    engine.wait_reached(lsn, Guarantee::Applied(2)).unwrap();
+    drop(engine);
+    // Somebody shuts it out: the member finds out when it ships.
+    drop(set.log.open_writer().unwrap());
+    let engine = set.engine(first);
+    let mut ws = engine.begin();
+    let ns = Namespace::new("db", "c");
+    let made = ws
+        .create_collection(&ns, [7; 16], CollectionOptions::default())
+        .unwrap();
+    let key = record::record_key(RecordId(1));
+    ws.put_document(made.records, key, doc! { "_id": 1 }.to_raw());
+    ws.put(T, b"x", b"value");
+    let lost = engine.commit(ws).unwrap().lsn;
+    while engine.is_writable() {
+        std::thread::yield_now();
+    }
+    assert!(!engine.has_reached(lost, Guarantee::Committed));
+    drop(engine);
+    set.kill(first);
+    while set.over.try_recv().is_ok() {}
+    let second = set.primary();
+    let engine = set.engine(second);
+    let lsn = put(&engine, "y");
+    engine.wait_reached(lsn, Guarantee::Committed).unwrap();
+    set.start(first);
+    set.wait_equal(second);
+    assert_eq!(keys(&set.engine(first)), "ay");
+    let folder = set.dirs[first]
+        .path()
+        .join("rollback/07070707-0707-0707-0707-070707070707");
+    assert_eq!(std::fs::read_to_string(folder.join("namespace")).unwrap(), "db.c");
+    let removed = std::fs::read(folder.join(format!("removed.{}.bson", lost.0))).unwrap();
+    assert_eq!(removed, doc! { "_id": 1 }.to_raw().as_bytes());
+}
+
+/// Whoever comes back before anybody else wrote keeps what the log does not have yet.
+#[test]
+fn a_primary_that_starts_again_goes_on() {
+    let mut set = Set::new(1);
+    let first = set.primary();
+    let lsn = put(&set.engine(first), "a");
+    set.engine(first).wait_reached(lsn, Guarantee::Committed).unwrap();
+    drop(set.log.open_writer().unwrap());
+    put(&set.engine(first), "b");
+    while set.engine(first).is_writable() {
+        std::thread::yield_now();
+    }
+    let first = set.primary();
+    let engine = set.engine(first);
+    assert_eq!(keys(&engine), "ab");
+    engine.wait_reached(engine.last_lsn(), Guarantee::Committed).unwrap();
+}
+
+#[test]
+fn stepping_down_hands_the_lease_over() {
+    let mut set = Set::new(2);
+    let first = set.primary();
+    let engine = set.engine(first);
+    let lsn = put(&engine, "a");
+    engine.wait_reached(lsn, Guarantee::Applied(2)).unwrap();
+    let steward = engine.steward().unwrap();
+    drop(engine);
+    steward.step_down(Duration::from_secs(60), PATIENCE, false).unwrap();
+    drop(steward);
+    let second = set.primary();
+    assert_ne!(second, first);
+    let engine = set.engine(second);
+    put(&engine, "b");
+    set.wait_equal(second);
+}
