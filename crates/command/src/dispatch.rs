@@ -148,7 +148,7 @@ impl Service {
                 }
                 // A fail point changes nothing: with the present version drivers would take the error for an old one.
                 if replica_set && reply::is_state_change(error.code()) && !after.by_fail_point {
-                    hello::write_topology_version(&mut writer, self.node.process_id);
+                    hello::write_topology_version(&mut writer, self);
                 }
                 reply::write_times(&mut writer, replica_set.then_some(time));
                 writer.finish()
@@ -335,6 +335,10 @@ impl Service {
                 }
                 Err(error) => Err(error),
             });
+            let result = result.and_then(|()| match spec.flags.has(Flags::READ_CONCERN) {
+                true => context.await_read_concern(),
+                false => Ok(()),
+            });
             if result.is_err() && (context.tried_write.get() || spec.flags.has(Flags::ENDS_TXN)) {
                 context.await_what_is_seen();
                 context.note_concern_error();
@@ -401,7 +405,9 @@ impl Service {
     /// time.
     pub fn tick(&self) {
         self.database.tick();
-        self.ttl_tick();
+        if self.engine.is_writable() {
+            self.ttl_tick();
+        }
     }
 
     /// The reply of a write whose wait for the journal failed, or was over before it ended (`None`).

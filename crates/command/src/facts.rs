@@ -73,6 +73,8 @@ impl Flags {
     pub const HELLO: Flags = Flags(1 << 21);
     /// Ends sessions, and is not ended with them.
     pub const ENDS_SESSIONS: Flags = Flags(1 << 22);
+    /// Reads documents or the catalog: on a secondary only for whoever is content with one.
+    pub const PRIMARY_READ: Flags = Flags(1 << 24);
     /// Makes a user or a role: while there is neither, somebody on this machine may run it without logging in.
     pub const FIRST_USER: Flags = Flags(1 << 23);
 

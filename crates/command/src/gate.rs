@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::facts::Flags;
 use crate::faults::{self, Verdict};
 use crate::request::{Park, Wake};
+use nestor_database::concern::read::Level;
 use nestor_database::gates::LOCK_POLL;
 use nestor_database::parameters::Param;
 use nestor_database::statement::transaction;
@@ -13,6 +14,9 @@ use std::time::{Duration, Instant};
 /// Decides whether a command may run now.
 pub fn check(context: &mut Context<'_>) -> Result<Verdict> {
     let gates = &context.service.node.gates;
+    if context.service.engine.is_member() {
+        check_role(context)?;
+    }
     let closed = gates.closed();
     if closed.none() {
         return Ok(Verdict::Run);
@@ -45,6 +49,24 @@ pub fn check(context: &mut Context<'_>) -> Result<Verdict> {
         return Ok(Verdict::Wait);
     }
     Ok(Verdict::Run)
+}
+
+/// Refuses on a secondary what only the primary does.
+///
+/// Errors: 10107, 13435.
+fn check_role(context: &Context<'_>) -> Result<()> {
+    if context.service.engine.is_writable() {
+        return Ok(());
+    }
+    let flags = context.spec.flags;
+    let is_write = flags.has(Flags::WRITE) || flags.has(Flags::ENDS_TXN) || context.terms.in_transaction;
+    if is_write || context.terms.read_concern.level() == Level::Linearizable {
+        bail!(NotWritablePrimary, "not primary");
+    }
+    if flags.has(Flags::PRIMARY_READ) && !context.generic.secondary_ok && !context.conn.is_own {
+        bail!(NotPrimaryNoSecondaryOk, "not primary and secondaryOk=false");
+    }
+    Ok(())
 }
 
 /// When to look again.

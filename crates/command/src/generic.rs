@@ -28,6 +28,8 @@ pub struct Generic<'a> {
     pub cluster_time: Option<Timestamp>,
     /// `apiVersion: "1"` was given.
     pub api_version: bool,
+    /// `$readPreference` is content with a secondary.
+    pub secondary_ok: bool,
 }
 
 impl<'a> Generic<'a> {
@@ -74,7 +76,7 @@ impl<'a> Generic<'a> {
                 "maxTimeMS" | "maxTimeMSOpOnly" => out.max_time_ms = max_time_ms(value, name)?,
                 "comment" => out.terms.comment = Some(value),
                 "$clusterTime" => out.cluster_time = cluster_time(value)?,
-                "$readPreference" => read_preference(value, at)?,
+                "$readPreference" => out.secondary_ok = read_preference(value, at)?,
                 "apiVersion" => api.version = <&str as Arg>::parse(value, at)?,
                 "apiStrict" => api.strict = strict_bool(value, at)?,
                 "apiDeprecationErrors" => api.deprecation_errors = strict_bool(value, at)?,
@@ -314,11 +316,11 @@ fn cluster_time(value: ValueRef<'_>) -> Result<Option<Timestamp>> {
     }
 }
 
-/// Checked for form; with one node every mode but one that names tags finds that node.
-fn read_preference(value: ValueRef<'_>, at: At<'_>) -> Result<()> {
+/// Whether a secondary will do. Which member it is the driver has chosen.
+fn read_preference(value: ValueRef<'_>, at: At<'_>) -> Result<bool> {
     let doc = match value {
         ValueRef::Document(doc) => doc,
-        ValueRef::Null | ValueRef::Undefined => return Ok(()),
+        ValueRef::Null | ValueRef::Undefined => return Ok(false),
         other => return Err(wrong_type(at, other.bson_type(), "object")),
     };
     let mode = match doc.get("mode") {
@@ -343,7 +345,7 @@ fn read_preference(value: ValueRef<'_>, at: At<'_>) -> Result<()> {
     {
         bail!(BadValue, "Only empty tags are allowed with primary read preference");
     }
-    Ok(())
+    Ok(mode != "primary")
 }
 
 #[derive(Default)]

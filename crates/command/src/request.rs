@@ -78,4 +78,6 @@ pub enum Wake {
     Commit,
     /// News for a reader of the log.
     Log(LogSignal),
+    /// Another topology than that after so many changes.
+    Topology(i64),
 }

@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn who_waits_for_the_journal() {
-        let waits = |doc| parsed(doc).expect("good concern").unwrap_or_default().guarantee();
+        let waits = |doc| parsed(doc).expect("good concern").unwrap_or_default().guarantee(false);
         assert_eq!(waits(doc! {}), Some(Guarantee::Committed));
         assert_eq!(waits(doc! { "w": 1 }), None);
         assert_eq!(waits(doc! { "w": 1, "j": true }), Some(Guarantee::Durable));
@@ -131,7 +131,7 @@ mod tests {
     fn null_is_a_mode_without_a_name() {
         let concern = parsed(doc! { "w": Value::Null }).expect("a concern").expect("one");
         assert_eq!(concern.w, Acknowledgement::Mode("".into()));
-        assert!(nestor_database::concern::write::unsatisfiable(&concern).is_some());
+        assert!(nestor_database::concern::write::unsatisfiable(&concern, 1).is_some());
     }
 
     #[test]

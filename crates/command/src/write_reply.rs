@@ -166,7 +166,7 @@ impl Context<'_> {
                 reply.append("t", topology.term);
                 reply.end();
             }
-            if let Some(guarantee) = concern.guarantee() {
+            if let Some(guarantee) = self.guarantee(&concern) {
                 self.effects.wait = Some(Wait {
                     lsn,
                     guarantee,
@@ -188,7 +188,7 @@ impl Context<'_> {
         if self.service.options.replica_set.is_none() || self.after.write_concern_error.is_some() {
             return;
         }
-        if let Some((code, message)) = unsatisfiable(concern) {
+        if let Some((code, message)) = unsatisfiable(concern, self.service.engine.topology().members.len()) {
             let provenance = match self.terms.is_default_concern {
                 true => "customDefault",
                 false => "clientSupplied",

@@ -40,6 +40,9 @@ pub type OpenLog = Box<dyn Fn(LogPosition, Interest) -> LogReader + Send + Sync>
 /// Opens the oplog behind an optime.
 pub type OpenOplog = Box<dyn Fn(Timestamp) -> OplogCursor + Send + Sync>;
 
+/// How long a wait for another member's commit lasts before it looks whether it is interrupted.
+const AWAIT_LOOK: Duration = Duration::from_millis(20);
+
 /// One database process. Shared by all connections; every method takes `&self`.
 pub struct Database {
     /// How it presents itself.
@@ -155,7 +158,11 @@ impl Database {
             query_settings: query_settings.clone(),
             query_stats: query_stats.clone(),
         });
-        let history = history::recover(&engine, &sessions, &node.options.log);
+        // Whoever does not write needs none of it; nobody begins to within a process.
+        let is_writable = engine.is_writable();
+        let history = is_writable
+            .then(|| history::recover(&engine, &sessions, &node.options.log))
+            .flatten();
         let columns = Arc::new(Columns::new(engine.clone(), options.column_bytes_max));
         let database = Self {
             snapshots: Snapshots::default(),
@@ -185,9 +192,18 @@ impl Database {
             started: Instant::now(),
             _history: history,
         };
-        database.index_builds.leave_all(&database.engine);
-        if let Err(error) = bootstrap::run(&database.engine, &database.options, || database.new_uuid()) {
-            database.node.log().error(
+        if is_writable {
+            database.begin_writing();
+        }
+        crate::oplog::apply(&database.engine, &database.options);
+        database
+    }
+
+    /// Makes what every data directory has, and finds what is left to be dropped.
+    fn begin_writing(&self) {
+        self.index_builds.leave_all(&self.engine);
+        if let Err(error) = bootstrap::run(&self.engine, &self.options, || self.new_uuid()) {
+            self.node.log().error(
                 "CONTROL",
                 20_001,
                 "initandlisten",
@@ -195,15 +211,16 @@ impl Database {
                 doc! { "error": error.to_string() },
             );
         }
-        crate::oplog::apply(&database.engine, &database.options);
-        database
     }
 
-    /// Waits on this thread until a commit is on disk. Where nobody else has work under way and the disk is fast the thread syncs at once:
+    /// Waits on this thread until a commit is on disk, or in the log of the set that has one. Where nobody else has work under way and the disk is fast the thread syncs at once:
     /// to hand on what else it serves would cost more.
     ///
     /// Errors: that it is unknown whether the commit will survive.
     pub fn wait_durable(&self, lsn: Lsn) -> Result<()> {
+        if self.engine.is_member() {
+            return Ok(while_waiting(|| self.engine.wait_reached(lsn, Guarantee::Committed))?);
+        }
         let reached = match self.node.counters.connections.has_one_at_work() {
             true => self.engine.try_reach(lsn, Guarantee::Durable),
             false => None,
@@ -227,7 +244,7 @@ impl Database {
         self.engine.trim_history();
         self.columns.tidy();
         self.snapshots.sweep(&self.engine, self.snapshot_window());
-        // While there is no room for it, the next second is as good.
+        // While there is no room for it, or another member writes, the next second is as good.
         let _ = self.index_builds.drop_left(&self.engine, &self.node.gates.admission);
     }
 
@@ -276,6 +293,9 @@ impl Database {
             return Ok(());
         }
         interrupt.check()?;
+        if self.engine.is_member() {
+            return self.await_other(time, interrupt);
+        }
         bail!(
             InvalidOptions,
             "readConcern {argument} value must not be greater than the current clusterTime. Requested clusterTime: {{ ts: Timestamp({}, {}) }}; current clusterTime: {{ ts: Timestamp({}, {}) }}",
@@ -284,6 +304,40 @@ impl Database {
             self.last_time().secs,
             self.last_time().inc
         )
+    }
+
+    /// Waits for a time that another member gave: a secondary for the commit, the primary by committing something later.
+    fn await_other(&self, time: Timestamp, interrupt: &Interrupt) -> Result<()> {
+        if self.engine.is_writable() {
+            self.engine.advance_clock(time);
+            self.note("a time of another member")?;
+        }
+        while_waiting(|| {
+            while time > self.last_time() {
+                interrupt.check()?;
+                let seen = self.engine.last_lsn();
+                if time > self.last_time() {
+                    self.engine.wait_for_commit(seen, Instant::now() + AWAIT_LOOK);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Commits an oplog entry that changes nothing, and says why.
+    pub fn note(&self, message: &str) -> Result<Lsn> {
+        let mut ws = self.engine.begin();
+        let entry = doc! {
+            "op": "n",
+            "ns": "",
+            "o": doc! { "msg": message },
+            "ts": Timestamp::default(),
+            "t": 0i64,
+            "v": 2i64,
+            "wall": nestor_model::Value::DateTime(clock::now_ms()),
+        };
+        ws.oplog(entry.to_raw())?;
+        Ok(self.engine.commit(ws)?.lsn)
     }
 
     /// How far back snapshot reads may go.

@@ -63,6 +63,7 @@ fn is_interruption(code: ErrorCode) -> bool {
             | ErrorCode::InterruptedDueToReplStateChange
             | ErrorCode::InterruptedAtShutdown
             | ErrorCode::ShutdownInProgress
+            | ErrorCode::NotWritablePrimary
     )
 }
 

@@ -4,6 +4,7 @@ use crate::concern::read::Level;
 use crate::names;
 use crate::shape::Words;
 use crate::statement::Statement;
+use crate::statement::Wait;
 use nestor_exec::Batch;
 use nestor_exec::catalog::id_collation;
 use nestor_model::value::EMPTY_DOC;
@@ -14,6 +15,7 @@ use nestor_query::collation::Collator;
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::expr::bind_variables;
 use nestor_query::matcher::{Context, MatchExpr};
+use nestor_storage::Guarantee;
 use nestor_storage::{Collection, Index, Snapshot, View};
 use std::sync::Arc;
 
@@ -49,6 +51,27 @@ impl Statement<'_> {
             return Ok(snapshot);
         }
         Ok(self.database.engine.snapshot())
+    }
+
+    /// Has the answer of a read on a member of a set wait until what it saw can never be rolled back, if the read concern wants that. The
+    /// answer of a linearizable read waits for an entry that was committed after it: so the node was primary still.
+    pub fn await_read_concern(&mut self) -> Result<()> {
+        let engine = &self.database.engine;
+        let is_over = self.effects.wait.is_some() || self.terms.in_transaction;
+        if is_over || !engine.is_member() {
+            return Ok(());
+        }
+        let lsn = match self.terms.read_concern.level() {
+            Level::Majority | Level::Snapshot => engine.last_lsn(),
+            Level::Linearizable => self.database.note("linearizable read")?,
+            Level::Local | Level::Available | Level::Serializable => return Ok(()),
+        };
+        self.effects.wait = Some(Wait {
+            lsn,
+            guarantee: Guarantee::Committed,
+            timeout: None,
+        });
+        Ok(())
     }
 
     /// The namespace that `target` stands for in the statement's database.

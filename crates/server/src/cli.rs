@@ -8,6 +8,7 @@ use nestor::config;
 use nestor::export::ExportArgs;
 use nestor::import::ImportArgs;
 use nestor::master_key::MasterKeyFile;
+use nestor::member::LogOptions;
 use nestor::serve::{self, AtStart, AuditOptions, Bind, LogRotate, ServeOptions};
 use nestor::shell::SqlArgs;
 use nestor::sink::AuditDestination;
@@ -124,7 +125,7 @@ struct Serve {
     /// The storage engine: there is one, which may be called by the name of MongoDB's
     #[arg(long = "storageEngine", value_name = "ENGINE", value_parser = ["nestor", "wiredTiger"])]
     storage_engine: Option<String>,
-    /// Name of the replica set of one that this server is
+    /// Name of the replica set that this server is, or that it is a member of with --log
     #[arg(
         long = "replSet",
         value_name = "NAME",
@@ -132,6 +133,13 @@ struct Serve {
         conflicts_with = "standalone"
     )]
     repl_set: String,
+    /// Be a member of a replica set of several servers: the set's log is at this address, s3://BUCKET/PATH (credentials and endpoint are
+    /// those of the environment, AWS_*) or file:///PATH; see docs/cluster.md
+    #[arg(long = "log", value_name = "ADDRESS", requires = "host", conflicts_with_all = ["ephemeral", "standalone", "encryption_key_file", "give_up_commits_after"])]
+    log: Option<String>,
+    /// The name and port under which clients and other members reach this server
+    #[arg(long, value_name = "HOST:PORT", requires = "log", value_parser = member_name)]
+    host: Option<String>,
     /// Be a standalone server: no replica set, no sessions' retryable writes, no change streams
     #[arg(long)]
     standalone: bool,
@@ -420,6 +428,17 @@ fn sample_rate(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A member's name, `host:port`.
+fn member_name(text: &str) -> Result<String, String> {
+    let is_name = text.rsplit_once(':').is_some_and(|(host, port)| {
+        !host.is_empty() && !host.contains(['/', ',', '@']) && port.parse::<u16>().is_ok_and(|port| port > 0)
+    });
+    match is_name {
+        true => Ok(text.to_owned()),
+        false => Err("it has the form HOST:PORT".to_owned()),
+    }
+}
+
 fn serve_options(args: Serve) -> Result<ServeOptions, String> {
     let bind = if args.bind_ip_all {
         Bind::All
@@ -461,6 +480,10 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         unix_socket_dir,
         max_connections: args.max_conns,
         replica_set: (!args.standalone).then_some(args.repl_set),
+        log: args
+            .log
+            .zip(args.host)
+            .map(|(address, host)| LogOptions { address, host }),
         oplog_mib: args.oplog_size,
         oplog_min_retention_hours: args.oplog_min_retention_hours,
         cache_gib: args.cache_size_gb,
@@ -515,6 +538,21 @@ mod tests {
         assert!(matches!(options.bind, Bind::Local));
         assert_eq!(options.port, 27017);
         assert_eq!(options.replica_set.as_deref(), Some("rs0"));
+        assert_eq!(options.log, None);
+        let member = parse("nestor serve --replSet s --log file:///x --host a.example:27017").unwrap();
+        let log = member.log.unwrap();
+        assert_eq!(
+            (log.address.as_str(), log.host.as_str()),
+            ("file:///x", "a.example:27017")
+        );
+        for refused in [
+            "--log file:///x",
+            "--host a:1",
+            "--log file:///x --host a",
+            "--log file:///x --host a:1 --standalone",
+        ] {
+            parse(&format!("nestor serve {refused}")).unwrap_err();
+        }
         assert!(options.dbpath.is_some() && options.unix_socket_dir.is_some());
         assert_eq!((options.profiler.slow_ms, options.profiler.level), (100, 0));
         let options = parse("nestor serve --slowms -1 --profile 2").unwrap();

@@ -21,7 +21,7 @@ enum Flag {
 
 use Flag::{Switch, Unless, Value, Verbosity, Words};
 
-const KEYS: [(&str, Flag); 50] = [
+const KEYS: [(&str, Flag); 52] = [
     ("auditLog.destination", Value("--auditDestination")),
     ("auditLog.filter", Value("--auditFilter")),
     ("auditLog.format", Value("--auditFormat")),
@@ -62,6 +62,8 @@ const KEYS: [(&str, Flag); 50] = [
     // Packages of MongoDB say so. Zones come with the program, from the same database.
     ("processManagement.timeZoneInfo", Words(&[("/usr/share/zoneinfo", &[])])),
     ("replication.oplogSizeMB", Value("--oplogSize")),
+    ("replication.host", Value("--host")),
+    ("replication.log", Value("--log")),
     ("replication.replSetName", Value("--replSet")),
     ("replication.replSet", Value("--replSet")),
     (

@@ -541,6 +541,14 @@ impl Talk<'_> {
                     signal.news().await;
                     Some(())
                 }
+                (Wake::Topology(seen), _) => {
+                    let (tell, changed) = oneshot::channel();
+                    // The client may have gone.
+                    self.server.service.engine.on_topology(seen, move || {
+                        let _ = tell.send(());
+                    });
+                    changed.await.ok()
+                }
                 (Wake::Commit, Some(commits)) => commits.changed().await.ok(),
                 _ => None,
             };

@@ -198,7 +198,8 @@ impl Database {
                     Wake::Commit => {
                         service.engine.wait_for_commit(seen, park.until);
                     }
-                    Wake::Never => {
+                    // Only members of a larger set wait for that.
+                    Wake::Never | Wake::Topology(_) => {
                         let left = park.until.saturating_duration_since(Instant::now());
                         std::thread::sleep(left.min(NAP));
                     }

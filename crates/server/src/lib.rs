@@ -22,6 +22,7 @@ pub mod key_file;
 pub mod limits;
 pub mod listener;
 pub mod master_key;
+pub mod member;
 pub mod memory_watch;
 pub mod metrics;
 pub mod notify;

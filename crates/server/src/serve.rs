@@ -5,6 +5,7 @@ use crate::key_file;
 use crate::limits;
 use crate::listener::{self, Listener};
 use crate::master_key::{self, MasterKeyFile};
+use crate::member::{self, LogOptions};
 use crate::memory_watch::MemoryWatch;
 use crate::metrics;
 use crate::notify;
@@ -170,6 +171,8 @@ pub struct ServeOptions {
     pub max_connections: Option<u32>,
     /// Replica set name; `None` for a standalone.
     pub replica_set: Option<String>,
+    /// The log of the set that it is a member of; `None` for a set of one.
+    pub log: Option<LogOptions>,
     /// Size in MiB of an oplog that is made now.
     pub oplog_mib: Option<u64>,
     /// What is younger stays in the oplog whatever its size, in hours.
@@ -447,11 +450,20 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
             "version": env!("CARGO_PKG_VERSION"),
         },
     );
-    let host = format!("127.0.0.1:{port}");
+    let host = match &options.log {
+        Some(of_set) => of_set.host.clone(),
+        None => format!("127.0.0.1:{port}"),
+    };
     if let Some(path) = &options.sql_files {
         Folder::open(path).map_err(|e| format!("--sql-files {}: {e}", path.display()))?;
     }
-    let engine = open_engine(&options)?;
+    let of_set = options.log.as_ref();
+    let member = of_set.map(|of_set| member::start(of_set, &options, engine_options(&options)?, &log));
+    let member = member.transpose()?;
+    let engine = match &member {
+        Some(member) => member.engine().clone(),
+        None => open_engine(&options)?,
+    };
     let service_options = DatabaseOptions {
         column_bytes_max: cache_bytes(&options) / 4,
         replica_set: options.replica_set.as_deref().map(Into::into),
@@ -476,7 +488,9 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
     };
     let service = Service::new(service_options, engine.clone()).with_relational(Arc::new(SqlStage));
     let service = Arc::new(service);
-    nestor_sql::ddl::temporary::clear(&service);
+    if engine.is_writable() {
+        begin_writing(&service, member.is_some())?;
+    }
     let _memory_watch = MemoryWatch::start(service.connections.memory.clone(), options.return_memory, log.clone())
         .map_err(|e| format!("cannot start threads: {e}"))?;
     set_parameters(&service, &options)?;
@@ -491,18 +505,20 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
             .set_cluster_key(key)
             .map_err(|e| format!("--keyFile: {}", e.message()))?;
     }
-    if let Some(root) = root {
-        first_user::make(&service, &root)?;
-    }
-    if let Err(error) = service.log_start() {
-        let attr = doc! { "error": error.to_string() };
-        log.warn(
-            "CONTROL",
-            20_004,
-            "initandlisten",
-            "Cannot write to local.startup_log",
-            attr,
-        );
+    if engine.is_writable() {
+        if let Some(root) = root {
+            first_user::make(&service, &root)?;
+        }
+        if let Err(error) = service.log_start() {
+            let attr = doc! { "error": error.to_string() };
+            log.warn(
+                "CONTROL",
+                20_004,
+                "initandlisten",
+                "Cannot write to local.startup_log",
+                attr,
+            );
+        }
     }
     if let Some(tls) = &tls {
         service.node.transport.encrypted_by(Box::new(Encrypter(tls.clone())));
@@ -538,7 +554,7 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
             "Waiting for connections",
             doc! { "port": i32::from(port), "ssl": if server.tls.is_some() { "on" } else { "off" }, "startMs": began.elapsed().as_millis() as i64 },
         );
-        if options.replica_set.is_some() {
+        if options.replica_set.is_some() && server.service.engine.is_writable() {
             // Programs that start servers for tests wait for this.
             log.info(
                 "REPL",
@@ -588,6 +604,9 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
     });
     server.watcher.stop();
     runtime.shutdown_timeout(Duration::from_secs(1));
+    if let Some(member) = member {
+        member::stop(member);
+    }
     let closed = engine.close().map_err(|e| format!("closing the data directory: {e}"));
     let code = i32::from(result.is_err() || closed.is_err());
     log.info(
@@ -650,8 +669,33 @@ async fn keep_house(server: Arc<Server>) {
     }
 }
 
+/// What is done before anybody writes.
+fn begin_writing(service: &Service, is_member: bool) -> Result<(), String> {
+    nestor_sql::ddl::temporary::clear(service);
+    if is_member {
+        // The first entry of the term: what was committed before is behind it.
+        service.note("new primary").map_err(|e| e.message().to_owned())?;
+    }
+    Ok(())
+}
+
 /// Opens the store, which recovers what a crash left.
 fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
+    let mut engine_options = engine_options(options)?;
+    match &options.dbpath {
+        Some(dir) => Engine::open(dir, engine_options).map_err(|e| refusal(&e, options)),
+        None => {
+            // A huge page stays as a whole for one small part of it that is used again. An old kernel without the call does
+            // without the effect.
+            let _ = rustix::thread::disable_transparent_huge_pages(true);
+            engine_options.after_reclaim = options.return_memory;
+            Ok(Engine::ephemeral(engine_options))
+        }
+    }
+}
+
+/// How the store is opened.
+fn engine_options(options: &ServeOptions) -> Result<EngineOptions, String> {
     let mut engine_options = EngineOptions::new(Arc::new(wall_secs));
     engine_options.before_wait = Some(nestor_exec::lose_patience);
     engine_options.give_up_after = options.give_up_after;
@@ -663,16 +707,7 @@ fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
     // With memory to spare fewer, larger merges write each page of the base less often. A memtable may get two and a half
     // times as large while merges lag behind, and a start after a crash replays it.
     engine_options.memtable_bytes_max = (engine_options.base_cache_bytes_max / 20).clamp(64 << 20, 512 << 20);
-    match &options.dbpath {
-        Some(dir) => Engine::open(dir, engine_options).map_err(|e| refusal(&e, options)),
-        None => {
-            // A huge page stays as a whole for one small part of it that is used again. An old kernel without the call does
-            // without the effect.
-            let _ = rustix::thread::disable_transparent_huge_pages(true);
-            engine_options.after_reclaim = options.return_memory;
-            Ok(Engine::ephemeral(engine_options))
-        }
-    }
+    Ok(engine_options)
 }
 
 /// Replaces the master key of the data directory.
@@ -797,6 +832,10 @@ fn parsed_options(options: &ServeOptions, port: u16) -> Document {
         let mut replication = doc! { "replSet": name.as_str() };
         if let Some(mib) = options.oplog_mib {
             replication.push("oplogSizeMB", i64::try_from(mib).unwrap_or(i64::MAX));
+        }
+        if let Some(log) = &options.log {
+            replication.push("log", log.address.as_str());
+            replication.push("host", log.host.as_str());
         }
         parsed.push("replication", replication);
     }

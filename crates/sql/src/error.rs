@@ -236,6 +236,8 @@ fn of_code(code: ErrorCode) -> &'static str {
     match code.number() {
         11000 => "23505",
         112 => "40001",
+        // As a hot standby says it.
+        10107 => "25006",
         121 => "23514",
         13 => "42501",
         18 => "28P01",

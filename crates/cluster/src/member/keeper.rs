@@ -47,6 +47,8 @@ struct State {
     /// What others said, and when that changed.
     heard: HashMap<String, (Vec<u8>, Instant)>,
     announced: Option<Instant>,
+    /// The primary is about to be it no more, and takes no writes.
+    steps_down: bool,
     is_over: bool,
 }
 
@@ -70,6 +72,7 @@ impl Keeper {
                 frozen_until: None,
                 heard: HashMap::new(),
                 announced: None,
+                steps_down: false,
                 is_over: false,
             }),
         }
@@ -219,7 +222,7 @@ impl Keeper {
         let Some(engine) = &state.engine else { return };
         let members = &state.config.members;
         let place = |name: &str| members.iter().position(|member| member == name);
-        let primary = state.held.as_ref().filter(|lease| lease.epoch > 0);
+        let primary = state.held.as_ref().filter(|lease| lease.epoch > 0 && !state.steps_down);
         let known = engine.topology();
         engine.set_topology(Topology {
             term: match primary {
@@ -233,6 +236,21 @@ impl Keeper {
             primary: primary.and_then(|lease| place(&lease.holder)),
             changes: 0,
         });
+    }
+
+    /// Says to clients at once that the primary takes no writes any more, or does again.
+    fn step_down(&self, engine: &Engine, steps_down: bool) -> Lsn {
+        let mut state = self.state();
+        let last = match steps_down {
+            true => engine.end_term(),
+            false => {
+                engine.resume_term();
+                engine.last_lsn()
+            }
+        };
+        state.steps_down = steps_down;
+        self.tell_topology(&state);
+        last
     }
 
     fn announce(&self, state: &mut State) -> Result<(), LogError> {
@@ -356,12 +374,12 @@ impl Steward for KeeperSteward {
             return Err("not primary so can't step down".into());
         }
         let begun = Instant::now();
-        let last = engine.end_term();
+        let last = keeper.step_down(&engine, true);
         let is_shipped = reached(&engine, last, Guarantee::Committed, catch_up);
         let left = catch_up.saturating_sub(begun.elapsed());
         let may_leave = force || (is_shipped && reached(&engine, last, Guarantee::Applied(2), left));
         if !may_leave {
-            engine.resume_term();
+            keeper.step_down(&engine, false);
             return Err("No electable secondaries caught up as of now. Please use the replSetStepDown command with the argument \
                         {force: true} to force node to step down."
                 .into());

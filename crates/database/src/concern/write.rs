@@ -1,6 +1,6 @@
 //! When a write is acknowledged.
 //!
-//! MongoDB's implicit default on a replica set is `{w: "majority"}`; with one node that asks for what
+//! MongoDB's implicit default on a replica set is `{w: "majority"}`. In a set whose log is elsewhere that is durable there; with one node that asks for what
 //! `j: true` does (`writeConcernMajorityJournalDefault`): the reply waits until the journal is synced.
 //! `w: 1` replies at once, the journal follows within 100 ms.
 
@@ -52,10 +52,12 @@ impl WriteConcern {
     }
 
     /// What the write has to have reached before the reply leaves; `None` if it waits for nothing. (`w: "majority"` with
-    /// `j: false` does not wait for disks, so on a node that is alone for nothing.)
-    pub fn guarantee(&self) -> Option<Guarantee> {
+    /// `j: false` does not wait for the disk of this node, so on one that is no member of a larger set for nothing.)
+    pub fn guarantee(&self, is_member: bool) -> Option<Guarantee> {
         match (self.journal, &self.w) {
             (Some(true) | None, Acknowledgement::Majority) => Some(Guarantee::Committed),
+            (Some(false), Acknowledgement::Majority) if is_member => Some(Guarantee::Committed),
+            (_, Acknowledgement::Nodes(n)) if *n > 1 && is_member => Some(Guarantee::Applied(*n)),
             (Some(true), _) => Some(Guarantee::Durable),
             _ => None,
         }
@@ -74,10 +76,10 @@ pub fn implicit_concern(replica_set: bool) -> WriteConcern {
     }
 }
 
-/// Why one node can never satisfy a write concern, if so.
-pub fn unsatisfiable(concern: &WriteConcern) -> Option<(ErrorCode, String)> {
+/// Why a set of so many members can never satisfy a write concern, if so.
+pub fn unsatisfiable(concern: &WriteConcern, members: usize) -> Option<(ErrorCode, String)> {
     match &concern.w {
-        Acknowledgement::Nodes(n) if *n > 1 => Some((
+        Acknowledgement::Nodes(n) if *n as usize > members => Some((
             ErrorCode::UnsatisfiableWriteConcern,
             "Not enough data-bearing nodes".to_owned(),
         )),

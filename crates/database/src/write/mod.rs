@@ -25,8 +25,7 @@ pub mod timeseries;
 pub mod update;
 pub mod validator;
 
-use crate::concern::write::Acknowledgement;
-use crate::concern::write::implicit_concern;
+use crate::concern::write::{Acknowledgement, WriteConcern, implicit_concern};
 use crate::lock;
 use crate::sessions::transaction::Transaction;
 use crate::sessions::{Session, StatementResult};
@@ -39,7 +38,7 @@ use nestor_exec::write::oplog::{self, Image, Origin};
 use nestor_exec::write::{Obstacle, with_retry};
 use nestor_model::namespace::LOCAL;
 use nestor_model::{CollectionOptions, Error, ErrorCode, Namespace, RawDocBuf, Result, Timestamp, Value, bail, doc};
-use nestor_storage::{Collection, CollectionId, Lsn, Reservation, StorageError, View, Waited, WriteSet};
+use nestor_storage::{Collection, CollectionId, Guarantee, Lsn, Reservation, StorageError, View, Waited, WriteSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -262,8 +261,8 @@ impl Statement<'_> {
         let replica_set = self.database.options.replica_set.is_some();
         let concern = self.terms.write_concern.as_ref();
         let (guarantee, timeout) = match concern {
-            Some(concern) => (concern.guarantee(), concern.timeout),
-            None => (implicit_concern(replica_set).guarantee(), None),
+            Some(concern) => (self.guarantee(concern), concern.timeout),
+            None => (self.guarantee(&implicit_concern(replica_set)), None),
         };
         if let Some(guarantee) = guarantee {
             let lsn = self.database.engine.last_lsn();
@@ -272,6 +271,17 @@ impl Statement<'_> {
                 guarantee,
                 timeout,
             });
+        }
+    }
+
+    /// What the answer waits for. More members than there are it does not wait for: that is an error of the write concern.
+    pub fn guarantee(&self, concern: &WriteConcern) -> Option<Guarantee> {
+        let engine = &self.database.engine;
+        match concern.guarantee(engine.is_member()) {
+            Some(Guarantee::Applied(wanted)) if wanted as usize > engine.topology().members.len() => {
+                Some(Guarantee::Committed)
+            }
+            guarantee => guarantee,
         }
     }
 

@@ -202,7 +202,7 @@ fn check_write(doc: RawDoc<'_>) -> Result<Document> {
 /// Refuses modes of write concerns that nobody defined. Errors: 79.
 fn check_mode(concern: Option<&WriteConcern>) -> Result<()> {
     let mode = concern.filter(|concern| matches!(concern.w, Acknowledgement::Mode(_)));
-    match mode.and_then(unsatisfiable) {
+    match mode.and_then(|concern| unsatisfiable(concern, 1)) {
         Some((code, why)) => Err(Error::new(code, why)),
         None => Ok(()),
     }

@@ -16,7 +16,7 @@ use nestor_storage::{Collection, View};
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("listCollections", "Collections and views of a database.")
-    .flags(Flags::API_V1)
+    .flags(Flags::API_V1.and(Flags::PRIMARY_READ))
     .needs(Needs::Arguments(needs::list_collections))
     .runs(run);
 

@@ -14,7 +14,7 @@ use nestor_storage::{Database, View};
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("listDatabases", "Databases and their sizes.")
-    .flags(Flags::API_V1.and(Flags::ADMIN))
+    .flags(Flags::API_V1.and(Flags::ADMIN).and(Flags::PRIMARY_READ))
     .needs(Needs::Login)
     .runs(run);
 

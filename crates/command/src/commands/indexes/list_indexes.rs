@@ -17,7 +17,7 @@ use nestor_storage::{Collection, View};
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::collection("listIndexes", "Indexes of a collection.")
-    .flags(Flags::API_V1)
+    .flags(Flags::API_V1.and(Flags::PRIMARY_READ))
     .needs(Needs::collection(Action::ListIndexes))
     .runs(run);
 

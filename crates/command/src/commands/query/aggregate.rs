@@ -31,6 +31,7 @@ pub const SPEC: CommandSpec = Facts::collection("aggregate", "Runs a pipeline of
             .and(Flags::LONG)
             .and(Flags::FOR_REPLY)
             .and(Flags::READ_CONCERN)
+            .and(Flags::PRIMARY_READ)
             .and(Flags::WRITE_CONCERN)
             .and(Flags::USUALLY_SHORT)
             .and(Flags::EXPLAINABLE),

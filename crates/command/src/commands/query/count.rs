@@ -33,6 +33,7 @@ pub const SPEC: CommandSpec = Facts::collection("count", "Number of documents th
             .and(Flags::LONG)
             .and(Flags::FOR_REPLY)
             .and(Flags::READ_CONCERN)
+            .and(Flags::PRIMARY_READ)
             .and(Flags::USUALLY_SHORT)
             .and(Flags::EXPLAINABLE),
     )

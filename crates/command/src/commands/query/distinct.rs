@@ -36,6 +36,7 @@ pub const SPEC: CommandSpec = Facts::collection("distinct", "The different value
             .and(Flags::LONG)
             .and(Flags::FOR_REPLY)
             .and(Flags::READ_CONCERN)
+            .and(Flags::PRIMARY_READ)
             .and(Flags::USUALLY_SHORT)
             .and(Flags::EXPLAINABLE),
     )

@@ -35,7 +35,8 @@ pub const SPEC: CommandSpec = Facts::no_collection("explain", "How a command run
         Flags::API_V1
             .and(Flags::LONG)
             .and(Flags::FOR_REPLY)
-            .and(Flags::READ_CONCERN),
+            .and(Flags::READ_CONCERN)
+            .and(Flags::PRIMARY_READ),
     )
     .prepared_as(Preparation::Explain)
     .needs(Needs::Operation)

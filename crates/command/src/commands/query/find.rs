@@ -38,6 +38,7 @@ pub const SPEC: CommandSpec = Facts::collection("find", "Documents that match a 
             .and(Flags::LONG)
             .and(Flags::FOR_REPLY)
             .and(Flags::READ_CONCERN)
+            .and(Flags::PRIMARY_READ)
             .and(Flags::USUALLY_SHORT)
             .and(Flags::EXPLAINABLE),
     )

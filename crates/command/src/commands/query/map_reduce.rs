@@ -33,6 +33,7 @@ pub const SPEC: CommandSpec = Facts::collection(
     Flags::LONG
         .and(Flags::FOR_REPLY)
         .and(Flags::READ_CONCERN)
+        .and(Flags::PRIMARY_READ)
         .and(Flags::WRITE_CONCERN)
         .and(Flags::EXPLAINABLE),
 )

@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::needs::Needs;
 use crate::request::{Park, Wake};
+use crate::service::Service;
 use crate::spec::CommandSpec;
 use nestor_database::users::UserName;
 use nestor_model::{ObjectId, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail};
@@ -19,8 +20,8 @@ use std::time::{Duration, Instant};
 
 /// Wire protocol version of MongoDB 8.0.
 pub const WIRE_VERSION_MAX: i32 = 25;
-/// `counter` of `topologyVersion`: how often the topology changed. A replica set of one never changes
-/// while it runs; MongoDB has come to 6 when such a set is ready.
+/// `counter` of `topologyVersion` when a node begins to serve. A replica set of one never changes
+/// while it runs; MongoDB has come to 6 when such a set is ready. Each change of a larger set counts on.
 const TOPOLOGY_COUNTER: i64 = 6;
 /// Compressors that may be negotiated.
 const COMPRESSORS: [&str; 3] = ["snappy", "zstd", "zlib"];
@@ -117,29 +118,31 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter, primary_field: &str) ->
     }
     if let Some((process_id, counter, wait)) = awaited {
         let is_known = process_id == context.service.node.process_id;
-        if is_known && counter > TOPOLOGY_COUNTER {
+        let present = topology_counter(context.service);
+        if is_known && counter > present {
             bail!(
                 31382,
-                "Received a topology version with counter: {counter} which is greater than the server topology version counter: {TOPOLOGY_COUNTER}"
+                "Received a topology version with counter: {counter} which is greater than the server topology version counter: {present}"
             );
         }
         let now = Instant::now();
         let until = context.conn.parked.unwrap_or(now).checked_add(wait).unwrap_or(now);
-        if is_known && counter == TOPOLOGY_COUNTER && now < until {
-            context.after.park = Some(Park {
-                until,
-                wake: Wake::Never,
-            });
+        if is_known && counter == present && now < until {
+            let wake = match context.service.engine.is_member() {
+                true => Wake::Topology(present - TOPOLOGY_COUNTER),
+                false => Wake::Never,
+            };
+            context.after.park = Some(Park { until, wake });
             return Ok(());
         }
         if context.exhaust_allowed {
-            context.after.exhaust = Some(next_request(context.body, context.service.node.process_id));
+            context.after.exhaust = Some(next_request(context.body, context.service));
         }
     }
     if args.hello_ok.0 {
         reply.append("helloOk", true);
     }
-    write_topology_version(reply, context.service.node.process_id);
+    write_topology_version(reply, context.service);
     write_self(context, reply, primary_field);
     if let Some(asked) = &args.compression {
         let agreed: Vec<&str> = asked
@@ -222,11 +225,11 @@ fn awaited(args: &Hello<'_>) -> Result<Option<(ObjectId, i64, Duration)>> {
 }
 
 /// The request that goes on with an exhaust stream: the same, but it knows the present topology.
-fn next_request(body: RawDoc<'_>, process_id: ObjectId) -> RawDocBuf {
+fn next_request(body: RawDoc<'_>, service: &Service) -> RawDocBuf {
     let mut writer = RawWriter::with_capacity(body.len());
     for element in body.elements() {
         if element.name() == "topologyVersion" {
-            write_topology_version(&mut writer, process_id);
+            write_topology_version(&mut writer, service);
         } else if element.name() != "client" {
             writer.append_element_bytes(element.as_bytes());
         }
@@ -235,11 +238,15 @@ fn next_request(body: RawDoc<'_>, process_id: ObjectId) -> RawDocBuf {
 }
 
 /// Appends `topologyVersion`.
-pub fn write_topology_version(writer: &mut RawWriter, process_id: ObjectId) {
+pub fn write_topology_version(writer: &mut RawWriter, service: &Service) {
     writer.begin_document("topologyVersion");
-    writer.append("processId", process_id);
-    writer.append("counter", TOPOLOGY_COUNTER);
+    writer.append("processId", service.node.process_id);
+    writer.append("counter", topology_counter(service));
     writer.end();
+}
+
+fn topology_counter(service: &Service) -> i64 {
+    TOPOLOGY_COUNTER + service.engine.topology().changes
 }
 
 /// Appends who is in the replica set, as `hello` and `serverStatus` tell it. `me` is the name that the client reached this

@@ -13,7 +13,7 @@ use nestor_storage::{Collection, Engine, View};
 /// The command.
 pub const SPEC: CommandSpec = Facts::collection("collStats", "Sizes of a collection.")
     .aliases(&["collstats"])
-    .flags(Flags::LONG)
+    .flags(Flags::LONG.and(Flags::PRIMARY_READ))
     .needs(Needs::collection(Action::CollStats))
     .runs(run);
 

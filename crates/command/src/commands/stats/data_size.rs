@@ -12,7 +12,7 @@ use std::time::Instant;
 /// The command.
 pub const SPEC: CommandSpec = Facts::namespace("dataSize", "Bytes of a collection or a range of it.")
     .aliases(&["datasize"])
-    .flags(Flags::LONG)
+    .flags(Flags::LONG.and(Flags::PRIMARY_READ))
     .needs(Needs::collection(Action::Find))
     .runs(run);
 

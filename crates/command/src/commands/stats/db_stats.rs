@@ -12,7 +12,7 @@ use nestor_storage::View;
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("dbStats", "Sizes of a database.")
     .aliases(&["dbstats"])
-    .flags(Flags::LONG)
+    .flags(Flags::LONG.and(Flags::PRIMARY_READ))
     .needs(Needs::database(Action::DbStats))
     .runs(run);
 

@@ -1,0 +1,259 @@
+"""Members of a replica set whose log is in an object store (docs/cluster.md), here in a directory."""
+
+import signal
+import threading
+import time
+
+import cluster
+import pymongo
+import pytest
+from pymongo.errors import NotPrimaryError, OperationFailure, PyMongoError
+from pymongo.read_concern import ReadConcern
+from pymongo.read_preferences import ReadPreference
+from pymongo.write_concern import WriteConcern
+
+
+@pytest.fixture
+def members(tmp_path):
+    cluster.needs_cluster(tmp_path)
+    with cluster.Set(tmp_path) as members:
+        yield members
+
+
+def test_drivers_see_an_ordinary_set(members):
+    client = members.client()
+    things = client.test.things
+    things.with_options(write_concern=WriteConcern(w=3)).insert_one({"_id": 1})
+    primary = members.primary()
+    hello = members.hello(primary)
+    assert sorted(hello["hosts"]) == sorted(members.hosts)
+    assert hello["me"] == hello["primary"] == members.hosts[primary]
+    assert hello["setVersion"] == 3
+    assert hello["lastWrite"]["majorityOpTime"]["ts"] == hello["lastWrite"]["opTime"]["ts"]
+    other = next(at for at in range(3) if at != primary)
+    said = members.hello(other)
+    assert said["secondary"] and not said["isWritablePrimary"]
+    assert said["primary"] == members.hosts[primary] and said["electionId"] == hello["electionId"]
+    near = client.test.get_collection("things", read_preference=ReadPreference.SECONDARY)
+    assert near.find_one()["_id"] == 1
+    status = client.admin.command("replSetGetStatus")
+    assert sorted(m["stateStr"] for m in status["members"]) == ["PRIMARY", "SECONDARY", "SECONDARY"]
+    config = client.admin.command("replSetGetConfig")["config"]
+    assert sorted(m["host"] for m in config["members"]) == sorted(members.hosts)
+    assert client.admin.command("replSetInitiate", {})["ok"] == 1
+
+
+def test_a_secondary_writes_nothing_and_reads_for_who_wants_it(members):
+    client = members.client()
+    client.test.things.with_options(write_concern=WriteConcern(w=3)).insert_one({"_id": 1})
+    primary = members.primary()
+    other = next(at for at in range(3) if at != primary)
+    direct = members.direct(other, retryWrites=False)
+
+    def code_of(what):
+        with pytest.raises(NotPrimaryError) as refusal:
+            what()
+        return refusal.value.details["code"]
+
+    assert code_of(lambda: direct.test.things.insert_one({"_id": 2})) == 10107
+    # A driver that is told to use one member asks as `primaryPreferred`.
+    assert direct.test.things.find_one()["_id"] == 1
+    with direct.start_session() as session:
+        session.start_transaction()
+        assert code_of(lambda: direct.test.things.find_one(session=session)) == 10107
+    strict = direct.test.get_collection("things", read_concern=ReadConcern("linearizable"))
+    assert code_of(strict.find_one) == 10107
+    with pytest.raises(OperationFailure) as refused:
+        direct.admin.command("replSetSyncFrom", members.hosts[primary])
+    assert refused.value.code == 115
+
+
+def test_write_concerns_and_read_concerns(members):
+    client = members.client()
+    things = client.test.things
+    for concern in [WriteConcern(w=1), WriteConcern(w=1, j=True), WriteConcern(w="majority"), WriteConcern(w=2)]:
+        things.with_options(write_concern=concern).insert_one({})
+    with pytest.raises(OperationFailure) as refused:
+        things.with_options(write_concern=WriteConcern(w=4)).insert_one({})
+    assert refused.value.code == 100
+    for level in ["local", "majority", "linearizable"]:
+        assert things.with_options(read_concern=ReadConcern(level)).count_documents({}) == 5
+    # What one member said, another waits for.
+    with client.start_session(causal_consistency=True) as session:
+        for number in range(20):
+            things.with_options(write_concern=WriteConcern(w="majority")).insert_one({"n": number}, session=session)
+            near = client.test.get_collection(
+                "things", read_preference=ReadPreference.SECONDARY, read_concern=ReadConcern("majority")
+            )
+            assert near.find_one({"n": number}, session=session)
+
+
+def test_no_acknowledged_majority_write_is_lost_by_kill_9(members):
+    client = members.client()
+    counters = client.test.counters
+    counters.insert_one({"_id": 0, "n": 0})
+    stop = threading.Event()
+    acknowledged, incremented, unknown, gaps = [], [0], [0], []
+    lock = threading.Lock()
+
+    def insert(worker):
+        number, last = 0, time.monotonic()
+        while not stop.is_set():
+            number += 1
+            key = f"{worker}-{number}"
+            try:
+                client.test.things.insert_one({"_id": key})
+                with lock:
+                    acknowledged.append(key)
+                    gaps.append(time.monotonic() - last)
+            except PyMongoError:
+                pass
+            last = time.monotonic()
+
+    def increment():
+        while not stop.is_set():
+            try:
+                counters.update_one({"_id": 0}, {"$inc": {"n": 1}})
+                incremented[0] += 1
+            except PyMongoError:
+                unknown[0] += 1
+
+    threads = [threading.Thread(target=insert, args=(worker,)) for worker in range(4)]
+    threads.append(threading.Thread(target=increment))
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(3):
+            before = len(acknowledged)
+            while len(acknowledged) < before + 50:
+                time.sleep(0.05)
+            primary = members.primary()
+            members.kill(primary)
+            members.primary(but=primary)
+            members.start(primary)
+    finally:
+        before = len(acknowledged)
+        begun = time.monotonic()
+        while len(acknowledged) < before + 50 and time.monotonic() - begun < cluster.PATIENCE_S:
+            time.sleep(0.05)
+        stop.set()
+        for thread in threads:
+            thread.join()
+    documents = {document["_id"] for document in members.wait_equal("things")}
+    lost = [key for key in acknowledged if key not in documents]
+    assert not lost, f"{len(lost)} of {len(acknowledged)} are lost: {lost[:10]}"
+    counted = members.wait_equal("counters")[0]["n"]
+    assert incremented[0] <= counted <= incremented[0] + unknown[0]
+    print(f"{len(acknowledged)} writes, the longest wait for one {max(gaps):.2f} s, {unknown[0]} increments unknown")
+
+
+def test_a_primary_that_was_stopped_comes_back_as_a_secondary(members):
+    client = members.client()
+    majority = client.test.get_collection("things", write_concern=WriteConcern(w="majority"))
+    majority.insert_one({"_id": 1})
+    old = members.primary()
+    members.members[old].process.send_signal(signal.SIGSTOP)
+    new = members.primary(but=old)
+    majority.insert_one({"_id": 2})
+    members.members[old].process.send_signal(signal.SIGCONT)
+    begun = time.monotonic()
+    while not members.hello(old).get("secondary") and time.monotonic() - begun < cluster.PATIENCE_S:
+        time.sleep(0.05)
+    assert members.hello(old)["primary"] == members.hosts[new]
+    assert [document["_id"] for document in members.wait_equal("things")] == [1, 2]
+
+
+def test_stepping_down(members):
+    client = members.client()
+    things = client.test.things
+    things.insert_one({"_id": 1})
+    old = members.primary()
+    begun = time.monotonic()
+    client.admin.command("replSetStepDown", 30)
+    things.insert_one({"_id": 2})
+    print(f"stepping down took {time.monotonic() - begun:.2f} s")
+    assert members.primary() != old
+    assert len(members.wait_equal("things")) == 2
+    with pytest.raises(NotPrimaryError) as refused:
+        members.direct(old).admin.command("replSetStepDown", 30)
+    assert refused.value.details["code"] == 10107
+
+
+def test_transactions_and_change_streams_over_a_failover(members):
+    client = members.client()
+    client.test.create_collection("accounts")
+    client.test.accounts.insert_many([{"_id": n, "balance": 100} for n in range(2)])
+    stop = threading.Event()
+    seen = []
+
+    def follow():
+        with client.test.moves.watch() as stream:
+            while not stop.is_set():
+                change = stream.try_next()
+                if change is not None:
+                    seen.append(change["documentKey"]["_id"])
+
+    def move(session, number):
+        client.test.accounts.update_one({"_id": 0}, {"$inc": {"balance": -1}}, session=session)
+        client.test.accounts.update_one({"_id": 1}, {"$inc": {"balance": 1}}, session=session)
+        client.test.moves.insert_one({"_id": number}, session=session)
+
+    client.test.create_collection("moves")
+    follower = threading.Thread(target=follow)
+    follower.start()
+    time.sleep(1)
+    try:
+        for number in range(40):
+            if number == 20:
+                members.kill(members.primary())
+            with client.start_session() as session:
+                session.with_transaction(lambda session: move(session, number))  # noqa: B023
+        begun = time.monotonic()
+        while len(seen) < 40 and time.monotonic() - begun < cluster.PATIENCE_S:
+            time.sleep(0.05)
+    finally:
+        stop.set()
+        follower.join()
+    assert seen == list(range(40))
+    balances = {document["_id"]: document["balance"] for document in members.wait_equal("accounts")}
+    assert balances == {0: 60, 1: 140}
+
+
+def test_indexes_and_collections_arrive(members):
+    client = members.client()
+    things = client.test.things
+    things.insert_many([{"_id": n, "x": n % 7} for n in range(5000)])
+    things.create_index("x")
+    client.test.other.insert_one({"_id": 1})
+    client.test.other.drop()
+    things.with_options(write_concern=WriteConcern(w=3)).delete_many({"x": 0})
+    for at in range(3):
+        direct = members.direct(at)
+        assert "x_1" in direct.test.things.index_information()
+        plan = direct.test.things.find({"x": 3}).explain()
+        assert "IXSCAN" in str(plan["queryPlanner"]["winningPlan"])
+        assert direct.test.things.count_documents({"x": 3}) == 714
+        assert direct.test.list_collection_names() == ["things"]
+        assert direct.test.command("validate", "things")["valid"]
+
+
+def test_what_is_wrong_is_refused(tmp_path):
+    cluster.needs_cluster(tmp_path)
+    with cluster.Set(tmp_path, size=1) as members:
+        members.primary()
+        for flags, why in [
+            (["--replSet", "other", "--log", members.log], "the log is that of the set rs0"),
+            (["--log", "ftp://x"], "no address of a log"),
+            (["--log", "s3://bucket"], "a bucket and a path in it are needed"),
+        ]:
+            server = cluster.harness.Server(tmp_path / "refused", *flags, "--host", "127.0.0.1:1")
+            with pytest.raises(cluster.harness.DidNotStart) as refused:
+                server.start()
+            assert why in refused.value.output
+    alone = cluster.harness.Server(tmp_path / "alone").start()
+    pymongo.MongoClient(alone.uri).test.things.insert_one({})
+    alone.stop()
+    server = cluster.harness.Server(tmp_path / "alone", "--log", members.log, "--host", "127.0.0.1:1")
+    with pytest.raises(cluster.harness.DidNotStart) as refused:
+        server.start()
+    assert "commits that cannot be dropped" in refused.value.output
