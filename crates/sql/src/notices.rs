@@ -7,6 +7,8 @@ use std::cell::RefCell;
 /// How much it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
+    /// What was asked for.
+    Info,
     /// Something went another way than the statement says.
     Notice,
     /// The statement did nothing.
@@ -17,6 +19,7 @@ impl Severity {
     /// As messages show it.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Info => "INFO",
             Self::Notice => "NOTICE",
             Self::Warning => "WARNING",
         }
@@ -25,6 +28,7 @@ impl Severity {
     /// Whether `client_min_messages` lets it through.
     pub fn passes(self, least: &str) -> bool {
         match least {
+            _ if self == Self::Info => true,
             "error" | "fatal" | "panic" => false,
             "warning" => self == Self::Warning,
             _ => true,
@@ -43,6 +47,11 @@ fn tell(severity: Severity, said: Error) {
             notices.push((severity, said));
         }
     });
+}
+
+/// Tells what the statement wants told.
+pub fn inform(message: &str) {
+    tell(Severity::Info, error("00000", message));
 }
 
 /// Warns of a statement that does nothing.

@@ -5,6 +5,7 @@ pub(crate) mod cursors;
 pub(crate) mod dialect;
 mod into;
 mod locks;
+pub mod maintain;
 mod merge;
 mod options;
 mod overriding;

@@ -4,7 +4,7 @@ use super::query::sort_key;
 use super::{AGGREGATE, Binder, Scope, object_name};
 use crate::aggregates;
 use crate::catalog::Column;
-use crate::error::{fail, unsupported};
+use crate::error::{fail, state, unsupported};
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions::{self, coerce};
 use crate::parse::dialect::BETWEEN_SYMMETRIC;
@@ -28,6 +28,16 @@ pub(super) fn arguments(call: &Function) -> Result<Vec<FunctionArg>> {
 
 /// What is said of an aggregate where there can be none; who knows the clause says that.
 pub(super) const AGGREGATE_HERE: &str = "aggregate functions are not allowed here";
+
+/// The number of an object, or null when there is none of the name.
+fn or_null(found: Result<Expr>, ty: Type) -> Result<Expr> {
+    match found {
+        Err(missing) if matches!(&*state(&missing), "42P01" | "42883" | "42704" | "3F000") => {
+            Ok(Expr::constant(Value::Null, ty))
+        }
+        found => found,
+    }
+}
 
 impl Binder<'_> {
     /// Binds a call.
@@ -393,7 +403,25 @@ impl Binder<'_> {
                 crate::asked::offer(self.catalog.connections());
                 functions::call(name, args)
             }
-            ("to_regclass", 1) => self.regclass(args.swap_remove(0)),
+            ("to_regclass", 1) => match args[0].node() {
+                Node::Const(Value::String(_), _) => or_null(self.regclass(args.swap_remove(0)), Type::Regclass),
+                _ => {
+                    let arg = coerce(args.swap_remove(0), &Type::Text, Context::Implicit)?;
+                    functions::call("catalog_relation", vec![arg, self.relation_numbers()?])
+                }
+            },
+            ("to_regproc" | "to_regnamespace" | "to_regrole" | "to_regprocedure", 1) => {
+                let ty = match name {
+                    "to_regproc" => Type::Regproc,
+                    "to_regnamespace" => Type::Regnamespace,
+                    "to_regrole" => Type::Regrole,
+                    _ => Type::Regprocedure,
+                };
+                match args[0].node() {
+                    Node::Const(..) => or_null(self.object(args.swap_remove(0), &ty), ty),
+                    _ => unsupported(format!("{name} of what is not a constant")),
+                }
+            }
             ("pg_get_userbyid", 1) => {
                 let mut names = nestor_model::Document::new();
                 for (oid, name) in self.catalog.texts("regrole")?.unwrap_or_default() {
@@ -543,6 +571,15 @@ impl Binder<'_> {
         Some(Value::Int64(i64::from(own.oid)))
     }
 
+    /// The numbers of relations by their names.
+    fn relation_numbers(&self) -> Result<Expr> {
+        let mut numbers = nestor_model::Document::new();
+        for (oid, name) in self.catalog.texts("regclass")?.unwrap_or_default() {
+            numbers.push(name, oid);
+        }
+        Ok(Expr::constant(Value::Document(numbers), Type::Jsonb))
+    }
+
     /// The number of a relation whose name is a constant.
     pub(super) fn regclass(&mut self, arg: Expr) -> Result<Expr> {
         match arg.node() {
@@ -566,12 +603,7 @@ impl Binder<'_> {
             // What is asked for by a parameter comes as a name.
             _ if arg.ty().is_text() || arg.ty() == Type::Unknown => {
                 let arg = coerce(arg, &Type::Text, Context::Implicit)?;
-                let mut numbers = nestor_model::Document::new();
-                for (oid, name) in self.catalog.texts("regclass")?.unwrap_or_default() {
-                    numbers.push(name, oid);
-                }
-                let numbers = Expr::constant(Value::Document(numbers), Type::Jsonb);
-                functions::call("catalog_number", vec![arg, numbers])
+                functions::call("catalog_number", vec![arg, self.relation_numbers()?])
             }
             _ => coerce(arg, &Type::Regclass, Context::Explicit),
         }

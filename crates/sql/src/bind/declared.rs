@@ -7,6 +7,7 @@
 
 use super::entry::{self, Object};
 use super::ident;
+use super::names::is_plain_collation;
 use super::types::data_type;
 use crate::catalog::schemas::PUBLIC;
 use crate::catalog::{Check, Column, Foreign, Identity, IdentityKind, Kind, Referential, Table, Timing};
@@ -526,6 +527,8 @@ fn declared(def: &ColumnDef) -> Result<Column> {
             } => column.generated = Some(expr.to_string()),
             ColumnOption::Generated { .. } => return unsupported("a generated column of this form"),
             ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_) | ColumnOption::Check(_) => {}
+            // The order that texts have.
+            ColumnOption::Collation(name) if is_plain_collation(name) => {}
             other => return unsupported(format!("the option {other} of a column")),
         }
     }

@@ -34,6 +34,7 @@ impl Binder<'_> {
                 columns: Vec::new(),
             });
         };
+        check_names(from)?;
         let first = self.joined(None, first)?;
         self.beside(first, rest)
     }
@@ -717,6 +718,54 @@ fn is_lateral(factor: &TableFactor) -> bool {
         TableFactor::Function { .. } | TableFactor::UNNEST { .. } | TableFactor::TableFunction { .. } => true,
         _ => false,
     }
+}
+
+/// What an item of FROM is called, and the whole name of a table that has no alias.
+type Called = (String, Option<String>);
+
+fn called(factor: &TableFactor, out: &mut Vec<Called>) {
+    let (alias, name) = match factor {
+        TableFactor::Table { name, alias, args, .. } => {
+            let plain = object_name(name).ok();
+            if let (None, None, Some((schema, table))) = (alias, args, &plain) {
+                let whole = format!("{}.{table}", schema.as_deref().unwrap_or_default());
+                out.push((table.clone(), Some(whole)));
+                return;
+            }
+            (alias, plain.map(|(_, name)| name))
+        }
+        TableFactor::Function { name, alias, .. } => (alias, object_name(name).ok().map(|(_, name)| name)),
+        TableFactor::UNNEST { alias, .. } => (alias, Some("unnest".to_owned())),
+        TableFactor::Derived { alias, .. } => (alias, None),
+        TableFactor::NestedJoin {
+            table_with_joins,
+            alias: None,
+        } => return called_in(table_with_joins, out),
+        TableFactor::NestedJoin { alias, .. } => (alias, None),
+        _ => return,
+    };
+    let name = alias.as_ref().map(|alias| ident(&alias.name)).or(name);
+    out.extend(name.map(|name| (name, None)));
+}
+
+fn called_in(item: &TableWithJoins, out: &mut Vec<Called>) {
+    called(&item.relation, out);
+    item.joins.iter().for_each(|join| called(&join.relation, out));
+}
+
+/// Refuses to call two items of FROM the same, unless they are tables of different schemas.
+///
+/// Errors: 42712.
+pub(super) fn check_names(from: &[TableWithJoins]) -> Result<()> {
+    let mut all: Vec<Called> = Vec::new();
+    from.iter().for_each(|item| called_in(item, &mut all));
+    for (at, (name, whole)) in all.iter().enumerate() {
+        let same = |(other, of): &Called| other == name && (whole.is_none() || of.is_none() || whole == of);
+        if all[..at].iter().any(same) {
+            return fail("42712", format!("table name \"{name}\" specified more than once"));
+        }
+    }
+    Ok(())
 }
 
 /// Rows under the name of an alias.

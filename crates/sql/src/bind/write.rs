@@ -5,6 +5,7 @@
 //! field within one, `_doc` is the document, and the columns of an insert into a collection without documents become its fields.
 
 use super::always::{check_identity, is_always, why_always};
+use super::from::check_names;
 use super::merge::Merging;
 use super::query::is_default;
 use super::through::{Verb, Written};
@@ -820,6 +821,7 @@ impl Binder<'_> {
         if others.iter().any(|other| is_called(other, &own)) {
             return fail("42712", format!("table name \"{own}\" specified more than once"));
         }
+        check_names(others)?;
         let first = self.rows_of_written(&written, &own);
         let bound = self.beside(first, others)?;
         Ok((written, bound.plan, Scope { columns: bound.columns }))

@@ -84,6 +84,13 @@ pub fn get(collection: &Collection, now_ms: i64) -> Option<Arc<Table>> {
     holds.then(|| entry.table.clone())
 }
 
+/// Has the columns of a collection inferred anew by the next who asks.
+pub fn forget(collection: &Collection) {
+    if let Ok(known) = collection.derived::<Known>() {
+        *known.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
 /// Keeps the table that a sample of the state of commit `lsn` gave.
 pub fn keep(collection: &Collection, lsn: Lsn, now_ms: i64, table: &Arc<Table>) {
     let (Ok(known), true) = (collection.derived::<Known>(), collection.state.last_commit() <= lsn) else {

@@ -351,20 +351,20 @@ pub(super) const ROWS: &[Row] = &[
         }
     }),
     // The number of a relation by its name, which may have a schema before it or be a number itself.
-    ("catalog_number", "text,any->regclass", |a, _, _| {
-        let (Some(name), Value::Document(numbers)) = (a[0].as_str(), &a[1]) else {
-            return Ok(Value::Null);
-        };
-        if let Ok(oid) = name.parse::<u32>() {
-            return Ok(Value::Int64(i64::from(oid)));
-        }
-        let plain = name
-            .strip_prefix("public.")
-            .or_else(|| name.strip_prefix("pg_catalog."));
-        match numbers.get(plain.unwrap_or(name)) {
-            Some(number) => Ok(number.to_value()),
-            None => crate::error::fail("42P01", format!("relation \"{name}\" does not exist")),
-        }
+    (
+        "catalog_number",
+        "text,any->regclass",
+        |a, _, _| match relation_number(a) {
+            Value::Null if !matches!(a[0], Value::Null) => {
+                let name = a[0].as_str().unwrap_or_default();
+                crate::error::fail("42P01", format!("relation \"{name}\" does not exist"))
+            }
+            number => Ok(number),
+        },
+    ),
+    // The same; null when there is none.
+    ("catalog_relation", "text,any->regclass", |a, _, _| {
+        Ok(relation_number(a))
     }),
     // A part of an index, or all of it for 0.
     ("catalog_part", "oid,int4,any->text", |a, _, _| {
@@ -431,3 +431,18 @@ pub(super) const ROWS: &[Row] = &[
         Ok(Value::Int32(output::text(&args[0].ty(), &a[0]).len() as i32))
     }),
 ];
+
+/// The number of the relation whose name comes first, by the numbers that come second.
+fn relation_number(a: &[Value]) -> Value {
+    let (Some(name), Value::Document(numbers)) = (a[0].as_str(), &a[1]) else {
+        return Value::Null;
+    };
+    if let Ok(oid) = name.parse::<u32>() {
+        return Value::Int64(i64::from(oid));
+    }
+    let plain = name
+        .strip_prefix("public.")
+        .or_else(|| name.strip_prefix("pg_catalog."));
+    let number = numbers.get(plain.unwrap_or(name));
+    number.map_or(Value::Null, |number| number.to_value())
+}

@@ -5,6 +5,7 @@
 
 use super::columns::written;
 use super::dialect::Sql;
+use super::maintain::{self, Maintain, VERBS};
 use nestor_model::Result;
 use sqlparser::ast::{
     CreateView, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, SequenceOptions,
@@ -84,6 +85,8 @@ pub enum Own {
         /// Nothing happens when there is nothing.
         if_exists: bool,
     },
+    /// ANALYZE, VACUUM, CHECKPOINT and REINDEX.
+    Maintain(Maintain),
     /// `SET CONSTRAINTS`
     SetConstraints {
         /// The constraints; `None` for all.
@@ -207,6 +210,12 @@ fn begins(statement: &[TokenWithSpan]) -> bool {
     if is_owner(&tokens().collect::<Vec<_>>()) {
         return true;
     }
+    if words(tokens())
+        .next()
+        .is_some_and(|word| VERBS.contains(&word.as_str()))
+    {
+        return true;
+    }
     BEGINNINGS.iter().any(|(beginning, further)| {
         begins_with(tokens(), beginning) && (further.is_empty() || words(tokens()).any(|word| word == *further))
     })
@@ -301,6 +310,9 @@ pub fn of(ast: &Statement) -> Result<Option<Own>> {
 }
 
 fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
+    if VERBS.contains(&word(&parser.peek_token().token).as_str()) {
+        return maintain::read(parser).map(Own::Maintain);
+    }
     if parser.parse_keyword(Keyword::COMMENT) {
         parser.expect_keyword(Keyword::ON)?;
         parser.expect_keyword(Keyword::CONSTRAINT)?;

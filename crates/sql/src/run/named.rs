@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 /// The names of objects that columns of an answer are numbers of.
 #[derive(Default)]
-pub struct Names(Vec<(usize, HashMap<i64, String>)>);
+pub struct Names(Vec<(usize, bool, HashMap<i64, String>)>);
 
 impl Names {
     /// Those of a query's columns.
@@ -18,9 +18,12 @@ impl Names {
     pub fn of(reading: &Reading<'_, '_>, fields: &[Field]) -> Result<Self> {
         let mut out = Vec::new();
         for (at, field) in fields.iter().enumerate() {
-            if field.ty.is_reg() && field.ty != Type::Regtype {
+            if field.ty.is_reg() {
+                // Types that nobody made have names anyway.
                 let names = reading.texts(&field.ty.name())?.unwrap_or_default();
-                out.push((at, names.into_iter().collect()));
+                if field.ty != Type::Regtype || !names.is_empty() {
+                    out.push((at, field.ty == Type::Regtype, names.into_iter().collect()));
+                }
             }
         }
         Ok(Self(out))
@@ -33,12 +36,13 @@ impl Names {
 
     /// Puts the names beside the numbers of a row. A number that is nothing's stands for itself.
     pub fn add_to(&self, row: &mut [Value]) {
-        for (at, names) in &self.0 {
+        for (at, are_types, names) in &self.0 {
             let Some(number) = row.get(*at).and_then(integer) else {
                 continue;
             };
             let name = match names.get(&number) {
                 Some(name) => name.clone(),
+                None if *are_types => continue,
                 None if number == 0 => "-".to_owned(),
                 None => number.to_string(),
             };

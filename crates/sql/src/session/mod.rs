@@ -8,6 +8,7 @@ mod copy;
 mod cursor;
 mod extended;
 pub mod login;
+mod maintain;
 pub mod settings;
 mod sink;
 
@@ -438,9 +439,15 @@ impl Session {
             self.settle_temporary(database)?;
             return Ok(format!("{} {rows}", write::tag(ast)));
         }
-        if let Some(Own::SetConstraints { names, waits }) = own::of(ast)? {
-            self.set_constraints(database, &prepared.text, (names.as_deref(), waits))?;
-            return Ok("SET CONSTRAINTS".to_owned());
+        match own::of(ast)? {
+            Some(Own::SetConstraints { names, waits }) => {
+                self.set_constraints(database, &prepared.text, (names.as_deref(), waits))?;
+                return Ok("SET CONSTRAINTS".to_owned());
+            }
+            Some(Own::Maintain(what)) => {
+                return self.maintain(database, &prepared.text, &what).map(str::to_owned);
+            }
+            _ => {}
         }
         if ddl::is_ddl(ast) {
             if self.is_read_only() {

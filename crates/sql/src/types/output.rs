@@ -30,15 +30,15 @@ pub fn text(ty: &Type, value: &Value) -> String {
         (Type::Bytea, Value::Binary(binary)) => hex(&binary.bytes),
         (Type::ObjectId, Value::ObjectId(id)) => id.to_string(),
         (Type::Void, _) => String::new(),
+        (ty, Value::Array(items)) if ty.is_reg() => items.as_ref().get(1).map_or_else(String::new, |name| match name {
+            ValueRef::String(name) => name.to_owned(),
+            _ => String::new(),
+        }),
         (Type::Regtype, value) => match integer(value).and_then(|oid| u32::try_from(oid).ok()) {
             Some(0) => "-".to_owned(),
             Some(oid) => Type::of_oid(oid).map_or_else(|| oid.to_string(), |ty| ty.to_string()),
             None => String::new(),
         },
-        (ty, Value::Array(items)) if ty.is_reg() => items.as_ref().get(1).map_or_else(String::new, |name| match name {
-            ValueRef::String(name) => name.to_owned(),
-            _ => String::new(),
-        }),
         (ty, Value::Array(items)) if ty.is_vector() => {
             let items: Vec<String> = items.iter().map(|item| text(&Type::Oid, &item.to_value())).collect();
             items.join(" ")
