@@ -128,7 +128,7 @@ impl Binder<'_> {
             return fail("42809", format!("window function {name} requires an OVER clause"));
         }
         // A function that gives rows stands beside the row, once for each.
-        if let Some(table) = functions::table(&name, &args)? {
+        if let Some(table) = self.table_function(&name, &args)? {
             let fields: Vec<Column> = match table.columns.as_slice() {
                 [_] => Vec::new(),
                 columns => columns.iter().map(|(name, ty)| Column::new(name, ty.clone())).collect(),
@@ -347,8 +347,17 @@ impl Binder<'_> {
             }
             ("nullif", 2) => {
                 let second = args.pop().unwrap_or_else(|| Expr::bool(false));
-                let first = args.pop().unwrap_or_else(|| Expr::bool(false));
+                let mut first = args.pop().unwrap_or_else(|| Expr::bool(false));
+                if first.ty() == Type::Unknown {
+                    first = self.alike(first, second.clone(), "=")?.0;
+                }
                 let ty = first.ty();
+                if first.is_volatile() {
+                    // Its value is asked for once.
+                    let (first, second) = self.alike(first, second, "=")?;
+                    let found = functions::call("null if equal", vec![first, second])?;
+                    return coerce(found, &ty, Context::Explicit);
+                }
                 let equal = self.comparison(Comparison::Equal, first.clone(), second)?;
                 Ok(Node::Case {
                     arms: vec![(equal, Expr::constant(Value::Null, ty.clone()))],
@@ -569,6 +578,17 @@ impl Binder<'_> {
         };
         let own = self.catalog.enum_of(schema, name)?;
         Some(Value::Int64(i64::from(own.oid)))
+    }
+
+    /// A function whose value are rows, if that is one of the name.
+    ///
+    /// Errors: those of its arguments.
+    pub(super) fn table_function(&mut self, name: &str, args: &[Expr]) -> Result<Option<functions::Table>> {
+        let table = functions::table(name, args)?;
+        if let Some(table) = &table {
+            table.args.iter().for_each(|arg| self.note_params(arg));
+        }
+        Ok(table)
     }
 
     /// The numbers of relations by their names.

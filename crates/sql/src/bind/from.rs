@@ -611,7 +611,7 @@ impl Binder<'_> {
             let table = functions::records(name, &bound, columns)?;
             return self.rows_of(table, name, alias, with_ordinality);
         }
-        match functions::table(name, &bound)? {
+        match self.table_function(name, &bound)? {
             Some(table) => self.rows_of(table, name, alias, with_ordinality),
             None => {
                 // Any function gives one row of its value.
@@ -641,7 +641,7 @@ impl Binder<'_> {
                 _ => return unsupported("arguments of this form"),
             }
         }
-        match functions::table(&name, &bound)? {
+        match self.table_function(&name, &bound)? {
             Some(table) => Ok(table),
             None => Ok(functions::once(&name, self.function_call(&name, bound)?)),
         }

@@ -6,7 +6,7 @@ use crate::error::{error, fail};
 use crate::types::Type;
 use crate::types::interval::{DAY_US, Interval};
 use crate::types::timetz::TimeTz;
-use crate::types::{cast, datetime, numeric, zone};
+use crate::types::{cast, compare, datetime, numeric, zone};
 use nestor_model::{Result, Value};
 
 fn zero<T>() -> Result<T> {
@@ -351,5 +351,11 @@ pub(super) const ROWS: &[Row] = &[
             ..Interval::default()
         }
         .to_value())
+    }),
+    // NULLIF whose first argument is computed once. No statement can name it.
+    ("null if equal", "?anyelement,anyelement->anyelement", |a, _, args| {
+        let is_null = |value: &Value| matches!(value, Value::Null);
+        let equal = !is_null(&a[0]) && !is_null(&a[1]) && compare::compare(&args[0].ty(), &a[0], &a[1]).is_eq();
+        Ok(if equal { Value::Null } else { a[0].clone() })
     }),
 ];
