@@ -2,6 +2,7 @@
 
 mod columns;
 pub(crate) mod cursors;
+pub mod databases;
 pub(crate) mod dialect;
 mod into;
 mod locks;

@@ -69,6 +69,24 @@ pub fn drop(statement: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace) -> Res
     drop_alone(statement, ws, ns)
 }
 
+/// Drops all that a database has.
+///
+/// Errors: those of the catalog.
+pub fn drop_database(statement: &Statement<'_>, ws: &mut WriteSet, db: &str) -> Result<()> {
+    let Some(database) = ws.catalog().database(db).cloned() else {
+        return Ok(());
+    };
+    for collection in database.collections() {
+        let ns = Namespace::new(db, collection.ns.coll.clone());
+        // Buckets go with their time-series collection.
+        if ws.catalog().get(&ns).is_some() {
+            drop(statement, ws, &ns)?;
+        }
+    }
+    let entry = Origin::default().command(db, None, &doc! { "dropDatabase": 1 }, crate::clock::now_ms());
+    Ok(ws.oplog(entry)?)
+}
+
 fn drop_alone(statement: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace) -> Result<()> {
     let (documents, _) = match ws.catalog().get(ns) {
         Some(collection) => ws.counts(collection),

@@ -2,7 +2,7 @@
 //!
 //! A schema is an entry of the catalog of its own, the collection `system.schemas.NAME`, which holds no documents. What has a dot in its
 //! name stands in the schema that the name begins with if there is such a one, and in `public` otherwise, as what has none. A
-//! name that is no schema's may be that of another database.
+//! name that is no schema's may be that of another database. `public` has an entry where CREATE DATABASE made the database.
 
 use nestor_model::Namespace;
 use nestor_storage::View;
@@ -23,7 +23,8 @@ pub fn entry(db: &str, schema: &str) -> Namespace {
 
 /// Whether a database has a schema of its own.
 pub fn exists(view: &dyn View, db: &str, schema: &str) -> bool {
-    view.catalog().get(&entry(db, schema)).is_some()
+    // The entry of `public` says that there is a database, and nothing of names.
+    schema != PUBLIC && view.catalog().get(&entry(db, schema)).is_some()
 }
 
 /// The schemas of a database, with the numbers of their entries.
@@ -31,7 +32,11 @@ pub fn all(view: &dyn View, db: &str) -> Vec<(u32, String)> {
     let database = view.catalog().database(db);
     let collections = database.into_iter().flat_map(|database| database.collections());
     let own = collections.filter_map(|collection| {
-        let name = collection.ns.coll.strip_prefix(ENTRIES)?;
+        let name = collection
+            .ns
+            .coll
+            .strip_prefix(ENTRIES)
+            .filter(|name| *name != PUBLIC)?;
         Some((collection.id.0, name.to_owned()))
     });
     own.collect()

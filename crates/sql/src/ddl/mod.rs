@@ -1,10 +1,11 @@
 //! Statements that change what tables there are.
 //!
-//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes ([`partial`] with a predicate), [`sequence`] sequences, [`schema`](mod@schema) schemas, [`temporary`] those that go with their session, [`enums`] types, [`assertion`] assertions; [`comment`] says something about them, [`owner`] whose they are, [`keys`] has what making and altering tables share. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
+//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes ([`partial`] with a predicate), [`sequence`] sequences, [`schema`](mod@schema) schemas, [`database`] databases, [`temporary`] those that go with their session, [`enums`] types, [`assertion`] assertions; [`comment`] says something about them, [`owner`] whose they are, [`keys`] has what making and altering tables share. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
 
 mod alter;
 mod assertion;
 mod comment;
+mod database;
 mod enums;
 mod index;
 mod keys;
@@ -151,6 +152,7 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             let object = comment::Object::Constraint(constraint, table);
             comment::comment(statement, session, &object, text.as_deref(), progress)?
         }
+        Own::Database(what) => database::run(statement, session, what, progress)?,
         Own::AlterSequence(alter) => sequence::alter(statement, session, alter, progress)?,
         Own::CreateAssertion { name, condition } => assertion::create(statement, session, (name, condition), progress)?,
         Own::DropAssertion { names, if_exists } => assertion::drop(statement, session, (names, *if_exists), progress)?,

@@ -47,7 +47,7 @@ pub struct Maintain {
 /// The words that begin these statements.
 pub(super) const VERBS: [&str; 5] = ["ANALYZE", "ANALYSE", "VACUUM", "CHECKPOINT", "REINDEX"];
 
-type Parsed<T> = std::result::Result<T, ParserError>;
+pub(super) type Parsed<T> = std::result::Result<T, ParserError>;
 
 fn refused<T>(message: String) -> Parsed<T> {
     Err(ParserError::ParserError(message))

@@ -4,6 +4,7 @@
 //! with the statements around it; [`of`] reads it. Who writes such a CALL has written the statement.
 
 use super::columns::written;
+use super::databases::{self, Databases};
 use super::dialect::Sql;
 use super::maintain::{self, Maintain, VERBS};
 use nestor_model::Result;
@@ -85,6 +86,8 @@ pub enum Own {
         /// Nothing happens when there is nothing.
         if_exists: bool,
     },
+    /// CREATE DATABASE and DROP DATABASE.
+    Database(Databases),
     /// ANALYZE, VACUUM, CHECKPOINT and REINDEX.
     Maintain(Maintain),
     /// `SET CONSTRAINTS`
@@ -160,6 +163,9 @@ const CREATE_MATERIALIZED: [&str; 2] = ["CREATE", "MATERIALIZED"];
 /// The words that begin a CREATE DUALITY VIEW.
 const CREATE_DUALITY: [&str; 2] = ["CREATE", "DUALITY"];
 
+/// The words that begin a CREATE DATABASE.
+const CREATE_DATABASE: [&str; 2] = ["CREATE", "DATABASE"];
+
 /// The words that begin a CREATE ASSERTION.
 const CREATE_ASSERTION: [&str; 2] = ["CREATE", "ASSERTION"];
 
@@ -178,6 +184,8 @@ const BEGINNINGS: &[(&[&str], &str)] = &[
     (&["CREATE", "OR", "REPLACE", "VIEW"], "OPTION"),
     (&["ALTER", "SEQUENCE"], ""),
     (&["SET", "CONSTRAINTS"], ""),
+    (&CREATE_DATABASE, ""),
+    (&["DROP", "DATABASE"], ""),
 ];
 
 fn word(token: &Token) -> String {
@@ -282,13 +290,14 @@ pub fn of(ast: &Statement) -> Result<Option<Own>> {
         let create = Box::new(create);
         return Ok(Some(Own::Materialize { create, has_data }));
     }
+    let is_read = begins_with(tokens.iter(), &CREATE_ASSERTION) || begins_with(tokens.iter(), &CREATE_DATABASE);
     let is_duality = words(tokens.iter()).take(4).any(|word| word == CREATE_DUALITY[1]);
-    if is_duality && !words(tokens.iter()).take(2).eq(CREATE_ASSERTION) {
+    if is_duality && !is_read {
         let create = Box::new(super::views::without(tokens, CREATE_DUALITY[1])?);
         return Ok(Some(Own::Duality { create }));
     }
     let creates = words(tokens.iter()).next().is_some_and(|word| word == "CREATE");
-    if creates && !begins_with(tokens.iter(), &CREATE_ASSERTION) {
+    if creates && !is_read {
         let (create, cascades) = super::views::checked(tokens)?;
         let check = match cascades {
             true => CheckOption::Cascaded,
@@ -335,6 +344,12 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
     }
     if parser.parse_keyword(Keyword::SET) {
         return set_constraints(parser);
+    }
+    if parser.parse_keywords(&[Keyword::CREATE, Keyword::DATABASE]) {
+        return databases::read(parser, true).map(Own::Database);
+    }
+    if parser.parse_keywords(&[Keyword::DROP, Keyword::DATABASE]) {
+        return databases::read(parser, false).map(Own::Database);
     }
     if parser.parse_keyword(Keyword::CREATE) {
         parser.next_token();

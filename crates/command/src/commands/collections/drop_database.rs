@@ -9,10 +9,8 @@ use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::rights::Action;
 use nestor_database::write::Progress;
-use nestor_exec::write::oplog::Origin;
 use nestor_model::namespace::is_internal_database;
-use nestor_model::{Namespace, RawWriter, Result, bail, doc};
-use nestor_storage::View;
+use nestor_model::{RawWriter, Result, bail};
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("dropDatabase", "Removes a database.")
@@ -44,19 +42,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     context.check_write_concern()?;
     let mut progress = Progress::default();
     context.atomically(&mut progress, |ws| {
-        let Some(database) = ws.catalog().database(db).cloned() else {
-            return Ok(());
-        };
-        for collection in database.collections() {
-            let ns = Namespace::new(db, collection.ns.coll.clone());
-            // Buckets go with their time-series collection.
-            if ws.catalog().get(&ns).is_some() {
-                nestor_database::write::catalog::drop(context, ws, &ns)?;
-            }
-        }
-        let entry = Origin::default().command(db, None, &doc! { "dropDatabase": 1 }, nestor_database::clock::now_ms());
-        ws.oplog(entry)?;
-        Ok(())
+        nestor_database::write::catalog::drop_database(context, ws, db)
     })?;
     context.service.profiler.forget(db);
     context.finish_concern(progress.last, reply, false)
