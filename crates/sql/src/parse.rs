@@ -78,6 +78,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     windows::name_rows_from(&mut tokens);
     windows::leave_out_only(&mut tokens);
     cursors::spell_out(&mut tokens);
+    name_zone(&mut tokens);
     overriding::spell_out(&mut tokens)?;
     whole::spell_out(&mut tokens);
     if wraps {
@@ -90,6 +91,22 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     Ok(Parser::new(dialect)
         .with_recursion_limit(DEPTH_MAX)
         .with_tokens_with_locations(tokens))
+}
+
+/// `RESET TIME ZONE` is one of a setting.
+fn name_zone(tokens: &mut Vec<TokenWithSpan>) {
+    let is_reset = |at: &usize| windows::is(&tokens[*at], "reset");
+    let Some(at) = (0..tokens.len()).find(is_reset) else {
+        return;
+    };
+    let next: Vec<usize> = windows::solid(tokens, at + 1).take(2).collect();
+    if let [time, zone] = next.as_slice()
+        && windows::is(&tokens[*time], "time")
+        && windows::is(&tokens[*zone], "zone")
+    {
+        tokens[*time].token = Token::make_word("timezone", None);
+        tokens.remove(*zone);
+    }
 }
 
 /// Lets a COPY end where it ends: the grammar takes what follows its semicolon for its file.
