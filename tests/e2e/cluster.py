@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import time
+import uuid
 
 import harness
 import pymongo
@@ -36,7 +37,9 @@ class Set:
 
     def __init__(self, folder, size=3, log=None, flags=(), env=None):
         self.folder = folder
-        self.log = log or f"file://{folder}/log"
+        # A store of one's own, `s3://bucket/path`, with its credentials in the environment.
+        named = os.environ.get("NESTOR_CLUSTER_LOG")
+        self.log = log or (f"{named}/{uuid.uuid4()}" if named else f"file://{folder}/log")
         self.flags = flags
         self.env = env or {}
         self.ports = [free_port() for _ in range(size)]
