@@ -55,7 +55,8 @@ impl Set {
             host: format!("{}:1", ["a", "b", "c"][at]),
             dir: self.dirs[at].path().to_owned(),
             engine: EngineOptions::new(Arc::new(move || clock.fetch_add(1, Ordering::Relaxed))),
-            lease: Duration::from_millis(300),
+            // Longer than a busy machine keeps a thread waiting.
+            lease: Duration::from_millis(1_500),
             roles: Arc::new(Over(self.tell.clone(), at)),
         };
         let log: Arc<dyn Log> = self.log.clone();

@@ -9,6 +9,7 @@ use nestor_database::write::Progress;
 use nestor_database::write::statements::{Report, WriteOp};
 use nestor_model::{Document, Error, ErrorCode, RawWriter, Result, Timestamp, Value, bail, doc};
 use nestor_storage::Lsn;
+use nestor_storage::topology::election_id;
 
 /// Bytes that all errors of a reply carry beside their codes: clients refuse replies that are much larger than a document may be.
 const ERRORS_BYTES_MAX: usize = 8 << 20;
@@ -159,11 +160,11 @@ impl Context<'_> {
         let concern = concern.unwrap_or_else(|| implicit_concern(replica_set));
         if let Some((lsn, optime)) = last {
             if replica_set && with_optime {
-                let topology = self.service.engine.topology();
-                reply.append("electionId", topology.election_id());
+                let term = self.service.engine.term();
+                reply.append("electionId", election_id(term));
                 reply.begin_document("opTime");
                 reply.append("ts", optime);
-                reply.append("t", topology.term);
+                reply.append("t", term);
                 reply.end();
             }
             if let Some(guarantee) = self.guarantee(&concern) {
@@ -188,7 +189,7 @@ impl Context<'_> {
         if self.service.options.replica_set.is_none() || self.after.write_concern_error.is_some() {
             return;
         }
-        if let Some((code, message)) = unsatisfiable(concern, self.service.engine.topology().members.len()) {
+        if let Some((code, message)) = unsatisfiable(concern, self.service.engine.member_count()) {
             let provenance = match self.terms.is_default_concern {
                 true => "customDefault",
                 false => "clientSupplied",

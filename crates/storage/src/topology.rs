@@ -130,10 +130,11 @@ pub trait Steward: Send + Sync {
     fn freeze(&self, period: Duration);
 }
 
-const FIRST_TERM: i64 = 1;
+/// The term of a node that is alone.
+pub(crate) const FIRST_TERM: i64 = 1;
 
-/// As MongoDB makes them: the largest time, then the term.
-const fn election_id(term: i64) -> ObjectId {
+/// The identity of the election of a term, as MongoDB makes them: the largest time, then the term.
+pub const fn election_id(term: i64) -> ObjectId {
     let mut id = [0; 12];
     (id[0], id[1], id[2], id[3]) = (0x7F, 0xFF, 0xFF, 0xFF);
     let term = term.to_be_bytes();

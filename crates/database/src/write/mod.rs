@@ -278,9 +278,7 @@ impl Statement<'_> {
     pub fn guarantee(&self, concern: &WriteConcern) -> Option<Guarantee> {
         let engine = &self.database.engine;
         match concern.guarantee(engine.is_member()) {
-            Some(Guarantee::Applied(wanted)) if wanted as usize > engine.topology().members.len() => {
-                Some(Guarantee::Committed)
-            }
+            Some(Guarantee::Applied(wanted)) if wanted as usize > engine.member_count() => Some(Guarantee::Committed),
             guarantee => guarantee,
         }
     }

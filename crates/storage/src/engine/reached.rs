@@ -7,10 +7,10 @@
 use super::Inner;
 use super::log::Visible;
 use crate::journal::sync::Callback;
-use crate::topology::{Guarantee, MemberState, OpTime, Positions, Steward, Topology};
+use crate::topology::{FIRST_TERM, Guarantee, MemberState, OpTime, Positions, Steward, Topology};
 use crate::{Engine, Lsn, Result, StorageError};
 use nestor_model::Timestamp;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
 
 /// Called once when the topology has changed.
@@ -24,7 +24,12 @@ pub(super) struct Reached {
 
 struct Member {
     is_writable: AtomicBool,
+    /// Of commits that it makes.
     term: AtomicI64,
+    /// Of the topology.
+    shown_term: AtomicI64,
+    /// How many members there are.
+    count: AtomicUsize,
     /// Commits up to here are in the log of the set.
     committed: AtomicU64,
     state: Mutex<State>,
@@ -48,6 +53,8 @@ impl Reached {
         let member = Member {
             is_writable: AtomicBool::new(false),
             term: AtomicI64::new(0),
+            shown_term: AtomicI64::new(FIRST_TERM),
+            count: AtomicUsize::new(1),
             committed: AtomicU64::new(0),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -70,7 +77,7 @@ impl Reached {
     pub(super) fn term(&self) -> i64 {
         match &self.member {
             Some(member) => member.term.load(Ordering::Relaxed),
-            None => self.topology().term,
+            None => FIRST_TERM,
         }
     }
 
@@ -198,6 +205,18 @@ impl Engine {
         self.inner.reached.topology()
     }
 
+    /// The term of the topology, for those who ask with each command.
+    pub fn term(&self) -> i64 {
+        let member = self.inner.reached.member.as_ref();
+        member.map_or(FIRST_TERM, |member| member.shown_term.load(Ordering::Relaxed))
+    }
+
+    /// How many members the topology has.
+    pub fn member_count(&self) -> usize {
+        let member = self.inner.reached.member.as_ref();
+        member.map_or(1, |member| member.count.load(Ordering::Relaxed))
+    }
+
     /// What the other members said of themselves last.
     pub fn members(&self) -> Vec<MemberState> {
         let member = self.inner.reached.member.as_ref();
@@ -223,6 +242,10 @@ impl Engine {
             return;
         }
         topology.changes += 1;
+        if let Some(member) = &reached.member {
+            member.shown_term.store(topology.term, Ordering::Relaxed);
+            member.count.store(topology.members.len(), Ordering::Relaxed);
+        }
         *current = Arc::new(topology);
         drop(current);
         if let Some(member) = &reached.member {
@@ -319,10 +342,14 @@ impl Engine {
 
     /// How far the history reaches with each guarantee.
     pub fn positions(&self) -> Positions {
-        let term = self.topology().term;
+        let term = self.term();
         let at = |ts| OpTime { term, ts };
         // In this order: what is durable or committed was shown before.
-        let (durable, committed) = (self.durable_optime(), self.inner.committed().optime);
+        let durable = self.durable_optime();
+        let committed = match self.is_member() {
+            true => self.inner.committed().optime,
+            false => durable,
+        };
         Positions {
             last: at(self.last_optime()),
             durable: at(durable),
