@@ -49,6 +49,11 @@ class Set:
     def __enter__(self):
         for at in range(len(self.ports)):
             self.start(at)
+        # The primary learns of them within a second.
+        begun = time.monotonic()
+        while len(self.hello(self.primary()).get("hosts", [])) < len(self.ports):
+            assert time.monotonic() - begun < PATIENCE_S
+            time.sleep(0.05)
         return self
 
     def __exit__(self, *_):
@@ -90,7 +95,11 @@ class Set:
     def hello(self, at):
         try:
             with pymongo.MongoClient(
-                f"mongodb://{self.hosts[at]}/", directConnection=True, serverSelectionTimeoutMS=500
+                f"mongodb://{self.hosts[at]}/",
+                directConnection=True,
+                serverSelectionTimeoutMS=500,
+                connectTimeoutMS=500,
+                socketTimeoutMS=1000,
             ) as client:
                 return client.admin.command("hello")
         except pymongo.errors.PyMongoError:
