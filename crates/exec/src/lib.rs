@@ -4,7 +4,7 @@
 //! they pass up), [`ops`] (the operators), [`build()`] (from a plan to operators), [`multi_plan`] and [`plan_cache`] (which of
 //! several plans), [`pipeline`] (aggregation stages), [`changes`] (change streams), [`point`] (lookups without a plan), [`mod@write`] (insert, update, delete),
 //! [`catalog`] (what is computed once for each version of a collection), [`index_writer`] (from documents to index entries),
-//! [`keys`] (bytes of index and sort keys), `key_sorter` (more of them than memory holds), `kept` (memory of operators), [`interrupt`], [`spill`], [`figures`], [`summary`] and [`reads`] (what was counted).
+//! [`keys`] (bytes of index and sort keys), `key_sorter` (more of them than memory holds), `kept` (memory of operators), `leading` (which rows may be among the first), [`interrupt`], [`spill`], [`figures`], [`summary`] and [`reads`] (what was counted).
 //!
 //! It does not know commands, sessions or replies.
 
@@ -20,6 +20,7 @@ pub mod index_writer;
 mod kept;
 mod key_sorter;
 pub mod keys;
+mod leading;
 pub mod multi_plan;
 pub mod operator;
 pub mod ops;

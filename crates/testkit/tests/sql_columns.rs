@@ -179,3 +179,74 @@ fn a_transaction_sees_its_own_rows_by_columns() {
         Answer::Rows(..) => panic!("both transactions read what the other wrote"),
     }
 }
+
+/// What calls and orders make of rows is what they make of them one by one: first rows and all of them, distinct values and groups of these.
+#[test]
+fn first_rows_and_distinct_values_are_those_of_all() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = Database::within(directory.path());
+    let slot = database.service.connections.add("test");
+    let mut session = Session::new(slot, "tester", "test");
+    let mut random = Random::new(11);
+    must(&database, &mut session, &format!("CREATE TABLE t ({COLUMNS})"));
+    must(&database, &mut session, &rows("t", 1, 6000));
+    database.service.engine.checkpoint().expect("a checkpoint");
+    must(&database, &mut session, "SELECT count(f) FROM t");
+    database.service.columns.settle();
+    const NAMES: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+    for _ in 0..60 {
+        let mut keys = Vec::new();
+        for _ in 0..1 + random.below(3) {
+            let ends = ["", " DESC", " NULLS FIRST", " DESC NULLS LAST"];
+            keys.push(format!("{}{}", random.pick(&NAMES), random.pick(&ends)));
+        }
+        let columns = random.pick(&["on", "off"]).to_owned();
+        must(&database, &mut session, &format!("SET nestor.columns = '{columns}'"));
+        let sql = format!(
+            "SELECT id, {} FROM t WHERE {} ORDER BY {}, id{}",
+            random.pick(&NAMES),
+            condition(&mut random),
+            keys.join(", "),
+            random.pick(&["", " DESC"])
+        );
+        let all = must(&database, &mut session, &sql);
+        let (skip, limit) = (random.below(4) * 10, random.pick(&[1, 3, 40, 700]));
+        let first = must(&database, &mut session, &format!("{sql} LIMIT {limit} OFFSET {skip}"));
+        let expected: Vec<String> = all.into_iter().skip(skip).take(*limit).collect();
+        assert_eq!(first, expected, "{sql} LIMIT {limit} OFFSET {skip}");
+    }
+    for name in NAMES {
+        for by in ["a", "h", "f"] {
+            let numbers = matches!(name, "a" | "b" | "e");
+            let sum = if numbers {
+                format!("sum(DISTINCT {name})")
+            } else {
+                "0".to_owned()
+            };
+            let plain = if numbers {
+                format!("sum({name})")
+            } else {
+                "0".to_owned()
+            };
+            let once = format!(
+                "SELECT {by}, count(DISTINCT {name}), {sum}, count(DISTINCT {name}) FILTER (WHERE id > 3000), max({name}::text) FROM t GROUP BY {by} ORDER BY {by}"
+            );
+            let twice = format!(
+                "SELECT {by}, count({name}), {plain}, count({name}) FILTER (WHERE late), max({name}::text) FROM
+                 (SELECT {by}, {name}, max(id) > 3000 AS late FROM t GROUP BY {by}, {name}) AS x({by}, {name}_, late) GROUP BY {by} ORDER BY {by}"
+            );
+            // A column that is named twice is one.
+            let twice = twice.replace(&format!("x({by}, {name}_,"), &format!("x({by}_, {name},"));
+            let twice = twice.replace(&format!("SELECT {by}, count"), &format!("SELECT {by}_, count"));
+            let twice = twice.replace(
+                &format!("GROUP BY {by} ORDER BY {by}"),
+                &format!("GROUP BY {by}_ ORDER BY {by}_"),
+            );
+            assert_eq!(
+                must(&database, &mut session, &once),
+                must(&database, &mut session, &twice),
+                "{once}"
+            );
+        }
+    }
+}

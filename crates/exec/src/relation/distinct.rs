@@ -1,6 +1,6 @@
 //! The first of the rows that are equal.
 
-use super::groups::Groups;
+use super::groups::{Groups, first_rows};
 use super::{BoxRows, Drained, Rows, Run};
 use crate::kept::Kept;
 use nestor_model::Result;
@@ -41,16 +41,9 @@ impl<S: Scalar> Rows<S> for Distinct<S> {
             work(ROW / 2 * chunk.rows)?;
             let _values = Scope::begin();
             let keys = self.seen.keys(&chunk, &run.env)?;
-            let mut next = self.seen.len() as u32;
+            let known = self.seen.len();
             self.kept.grow(self.seen.find(0, &keys, chunk.rows, &mut numbers))?;
-            // The first row of a new group is the one whose number is the next.
-            let mut new: Vec<u32> = Vec::new();
-            for (row, number) in numbers.iter().enumerate() {
-                if *number == next {
-                    new.push(row as u32);
-                    next += 1;
-                }
-            }
+            let new = first_rows(&numbers, known);
             if !new.is_empty() {
                 return Ok(Some(chunk.gather(&new)));
             }

@@ -47,7 +47,7 @@ impl<S: Scalar> Groups<S> {
     pub fn add_empty(&mut self) {
         for set in 0..self.sets.len() {
             if self.sets[set].is_empty() {
-                self.add(0, set, None);
+                self.add(0, set as u32, (&[], None));
             }
         }
     }
@@ -91,14 +91,14 @@ impl<S: Scalar> Groups<S> {
         })
     }
 
-    /// Adds a group with the values of row `row` of what it is grouped by, and returns how many bytes that takes.
-    fn add(&mut self, hash: u64, set: usize, row: Option<(&KeysOf, usize)>) -> usize {
+    /// Adds a group of a set with the values that row `row` has in some columns of what it is grouped by, and returns how many bytes that takes.
+    fn add(&mut self, hash: u64, set: u32, (columns, row): (&[usize], Option<(&KeysOf, usize)>)) -> usize {
         let number = self.hashes.len() as u32;
         self.hashes.push(hash);
-        self.set_of.push(set as u32);
+        self.set_of.push(set);
         let mut bytes = 0;
         for column in 0..self.by.len() {
-            let row = row.filter(|_| self.sets[set].contains(&column));
+            let row = row.filter(|_| columns.contains(&column));
             let mut push = |to: &mut Builder, of: &dyn Fn(&KeysOf) -> Arc<Vector>| match row {
                 None => to.push_null(),
                 Some((keys, row)) => {
@@ -130,16 +130,28 @@ impl<S: Scalar> Groups<S> {
             numbers.resize(rows, number as u32);
             return 0;
         }
-        let mut hashes = vec![set as u64; rows];
-        for column in &columns {
+        self.number(&vec![set as u32; rows], (&columns, keys), numbers)
+    }
+
+    /// As [`Groups::find`], for rows each of which belongs to a group of others: those of different ones are different.
+    pub fn find_within(&mut self, of: &[u32], keys: &KeysOf, numbers: &mut Vec<u32>) -> usize {
+        numbers.clear();
+        let columns: Vec<usize> = (0..self.by.len()).collect();
+        self.number(of, (&columns, keys), numbers)
+    }
+
+    /// Adds the group of each row, by its set and its values in some columns.
+    fn number(&mut self, sets: &[u32], (columns, keys): (&[usize], &KeysOf), numbers: &mut Vec<u32>) -> usize {
+        let mut hashes: Vec<u64> = sets.iter().map(|set| u64::from(*set)).collect();
+        for column in columns {
             keys.keys[*column].hash(&self.seed, &mut hashes);
         }
         let mut bytes = 0;
-        for (row, hash) in hashes.into_iter().enumerate() {
+        for (row, (hash, set)) in hashes.into_iter().zip(sets).enumerate() {
             let is_same = |at: &u32| {
                 let at = *at as usize;
                 self.hashes[at] == hash
-                    && self.set_of[at] as usize == set
+                    && self.set_of[at] == *set
                     && columns.iter().all(|column| {
                         let known = self.keys[*column].as_ref().unwrap_or(&self.values[*column]);
                         keys.keys[*column].equals(row, known.so_far(), at)
@@ -148,7 +160,7 @@ impl<S: Scalar> Groups<S> {
             let number = match self.places.find(hash, is_same) {
                 Some(number) => *number,
                 None => {
-                    bytes += self.add(hash, set, Some((keys, row)));
+                    bytes += self.add(hash, *set, (columns, Some((keys, row))));
                     self.hashes.len() as u32 - 1
                 }
             };
@@ -156,6 +168,27 @@ impl<S: Scalar> Groups<S> {
         }
         bytes
     }
+}
+
+impl KeysOf {
+    /// The values that rows are grouped by.
+    pub fn values(&self) -> &[Arc<Vector>] {
+        &self.values
+    }
+}
+
+/// The places of the first rows of groups that were not there before, of which there were `known`.
+pub(super) fn first_rows(numbers: &[u32], known: usize) -> Vec<u32> {
+    // The first row of a new group is the one whose number is the next.
+    let mut next = known as u32;
+    let mut first = Vec::new();
+    for (row, number) in numbers.iter().enumerate() {
+        if *number == next {
+            first.push(row as u32);
+            next += 1;
+        }
+    }
+    first
 }
 
 /// Bytes that the value of a row takes in a vector, about.

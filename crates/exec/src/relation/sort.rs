@@ -3,8 +3,9 @@
 use super::rows::count;
 use super::{BoxRows, Rows, Run, row_done, weight};
 use crate::kept::Kept;
-use nestor_model::statement::{Scope, note};
-use nestor_model::vector::Vector;
+use crate::leading::{leading, rank};
+use nestor_model::statement::{Scope, note, work};
+use nestor_model::vector::{Data, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Env, Scalar, SortKey, Tuple};
 use std::cmp::Ordering;
@@ -84,7 +85,15 @@ impl<S: Scalar> Sort<S> {
             let _values = Scope::begin();
             let by = self.keys.iter().map(|key| key.by.vector(&chunk, &run.env));
             let by: Vec<Arc<Vector>> = by.collect::<Result<_>>()?;
-            for at in 0..chunk.rows {
+            let worst = rows
+                .get(keep - 1)
+                .filter(|_| is_full)
+                .and_then(|(keys, _)| keys.first());
+            let first = self.keys.first().zip(by.first());
+            let places = first.and_then(|(key, by)| candidates(key, by, worst, keep));
+            work(chunk.rows - places.as_ref().map_or(chunk.rows, Vec::len))?;
+            let places = places.unwrap_or_else(|| (0..chunk.rows as u32).collect());
+            for at in places.into_iter().map(|at| at as usize) {
                 row_done()?;
                 let keys: Vec<Value> = by.iter().map(|values| values.value(at)).collect();
                 if is_full && compare(&self.keys, &keys, &rows[keep - 1].0) != Ordering::Less {
@@ -111,6 +120,29 @@ impl<S: Scalar> Sort<S> {
         self.kept
             .set(rows.iter().map(|(keys, row)| weight(row) + weight(keys)).sum())
     }
+}
+
+/// The rows of a chunk that may be among the first `keep`, as far as the first key tells, whose `worst` value is known of as many rows; `None` for all of
+/// them.
+fn candidates<S: Scalar>(key: &SortKey<S>, by: &Vector, worst: Option<&Value>, keep: usize) -> Option<Vec<u32>> {
+    let rank = |value: i64| rank(value, key.descending);
+    let worst = match worst {
+        None if keep >= by.len() => return None,
+        None => None,
+        Some(Value::Int32(value)) => Some(rank(i64::from(*value))),
+        Some(Value::Int64(value)) => Some(rank(*value)),
+        Some(_) => return None,
+    };
+    let ranked = |row: usize, value: i64| (!by.is_null(row)).then(|| rank(value));
+    let ranks: Vec<Option<i64>> = match &by.data {
+        Data::Int32(values) => (0..)
+            .zip(values)
+            .map(|(row, value)| ranked(row, i64::from(*value)))
+            .collect(),
+        Data::Int64(values) => (0..).zip(values).map(|(row, value)| ranked(row, *value)).collect(),
+        _ => return None,
+    };
+    Some(leading(&ranks, worst, keep))
 }
 
 impl<S: Scalar> Rows<S> for Sort<S> {

@@ -88,7 +88,7 @@ pub trait Scalar: Clone + Debug + Display + Send + Sync + 'static {
     /// Errors: those of what it computes.
     fn value(&self, row: &[Value], env: &Env<'_>) -> Result<Value>;
 
-    /// The order of two of its values that are not null.
+    /// The order of two of its values that are not null. Whole numbers of 32 or of 64 bits are in the order of numbers.
     fn compare(&self, a: &Value, b: &Value) -> Ordering;
 
     /// A value by which [`nestor_model::values_equal`] and [`nestor_model::hash_value`] tell its values apart as its type does.

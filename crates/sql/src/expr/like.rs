@@ -3,6 +3,7 @@
 use super::Expr;
 use crate::error::fail;
 use crate::types::regex::{self, Flags};
+use memchr::memmem::Finder;
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Env, Scalar};
 use nestor_query::regex::Regex;
@@ -56,8 +57,10 @@ impl fmt::Debug for Compiled {
 pub enum Matcher {
     /// Any.
     Regex(Regex),
-    /// Texts with anything between them; one alone is the whole text.
-    Pieces(Vec<String>),
+    /// A text.
+    Whole(String),
+    /// What it begins with, what follows anywhere in this order, and what it ends with.
+    Pieces(String, Vec<Finder<'static>>, String),
 }
 
 impl Matcher {
@@ -65,24 +68,26 @@ impl Matcher {
     pub fn matches(&self, text: &str) -> Result<bool> {
         Ok(match self {
             Self::Regex(regex) => regex.is_match(text)?,
-            Self::Pieces(pieces) => match pieces.as_slice() {
-                [] => text.is_empty(),
-                [all] => text == all,
-                [begin, middle @ .., end] => {
-                    let rest = text.strip_prefix(begin.as_str());
-                    let rest = rest.and_then(|rest| rest.strip_suffix(end.as_str()));
-                    let found = middle.iter().try_fold(rest.unwrap_or_default(), |rest, piece| {
-                        rest.find(piece.as_str()).map(|at| &rest[at + piece.len()..])
-                    });
-                    rest.is_some() && found.is_some()
-                }
-            },
+            Self::Whole(all) => text == all,
+            Self::Pieces(begin, middle, end) => {
+                let rest = text.as_bytes().strip_prefix(begin.as_bytes());
+                let rest = rest.and_then(|rest| rest.strip_suffix(end.as_bytes()));
+                rest.is_some_and(|mut rest| {
+                    middle.iter().all(|piece| match piece.find(rest) {
+                        Some(at) => {
+                            rest = &rest[at + piece.needle().len()..];
+                            true
+                        }
+                        None => false,
+                    })
+                })
+            }
         })
     }
 }
 
-/// The texts between the `%` of a `LIKE`, if it has no other signs.
-fn pieces(pattern: &str, escape: Option<char>) -> Option<Vec<String>> {
+/// What matches a `LIKE` whose only signs are `%`.
+fn pieces(pattern: &str, escape: Option<char>) -> Option<Matcher> {
     let mut pieces = vec![String::new()];
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
@@ -97,7 +102,14 @@ fn pieces(pattern: &str, escape: Option<char>) -> Option<Vec<String>> {
         };
         pieces.last_mut()?.push(c);
     }
-    Some(pieces)
+    let end = pieces.pop()?;
+    if pieces.is_empty() {
+        return Some(Matcher::Whole(end));
+    }
+    let begin = pieces.remove(0);
+    let middle = pieces.iter().filter(|piece| !piece.is_empty());
+    let middle = middle.map(|piece| Finder::new(piece).into_owned());
+    Some(Matcher::Pieces(begin, middle.collect(), end))
 }
 
 impl Match {
@@ -128,7 +140,7 @@ impl Match {
             _ => None,
         };
         let matcher = match pieces {
-            Some(pieces) => Matcher::Pieces(pieces),
+            Some(matcher) => matcher,
             None => {
                 let source = match self.kind {
                     Kind::Like => like(pattern, self.escape)?,
@@ -169,8 +181,8 @@ impl Match {
 ///
 /// Errors: 22025, and those of matching.
 pub fn is_like(text: &str, pattern: &str, insensitive: bool) -> Result<bool> {
-    if !insensitive && let Some(pieces) = pieces(pattern, Some('\\')) {
-        return Matcher::Pieces(pieces).matches(text);
+    if !insensitive && let Some(matcher) = pieces(pattern, Some('\\')) {
+        return matcher.matches(text);
     }
     let flags = Flags {
         insensitive,
@@ -256,7 +268,7 @@ mod tests {
             "", "a", "b", "ab", "aab", "abb", "a%b", "aXb", "abc", "aXbYc", "é", "aéb", "aba", "abba", "ababab", "a\nb",
         ];
         for pattern in patterns {
-            let pieces = Matcher::Pieces(pieces(pattern, Some('\\')).expect("no other signs"));
+            let pieces = pieces(pattern, Some('\\')).expect("no other signs");
             let source = like(pattern, Some('\\')).expect("a pattern");
             let expression = Matcher::Regex(regex::compile(&source, Flags::default()).expect("an expression"));
             for text in texts {

@@ -1,13 +1,14 @@
 //! Groups and what is computed of them.
 //!
 //! The input is read chunk by chunk: [`Groups`] says to which group each row belongs, and the calls take the vectors of their arguments with
-//! these numbers. A call whose rows have to differ or have an order takes them one by one ([`state`]).
+//! these numbers. Of a call whose rows have to differ the first of those that are alike are found as groups are. A call whose rows have an order takes them
+//! one by one ([`state`]).
 
 mod state;
 
 pub(super) use state::State;
 
-use super::groups::Groups;
+use super::groups::{Groups, first_rows};
 use super::{BoxRows, Rows, Run, row_done};
 use crate::kept::Kept;
 use nestor_model::statement::{ROW, Scope, work};
@@ -29,17 +30,22 @@ struct Aggregated<S> {
 /// All groups, and how many of them have been given.
 struct Done<S> {
     groups: Groups<S>,
-    states: Vec<States>,
+    states: Vec<States<S>>,
     given: usize,
 }
 
 /// What one call has of all groups.
-enum States {
+enum States<S> {
     /// The vectors of its arguments are enough.
     Grouped(Box<dyn Grouped>),
-    /// Its rows have to differ or have an order.
+    /// Its rows have to differ: those that were met, as groups within groups.
+    Distinct(Box<Groups<S>>, Box<dyn Grouped>),
+    /// Its rows have an order.
     Single(Vec<State>),
 }
+
+/// Bytes that a row takes that others have to differ from, beside its values.
+const MET_BYTES: usize = 32;
 
 pub(super) fn aggregate<S: Scalar>(
     input: BoxRows<S>,
@@ -57,24 +63,25 @@ pub(super) fn aggregate<S: Scalar>(
     })
 }
 
-impl States {
-    fn new<S>(call: &Call<S>) -> Self {
-        match call.distinct || !call.order.is_empty() {
-            true => Self::Single(Vec::new()),
-            false => Self::Grouped(call.function.start_grouped()),
+impl<S: Scalar> States<S> {
+    fn new(call: &Call<S>) -> Self {
+        match (call.distinct, call.order.is_empty()) {
+            (_, false) => Self::Single(Vec::new()),
+            (true, true) => Self::Distinct(Box::new(Groups::new(&call.args, &[])), call.function.start_grouped()),
+            (false, true) => Self::Grouped(call.function.start_grouped()),
         }
     }
 
     /// There are so many groups now.
-    fn resize<S>(&mut self, call: &Call<S>, groups: usize) {
+    fn resize(&mut self, call: &Call<S>, groups: usize) {
         match self {
-            Self::Grouped(states) => states.resize(groups),
+            Self::Grouped(states) | Self::Distinct(_, states) => states.resize(groups),
             Self::Single(states) => states.resize_with(groups, || State::new(call)),
         }
     }
 
     /// The rows of a chunk belong to `groups`; returns by how many bytes the states grew.
-    fn add<S: Scalar>(&mut self, call: &Call<S>, groups: &[u32], chunk: &Chunk, run: &Run<'_, '_, S>) -> Result<usize> {
+    fn add(&mut self, call: &Call<S>, groups: &[u32], chunk: &Chunk, run: &Run<'_, '_, S>) -> Result<usize> {
         let args_of = |chunk: &Chunk| -> Result<Vec<Arc<Vector>>> {
             call.args.iter().map(|arg| arg.vector(chunk, &run.env)).collect()
         };
@@ -91,14 +98,26 @@ impl States {
                 (&part, picked.as_slice())
             }
         };
-        let args = args_of(chunk)?;
         match self {
             Self::Grouped(states) => {
                 let before = states.weight();
-                states.add(groups, &args)?;
+                states.add(groups, &args_of(chunk)?)?;
                 Ok(states.weight().saturating_sub(before))
             }
+            Self::Distinct(met, states) => {
+                work(ROW / 2 * chunk.rows)?;
+                let keys = met.keys(chunk, &run.env)?;
+                let (known, mut numbers) = (met.len(), Vec::new());
+                let grown = met.find_within(groups, &keys, &mut numbers);
+                let first = first_rows(&numbers, known);
+                let groups: Vec<u32> = first.iter().map(|row| groups[*row as usize]).collect();
+                let args: Vec<Arc<Vector>> = keys.values().iter().map(|own| Arc::new(own.gather(&first))).collect();
+                let before = states.weight();
+                states.add(&groups, &args)?;
+                Ok(grown + first.len() * MET_BYTES + states.weight().saturating_sub(before))
+            }
             Self::Single(states) => {
+                let args = args_of(chunk)?;
                 let keys = call.order.iter().map(|key| key.by.vector(chunk, &run.env));
                 let keys: Vec<Arc<Vector>> = keys.collect::<Result<_>>()?;
                 let mut grown = 0;
@@ -112,9 +131,9 @@ impl States {
         }
     }
 
-    fn result<S: Scalar>(&mut self, call: &Call<S>, group: usize) -> Result<Value> {
+    fn result(&mut self, call: &Call<S>, group: usize) -> Result<Value> {
         match self {
-            Self::Grouped(states) => states.result(group),
+            Self::Grouped(states) | Self::Distinct(_, states) => states.result(group),
             Self::Single(states) => states[group].result(call),
         }
     }
@@ -124,7 +143,7 @@ impl<S: Scalar> Aggregated<S> {
     fn read(&mut self, run: &Run<'_, '_, S>) -> Result<Done<S>> {
         let mut groups = Groups::new(&self.groups, &self.sets);
         groups.add_empty();
-        let mut states: Vec<States> = self.calls.iter().map(States::new).collect();
+        let mut states: Vec<States<S>> = self.calls.iter().map(States::new).collect();
         // Of each group: its place and what the calls have of it.
         let group_bytes = 64 + 48 * self.calls.len();
         let mut numbers = Vec::new();
