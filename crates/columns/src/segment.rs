@@ -1,8 +1,8 @@
 //! The documents of a part of a collection, path by path.
 
-use crate::column::{Column, ColumnBuilder};
+use crate::column::{Column, ColumnBuilder, Values};
 use crate::memory::Memory;
-use nestor_model::{Str, Value, ValueRef};
+use nestor_model::{RecordId, Str, Value, ValueRef};
 use nestor_storage::base::NodeName;
 use nestor_storage::beside::Place;
 use nestor_storage::{Beside, Block, Blocks, record};
@@ -128,7 +128,7 @@ impl Segment {
                 return Ok(None);
             }
             match builder.bytes <= BYTES_MAX {
-                true => builder.add(cursor.value()?),
+                true => builder.add(cursor.key(), cursor.value()?),
                 // They are counted still.
                 false => builder.rows += 1,
             }
@@ -263,6 +263,19 @@ impl Segment {
         }
     }
 
+    /// The keys of the records of some rows; `None` where records have no numbers.
+    pub fn records(&self) -> Option<impl Fn(usize) -> [u8; 8]> {
+        match self.find([]) {
+            Found::Column(column) if matches!(column.values(), Values::Int64(_)) => {
+                Some(|row| match column.value(row) {
+                    ValueRef::Int64(number) => record::record_key(RecordId(number.cast_unsigned())),
+                    _ => [0; 8],
+                })
+            }
+            _ => None,
+        }
+    }
+
     /// Between which values those at a path lie: known without reading them.
     pub fn zone<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Zone<'_> {
         match self.field(path) {
@@ -372,8 +385,13 @@ struct FieldBuilder {
 }
 
 impl SegmentBuilder {
-    fn add(&mut self, bytes: &[u8]) {
+    fn add(&mut self, key: &[u8], bytes: &[u8]) {
         self.bytes += bytes.len();
+        // What a document is itself no column holds: in its place stands where it is.
+        if let Some(record) = record::record_id(key) {
+            let number = ValueRef::Int64(record.0.cast_signed());
+            self.fields[0].column.push(self.rows, number);
+        }
         let doc = record::document(bytes);
         self.fields_of(0, doc.iter(), 0);
         self.rows += 1;

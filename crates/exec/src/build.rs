@@ -104,7 +104,13 @@ pub(crate) fn assemble(plan: &PlanNode, collection: &Arc<Collection>) -> Result<
             spec,
             limit,
             keep_key,
-        } => Box::new(Sort::new(input(from)?, spec.clone(), *limit, *keep_key)),
+        } => {
+            let sort = Sort::new(input(from)?, spec.clone(), *limit, *keep_key);
+            match &**from {
+                PlanNode::CollScan(scan) if scan.columns.is_some() => Box::new(sort.over_columns(collection.records)),
+                _ => Box::new(sort),
+            }
+        }
         PlanNode::Skip { input: from, skip } => Box::new(Skip::new(input(from)?, *skip)),
         PlanNode::Limit { input: from, limit } => Box::new(Limit::new(input(from)?, *limit)),
         PlanNode::Project {

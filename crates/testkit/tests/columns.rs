@@ -1,4 +1,4 @@
-//! Pipelines have the same answers by columns as by documents: `$match` and `$group` over values of all types, while documents are written,
+//! Pipelines have the same answers by columns as by documents: `$match`, and `$group`, its relatives or the first of an order over values of all types, while documents are written,
 //! deleted and changed, and checkpoints come.
 
 #[allow(dead_code)] // It has a directory.
@@ -19,6 +19,14 @@ fn value(random: &mut Random, field: &str) -> Option<Value> {
         ("d", false) => format!("text {}", random.below(30)).into(),
         ("e", false) => Value::DateTime(1_700_000_000_000 + random.below(5000) as i64 * 60_000),
         ("f", false) => Value::Bool(random.one_in(2)),
+        // Of one type, where there is something.
+        ("g", _) => match random.below(20) {
+            0 => Value::Null,
+            1 => return None,
+            _ => Value::Int32(random.below(700) as i32 - 300),
+        },
+        ("h", _) => Value::DateTime(1_700_000_000_000 + random.below(90_000) as i64 * 1000),
+        ("k", _) => format!("key {}", random.below(400)).into(),
         _ => match random.below(9) {
             0 => Value::Null,
             1 => return None,
@@ -35,7 +43,7 @@ fn value(random: &mut Random, field: &str) -> Option<Value> {
 
 fn document(random: &mut Random, id: i64) -> Document {
     let mut out = doc! { "_id": id };
-    for name in ["a", "b", "c", "d", "e", "f"] {
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h", "k"] {
         if let Some(value) = value(random, name) {
             out.push(name, value);
         }
@@ -55,7 +63,7 @@ fn document(random: &mut Random, id: i64) -> Document {
     out
 }
 
-const PATHS: [&str; 9] = ["a", "b", "c", "d", "e", "f", "n.a", "n.d", "nothing"];
+const PATHS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "k", "n.a", "n.d", "nothing"];
 
 /// A condition.
 fn condition(random: &mut Random, depth: usize) -> Document {
@@ -132,8 +140,47 @@ fn group(random: &mut Random) -> Document {
     out
 }
 
+/// What a pipeline makes of the documents: groups, or the first of them in an order.
+fn made(random: &mut Random) -> Vec<Value> {
+    let path = |random: &mut Random| Value::from(format!("${}", random.pick(&PATHS)));
+    match random.below(9) {
+        0..=3 => vec![doc! { "$group": group(random) }.into()],
+        4 => vec![
+            doc! { "$sortByCount": path(random) }.into(),
+            doc! { "$sort": doc! { "_id": 1 } }.into(),
+        ],
+        5 => {
+            let bounds = vec![Value::Int32(-2), Value::Int32(0), Value::Int32(3), Value::Int32(200)];
+            let output = doc! { "n": doc! { "$sum": 1 }, "most": doc! { "$max": path(random) } };
+            vec![doc! { "$bucket": doc! { "groupBy": path(random), "boundaries": bounds, "default": "other", "output": output } }.into()]
+        }
+        6 => vec![doc! { "$count": "n" }.into()],
+        _ => {
+            let mut by = Document::new();
+            for _ in 0..1 + random.below(2) {
+                let path = *random.pick(&PATHS);
+                by.set(path, if random.one_in(2) { 1 } else { -1 });
+            }
+            // Then no two have one key.
+            if random.one_in(2) {
+                by.push("_id", -1);
+            }
+            let mut stages: Vec<Value> = vec![doc! { "$sort": by }.into()];
+            if random.one_in(3) {
+                stages.push(doc! { "$skip": random.below(20) as i32 }.into());
+            }
+            stages.push(doc! { "$limit": *random.pick(&[1, 7, 60, 900]) }.into());
+            if random.one_in(3) {
+                stages.push(doc! { "$project": doc! { "a": 1, "n.d": 1 } }.into());
+            }
+            stages
+        }
+    }
+}
+
 /// The groups, in an order of their own; sets have none.
 fn answer(database: &mut Database, pipeline: Vec<Value>, hint: Option<Document>) -> Vec<String> {
+    let is_ordered = format!("{pipeline:?}").contains("$limit");
     let mut command = doc! {
         "aggregate": "c", "pipeline": pipeline, "cursor": doc! { "batchSize": 1_000_000 },
     };
@@ -146,7 +193,9 @@ fn answer(database: &mut Database, pipeline: Vec<Value>, hint: Option<Document>)
         .and_then(|cursor| cursor.as_document()?.get("firstBatch"));
     let batch = batch.and_then(|batch| batch.as_array()).expect("a batch");
     let mut groups: Vec<String> = batch.iter().map(|group| sorted(group.to_value())).collect();
-    groups.sort();
+    if !is_ordered {
+        groups.sort();
+    }
     groups
 }
 
@@ -182,7 +231,7 @@ fn groups_are_the_same_by_columns_as_by_documents() {
         insert(&mut database, &mut random, 1000);
     }
     database.service.engine.checkpoint().expect("a checkpoint");
-    let (mut by_columns, mut of, mut picked) = (0, 0, 0);
+    let (mut by_columns, mut first_few, mut of, mut picked) = (0, 0, 0, 0);
     let all = vec![Value::from(doc! { "$group": doc! { "_id": Value::Null } })];
     answer(&mut database, all.clone(), None);
     for round in 0..25 {
@@ -192,11 +241,13 @@ fn groups_are_the_same_by_columns_as_by_documents() {
             if !random.one_in(4) {
                 pipeline.push(doc! { "$match": condition(&mut random, 2) }.into());
             }
-            pipeline.push(doc! { "$group": group(&mut random) }.into());
+            pipeline.extend(made(&mut random));
             let plan = database.must(doc! {
                 "explain": doc! { "aggregate": "c", "pipeline": pipeline.clone(), "cursor": doc! {} }, "verbosity": "queryPlanner",
             });
-            by_columns += usize::from(format!("{plan:?}").contains("COLUMN_SCAN"));
+            let is_by_columns = format!("{plan:?}").contains("COLUMN_SCAN");
+            by_columns += usize::from(is_by_columns);
+            first_few += usize::from(is_by_columns && format!("{pipeline:?}").contains("$limit"));
             of += 1;
             let columns = answer(&mut database, pipeline.clone(), None);
             let documents = answer(&mut database, pipeline.clone(), Some(doc! { "$natural": 1 }));
@@ -232,4 +283,5 @@ fn groups_are_the_same_by_columns_as_by_documents() {
         by_columns * 2 > of && picked * 2 > of,
         "{by_columns} of {of} by columns, {picked} with groups"
     );
+    assert!(first_few > 5, "{first_few} of them the first in an order");
 }

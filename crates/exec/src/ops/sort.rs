@@ -5,6 +5,7 @@
 //! sorted runs go to temporary files (`run`) and are merged at the end. Rows with equal keys keep the
 //! order they came in.
 
+pub(crate) mod by_columns;
 mod ordered;
 mod run;
 
@@ -14,11 +15,13 @@ use crate::keys::SortKeys;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
 use crate::spill::Spilled;
+use by_columns::ByColumns;
 use nestor_model::statement::{ROW, work};
 use nestor_model::{Array, Document, Error, ErrorCode, Result, Value, ValueRef};
 use nestor_planner::NodeKind;
 use nestor_planner::explain::sort_fields;
 use nestor_query::sort::SortSpec;
+use nestor_storage::TreeId;
 use ordered::Ordered;
 use run::{Merge, RunWriter};
 use std::collections::BinaryHeap;
@@ -81,6 +84,8 @@ pub struct Sort {
     keys: SortKeys,
     limit: Option<u64>,
     keep_key: bool,
+    /// For rows of columns, if the input gives these.
+    columns: Option<ByColumns>,
     state: State,
     arrivals: u64,
     /// The memory of the rows.
@@ -102,6 +107,7 @@ impl Sort {
             spec,
             limit: limit.filter(|limit| *limit > 0),
             keep_key,
+            columns: None,
             state: State::Collect {
                 rows: Vec::new(),
                 heap: BinaryHeap::new(),
@@ -113,6 +119,13 @@ impl Sort {
             spilled: Spilled::default(),
             counters: Counters::default(),
         }
+    }
+
+    /// As it is, over rows of columns of these records, which its input gives to who takes them.
+    #[must_use]
+    pub fn over_columns(mut self, records: TreeId) -> Self {
+        self.columns = ByColumns::of(records, &self.spec).filter(|_| self.limit.is_some() && !self.keep_key);
+        self
     }
 
     /// Takes one row into the collection.
@@ -127,6 +140,15 @@ impl Sort {
         if let Some(sort_key) = sort_key {
             row.meta.get_or_insert_default().sort_key = Some(Value::Array(sort_key));
         }
+        self.keep(key, row)?;
+        if self.kept.bytes() > batch.memory_bytes_max {
+            self.spill(batch)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a row with its key, unless enough others come before it.
+    fn keep(&mut self, key: Vec<u8>, row: Row) -> Result<()> {
         let item = Sortable {
             key,
             arrival: self.arrivals,
@@ -156,9 +178,6 @@ impl Sort {
                 rows.push(item);
                 self.kept.grow(bytes)?;
             }
-        }
-        if self.kept.bytes() > batch.memory_bytes_max {
-            self.spill(batch)?;
         }
         Ok(())
     }
@@ -224,6 +243,9 @@ impl Operator for Sort {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         if let State::Collect { .. } = self.state {
             self.input.expect(usize::MAX);
+        }
+        if !self.collect(batch)? {
+            return Ok(Step::Pause);
         }
         while let State::Collect { .. } = self.state {
             let step = self.input.next(batch)?;
