@@ -12,8 +12,8 @@ import pytest
 from harness import Server, check, run
 from test_bad_days import JOURNALED, base_file, flip, journal_files, public_directory, tear_mark
 
-PAGE = 8192
-LEAF, INTERIOR, FREE_LIST = 2, 3, 5
+PAGE = 4096
+INTERIOR, FREE_LIST, LEAF = 3, 5, 6
 
 
 def state(folder):
@@ -48,7 +48,7 @@ def closed(tmp_path_factory):
         collection.create_index([("tags", 1), ("n", -1)])
         for first in range(0, 3000, 500):
             collection.insert_many(
-                [{"_id": i, "n": i % 7, "tags": ["a", i], "pad": f"{i:04}" * 20} for i in range(first, first + 500)]
+                [{"_id": i, "n": i % 7, "tags": ["a", i], "pad": os.urandom(80)} for i in range(first, first + 500)]
             )
             server.client().test.command("compact", "c")
         assert server.stop() == 0
@@ -62,9 +62,10 @@ def data(closed, tmp_path):
 
 
 def pages(dbpath, kind):
-    """Offsets of the pages of a kind, those of former states included."""
+    """Offsets of the extents of a kind, those of former states included."""
     content = base_file(dbpath).read_bytes()
-    return [at for at in range(2 * PAGE, len(content), PAGE) if content[at + 8] == kind]
+    starts = (at for at in range(2 * PAGE, len(content), PAGE) if content[at + 8] == kind)
+    return [at for at in starts if int.from_bytes(content[at + 4 : at + 8], "little") == at // PAGE]
 
 
 def test_counts(data):

@@ -22,7 +22,7 @@ SEED = int(os.environ.get("NESTOR_CRASH_SEED", random.SystemRandom().randrange(1
 # Whether a crash hits a checkpoint is up to the scheduler: so many more rounds until one did.
 MORE_ROUNDS = 20
 WRITERS = 8
-PAGE = 8192
+PAGE = 4096
 JOURNALED = pymongo.WriteConcern(w=1, j=True)
 ABSENT = None
 

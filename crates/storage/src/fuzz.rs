@@ -274,32 +274,35 @@ mod tests {
 
     #[test]
     fn pages() {
-        let disk = Disk::with(empty_file(512));
-        let tree = Tree::open_file(Box::new(disk.clone()), Path::new("base"), TreeOptions::default()).unwrap();
-        let entries: BTreeMap<Vec<u8>, Vec<u8>> = (0..300_u32)
-            .map(|i| {
-                (
-                    format!("key {i:05}").into_bytes(),
-                    vec![i as u8; if i == 7 { 2000 } else { i as usize % 40 }],
-                )
-            })
-            .collect();
-        let all = entries.iter().map(|(key, value)| Change {
-            key,
-            value: Some(value),
-        });
-        tree.apply(&[], &mut changes(all), b"metadata").unwrap();
-        let some = entries.keys().take(250).map(|key| Change { key, value: None });
-        tree.apply(&[], &mut changes(some), b"").unwrap();
-        let bytes = disk.bytes();
-        let mut seeds = Seeds::from([("meta".to_owned(), bytes[..512].to_vec())]);
-        for extent in bytes[1024..].chunks(512) {
-            seeds
-                .entry(format!("kind-{}", extent[8]))
-                .or_insert_with(|| extent.to_vec());
+        let mut seeds = Seeds::new();
+        for packs in [false, true] {
+            let disk = Disk::with(empty_file(512, packs));
+            let tree = Tree::open_file(Box::new(disk.clone()), Path::new("base"), TreeOptions::default()).unwrap();
+            let entries: BTreeMap<Vec<u8>, Vec<u8>> = (0..300_u32)
+                .map(|i| {
+                    (
+                        format!("key {i:05}").into_bytes(),
+                        vec![i as u8; if i == 7 { 2000 } else { i as usize % 40 }],
+                    )
+                })
+                .collect();
+            let all = entries.iter().map(|(key, value)| Change {
+                key,
+                value: Some(value),
+            });
+            tree.apply(&[], &mut changes(all), b"metadata").unwrap();
+            let some = entries.keys().take(250).map(|key| Change { key, value: None });
+            tree.apply(&[], &mut changes(some), b"").unwrap();
+            let bytes = disk.bytes();
+            seeds.entry("meta".to_owned()).or_insert_with(|| bytes[..512].to_vec());
+            for extent in bytes[1024..].chunks(512).filter(|extent| (2..8).contains(&extent[8])) {
+                seeds
+                    .entry(format!("kind-{}", extent[8]))
+                    .or_insert_with(|| extent.to_vec());
+            }
         }
         let (_, base, _) = files();
-        seeds.insert("leaf-of-8192".to_owned(), base[2 * 8192..3 * 8192].to_vec());
+        seeds.insert("leaf-of-4096".to_owned(), base[2 * 4096..3 * 4096].to_vec());
         replay(page, &seeded("page", seeds));
     }
 }

@@ -233,6 +233,10 @@ pub struct CheckReport {
     pub leaves: u64,
     /// Bytes in use in leaf nodes, headers included.
     pub leaf_bytes_used: u64,
+    /// Bytes of leaf nodes, those not in use included, as they are in memory.
+    pub leaf_bytes: u64,
+    /// Pages of the file that leaf nodes take; fewer than their bytes where they are packed.
+    pub leaf_pages: u64,
     /// Interior nodes.
     pub interiors: u64,
     /// Values stored outside their leaf.

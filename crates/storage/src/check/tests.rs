@@ -505,7 +505,7 @@ fn damage_in_what_is_replayed() {
 
 #[test]
 fn damage_in_the_base() {
-    let dir = directory(400, true, |_, _| {});
+    let dir = directory(1_500, true, |_, _| {});
     let path = dir.path().join("base.nestor");
     let sound = fs::read(&path).unwrap();
     let page = checked(dir.path()).base.page_bytes as usize;
@@ -516,10 +516,10 @@ fn damage_in_the_base() {
     };
     let kind = |wanted: u8| {
         (2..sound.len() / page)
-            .filter(|n| sound[n * page + 8] == wanted)
+            .filter(|n| sound[n * page + 8] == wanted && sound[n * page + 4..][..4] == (*n as u32).to_le_bytes())
             .collect::<Vec<_>>()
     };
-    let (leaves, interiors, free_lists) = (kind(2), kind(3), kind(5));
+    let (leaves, interiors, free_lists) = ([kind(2), kind(6)].concat(), kind(3), kind(5));
     let mut found = [0; 3];
     for (found, pages) in found.iter_mut().zip([leaves, interiors, free_lists]) {
         for n in pages {

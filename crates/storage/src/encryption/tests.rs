@@ -84,7 +84,7 @@ fn commit(engine: &Engine, i: u32, text: &str) {
     ws.put(
         TreeId(902),
         i.to_be_bytes(),
-        text.repeat(9_000 / text.len()).into_bytes(),
+        text.repeat(30_000 / text.len()).into_bytes(),
     );
     engine.commit(ws).unwrap();
 }
@@ -304,7 +304,7 @@ fn no_nonce_comes_twice() {
             total += seals(place, &mut found);
         }
     }
-    assert!(total > 500 && found.len() > 300, "{total}, {}", found.len());
+    assert!(total > 500 && found.len() > 200, "{total}, {}", found.len());
 }
 
 #[test]

@@ -31,7 +31,7 @@ impl Machine {
         Self {
             dir: tempfile::tempdir().unwrap(),
             segments: Arc::default(),
-            base: Disk::with(empty_file(PAGE_BYTES)),
+            base: Disk::with(empty_file(PAGE_BYTES, true)),
             master: None,
         }
     }
@@ -41,7 +41,7 @@ impl Machine {
             master: MasterKey::new(&[7; 32]),
             ..Self::new()
         };
-        let pages = empty_file(encryption::PAGE_BYTES);
+        let pages = empty_file(encryption::PAGE_BYTES, true);
         let seals = machine.seals().expect("there is a key");
         machine.base = Disk::with(SealedPages::encode(&pages, &seals));
         machine

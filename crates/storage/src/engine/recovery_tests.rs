@@ -532,7 +532,7 @@ fn a_damaged_base_is_refused_with_its_place() {
     let path = dir.path().join("base.nestor");
     let mut bytes = fs::read(&path).unwrap();
     // Behind the two meta pages.
-    for byte in bytes.iter_mut().skip(2 * 8192).step_by(64) {
+    for byte in bytes.iter_mut().skip(2 * 4096).step_by(64) {
         *byte ^= 1;
     }
     fs::write(&path, &bytes).unwrap();

@@ -1,4 +1,5 @@
 use super::*;
+use crate::base::tree::tests::noise;
 use crate::{Bytes, Cursor, TreeId, View};
 use crate::{Guarantee, OpTime, Positions};
 use nestor_model::{CollectionOptions, Document, ErrorCode, Namespace, RawDocBuf, Timestamp, doc};
@@ -131,7 +132,7 @@ fn what_a_snapshot_pins_is_bounded_and_told() {
         for from in (0..2000u32).step_by(100) {
             let mut ws = engine.begin();
             for key in from..from + 100 {
-                ws.put(T, key.to_be_bytes(), vec![round; 300]);
+                ws.put(T, key.to_be_bytes(), noise(u64::from(key) << 8 | u64::from(round), 300));
             }
             engine.commit(ws).unwrap();
         }
@@ -160,7 +161,7 @@ fn what_a_snapshot_pins_is_bounded_and_told() {
     assert!(file < 5 * 800_000, "{file} bytes for 600,000 of data");
     assert_eq!(
         held.get(T, &7u32.to_be_bytes()).unwrap().as_deref(),
-        Some(&[1; 300][..])
+        Some(&noise(7 << 8 | 1, 300)[..])
     );
     drop(held);
     write(20);

@@ -23,6 +23,20 @@ const UNDERFULL_PERCENT: usize = 40;
 /// Least share of a page that the last of two nodes gets when a run is closed.
 const LAST_PERCENT: usize = 45;
 
+/// Pages that a packed leaf is to take at most, and what it is made of at most: more is more to pack for each change.
+const PACKED_PAGES: usize = 3;
+const UNPACKED_PAGES: usize = 8;
+/// Share of them that is aimed at, since leaves pack differently.
+const PACKED_PERCENT: usize = 97;
+
+/// Bytes of a full node of `level`; of a leaf that will be packed at least.
+pub(crate) fn full_bytes(store: &Store, level: u8) -> usize {
+    match store.packs && level == 0 {
+        true => PACKED_PAGES * store.page_bytes,
+        false => store.page_bytes,
+    }
+}
+
 /// One entry or one child. Its key, and for entries what follows the key in the cell, lie in the builder's arena.
 #[derive(Debug)]
 struct Item {
@@ -49,6 +63,9 @@ pub(crate) struct Builder {
     /// Level of the nodes made: 0 makes leaves.
     level: u8,
     page_bytes: usize,
+    /// Bytes of a full node; of a packed leaf about as many as make [`PACKED_PAGES`] when they are packed.
+    full: usize,
+    packs: bool,
     arena: Vec<u8>,
     items: Vec<Item>,
     /// Lower bound of the first item: becomes the separator of the first node made. For leaves only; children bring theirs.
@@ -61,10 +78,12 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    pub(crate) fn new(level: u8, page_bytes: usize) -> Builder {
+    pub(crate) fn new(level: u8, store: &Store) -> Builder {
         Builder {
             level,
-            page_bytes,
+            page_bytes: store.page_bytes,
+            full: full_bytes(store, level),
+            packs: store.packs && level == 0,
             arena: Vec::new(),
             items: Vec::new(),
             bound: Vec::new(),
@@ -84,12 +103,12 @@ impl Builder {
 
     /// Whether closing now would leave a node that should be merged with its neighbour instead.
     pub(crate) fn is_underfull(&self) -> bool {
-        !self.items.is_empty() && self.node_bytes * 100 < self.page_bytes * UNDERFULL_PERCENT
+        !self.items.is_empty() && self.node_bytes * 100 < self.full * UNDERFULL_PERCENT
     }
 
     /// Whether there is enough for a full node and more.
     pub(crate) fn is_over(&self) -> bool {
-        self.node_bytes > 2 * self.page_bytes && self.items.len() > 2
+        self.node_bytes > 2 * self.full && self.items.len() > 2
     }
 
     /// The next `leaves` leaves to be made are worth keeping in memory, since readers had those they replace there.
@@ -186,11 +205,14 @@ impl Builder {
         bytes.div_ceil(self.page_bytes)
     }
 
-    /// End of the longest run from item `from` that makes one node: of one page, or of as many as its first items need.
+    /// End of the longest run from item `from` that makes one node: a full one, or of as many pages as its first items need.
     fn fit(&self, from: usize) -> usize {
         let least = (from + 1 + usize::from(self.level > 0)).min(self.items.len());
         let (mut prefix_len, mut bytes) = self.measure(from, least);
-        let room = self.pages(bytes) * self.page_bytes;
+        let room = match bytes <= self.full {
+            true => self.full,
+            false => self.pages(bytes) * self.page_bytes,
+        };
         let wide = if room > NARROW_MAX { 2 } else { 0 };
         for i in least..self.items.len() {
             let first = self.first_key(from);
@@ -243,11 +265,11 @@ impl Builder {
 
     /// Moves the end of a node from `end` down until what is left for the next is worth a page of its own.
     fn balance(&self, from: usize, mut end: usize) -> usize {
-        let enough = self.page_bytes * LAST_PERCENT / 100;
+        let enough = self.full * LAST_PERCENT / 100;
         let mut rest = self.measure(end, self.items.len()).1;
         while rest < enough && end > from + 2 {
             let moved = self.fixed_bytes() + self.cell_bytes(end - 1, 0);
-            if rest + moved > self.page_bytes {
+            if rest + moved > self.full {
                 break;
             }
             rest += moved;
@@ -266,20 +288,34 @@ impl Builder {
         above: &mut Builder,
     ) -> Result<()> {
         let (prefix_len, bytes) = self.measure(from, to);
-        let pages = self.pages(bytes);
-        let page = space.allocate(pages as u32)?;
+        let pages = self.pages(bytes) as u32;
         let mut node = NodeRef {
-            page,
-            pages: pages as u32,
+            pages,
             overflow: self.items[from..to].iter().any(|item| item.overflow),
-            crc: 0,
             entries: self.items[from..to].iter().map(|item| item.entries).sum(),
+            ..NodeRef::default()
         };
         let store = out.store;
-        let (extent, spare) = out.extent_and_spare(page, pages as u32)?;
-        self.fill(extent, from, to, prefix_len, page);
-        node.crc = seal(extent);
-        let resident = match self.kept(extent, spare, from..to, page, store)? {
+        let kept = if self.packs {
+            let mut leaf = std::mem::take(&mut out.leaf);
+            leaf.clear();
+            leaf.resize(pages as usize * self.page_bytes, 0);
+            self.fill(&mut leaf, from, to, prefix_len, 0);
+            let put = out.leaf(space, &mut leaf)?;
+            (node.page, node.pages, node.crc) = (put.page, put.pages, put.crc);
+            self.adapt(bytes, put.bytes);
+            let kept = self.kept(&leaf, &mut out.spare, from..to, node.page, store)?;
+            out.leaf = leaf;
+            kept
+        } else {
+            node.page = space.allocate(pages)?;
+            let (extent, spare) = out.extent_and_spare(node.page, pages)?;
+            self.fill(extent, from, to, prefix_len, node.page);
+            node.crc = seal(extent);
+            self.kept(extent, spare, from..to, node.page, store)?
+        };
+        let page = node.page;
+        let resident = match kept {
             None => Resident::Nothing,
             Some(leaf) if self.level == 0 => out.keep_leaf(page, leaf),
             Some(inner) => Resident::Inner(Arc::new(Inner {
@@ -299,6 +335,19 @@ impl Builder {
             }
         }
         Ok(())
+    }
+
+    /// A leaf of so many bytes took so many of the file: makes the next ones fill their pages.
+    fn adapt(&mut self, bytes: usize, packed: usize) {
+        // What is small packs badly and says little of full leaves.
+        if bytes * 2 >= self.full {
+            // What a page of the file holds.
+            let page = (self.page_bytes * PACKED_PERCENT / 100 * bytes / packed).max(1);
+            let most = UNPACKED_PAGES * self.page_bytes;
+            let pages = (most / page).clamp(1, PACKED_PAGES);
+            let wanted = (pages * page).clamp(PACKED_PAGES * self.page_bytes, most);
+            self.full = (3 * self.full + wanted) / 4;
+        }
     }
 
     fn fill(&self, bytes: &mut [u8], from: usize, to: usize, prefix_len: usize, page: u32) {

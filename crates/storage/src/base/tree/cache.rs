@@ -235,6 +235,7 @@ mod tests {
             page: 8,
             crc: 1,
             len: 900,
+            packed: 0,
         };
         cache.hold_value(&at, &page(1_000));
         assert!(cache.value(&at).is_some());
@@ -248,6 +249,7 @@ mod tests {
                     page: 16 + 8 * i,
                     crc: i,
                     len: 900,
+                    packed: 0,
                 },
                 &page(1_000),
             );

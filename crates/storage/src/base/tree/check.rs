@@ -61,7 +61,7 @@ pub(crate) fn free_list(store: &Store, meta: &Meta) -> Result<Vec<Extent>> {
     let Some((page, pages, crc)) = meta.free_list else {
         return Ok(Vec::new());
     };
-    let bytes = store.read_extent(page, pages, Kind::FreeList, crc)?;
+    let bytes = store.read_extent(page, pages, [Kind::FreeList; 2], crc)?;
     let count = super::page::get_u32(&bytes, 16) as usize;
     if count > (bytes.len() - HEADER) / 8 {
         return Err(store.corrupt(page, format!("free list of {count} runs does not fit its extent")));
@@ -203,6 +203,8 @@ impl Checker<'_> {
     fn leaf(&mut self, node: NodeRef, page: &Page, low: Option<&[u8]>, high: Option<&[u8]>) -> bool {
         self.report.leaves += 1;
         self.report.leaf_bytes_used += page.used() as u64;
+        self.report.leaf_bytes += page.bytes().len() as u64;
+        self.report.leaf_pages += u64::from(node.pages);
         let mut whole = true;
         let mut key = Vec::new();
         for i in 0..page.count() {

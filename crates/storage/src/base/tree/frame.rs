@@ -198,15 +198,11 @@ impl Page {
     pub(crate) fn value(&self, i: usize) -> ValueAt {
         let (suffix, at) = get_varint(self.bytes(), self.cell(i));
         let (word, at) = get_varint(self.bytes(), at + (suffix as usize).saturating_sub(4));
-        let len = word >> 1;
         if word & 1 == 0 {
+            let len = word >> 1;
             ValueAt::Inline { start: at as u32, len }
         } else {
-            ValueAt::Overflow(OverflowRef {
-                page: get_u32(self.bytes(), at),
-                crc: get_u32(self.bytes(), at + 4),
-                len,
-            })
+            ValueAt::Overflow(OverflowRef::decode(self.bytes(), at, word))
         }
     }
 
@@ -351,7 +347,10 @@ impl Page {
                 return Some(at <= used);
             }
             let (word, at) = checked_varint(&self.bytes()[..used], at)?;
-            let len = if word & 1 == 0 { (word >> 1) as usize } else { 8 };
+            let len = match word & 1 {
+                0 => (word >> 1) as usize,
+                _ => OverflowRef::bytes(word),
+            };
             Some(at.checked_add(len)? <= used)
         };
         inside().unwrap_or(false)

@@ -2,13 +2,19 @@
 
 use super::frame::Page;
 use super::meta::{self, Meta, PAGE_BYTES};
-use super::page::HEADER;
+use super::pack;
+use super::page::{HEADER, Kind};
 
 /// Reads `bytes` as a node of each of the lowest levels, and as a meta page, and asks for all that is in it.
 pub(crate) fn extent(bytes: &[u8]) {
     // Shorter ones are no page of any size.
     if bytes.len() < HEADER {
         return;
+    }
+    if bytes.len() > HEADER + 4
+        && let Ok(leaf) = pack::unpacked(bytes, Kind::Leaf, 512)
+    {
+        let _ = Page::node(leaf, 0);
     }
     for level in 0..3 {
         let mut bytes = bytes.to_vec();

@@ -11,11 +11,11 @@ use std::sync::{Arc, Weak};
 
 use super::super::{ApplyStats, BaseError, Change, ChangeSource, KeyRange, Result, check_change};
 use super::DEPTH_MAX;
-use super::build::{Builder, Made};
+use super::build::{Builder, Made, full_bytes};
 use super::frame::Page;
 use super::node::{Kids, Resident};
 use super::out::{Out, Spare};
-use super::page::{HEADER, NodeRef, OverflowRef, ValueAt, put_u32, put_varint, renumber, varint_len};
+use super::page::{HEADER, NodeRef, OverflowRef, ValueAt, put_varint, varint_len};
 use super::space::Space;
 use super::store::Store;
 
@@ -80,7 +80,7 @@ impl<'a, 's> Merger<'a, 's> {
             store,
             space,
             out: Out::new(store, spare),
-            builders: vec![Builder::new(0, store.page_bytes), Builder::new(1, store.page_bytes)],
+            builders: vec![Builder::new(0, store), Builder::new(1, store)],
             deletions,
             last_change: None,
             key: Vec::new(),
@@ -214,8 +214,7 @@ impl<'a, 's> Merger<'a, 's> {
                     max: DEPTH_MAX,
                 });
             }
-            self.builders
-                .push(Builder::new(self.builders.len() as u8, self.store.page_bytes));
+            self.builders.push(Builder::new(self.builders.len() as u8, self.store));
         }
         Ok(&mut self.builders[level])
     }
@@ -294,7 +293,7 @@ impl<'a, 's> Merger<'a, 's> {
     fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         // Two entries fit a page if each takes no more than half of what the header leaves.
         let inline = 6 + varint_len(key.len() as u32) + key.len() + varint_len(2 * value.len() as u32) + value.len();
-        if inline <= (self.store.page_bytes - HEADER) / 2 || value.len() <= INLINE_ALWAYS {
+        if inline <= (full_bytes(self.store, 0) - HEADER) / 2 || value.len() <= INLINE_ALWAYS {
             self.push_inline(key, value)
         } else {
             let at = self.out.overflow(self.space, value)?;
@@ -311,11 +310,9 @@ impl<'a, 's> Merger<'a, 's> {
 
     fn push_reference(&mut self, key: &[u8], at: OverflowRef) -> Result<()> {
         let mut head = [0; 5];
-        let len = put_varint(&mut head, 0, 2 * at.len + 1);
-        let mut reference = [0; 8];
-        put_u32(&mut reference, 0, at.page);
-        put_u32(&mut reference, 4, at.crc);
-        self.builders[0].push_entry(key, (&head[..len], &reference), true);
+        let len = put_varint(&mut head, 0, at.word());
+        let reference = &at.encode()[..OverflowRef::bytes(at.word())];
+        self.builders[0].push_entry(key, (&head[..len], reference), true);
         self.emit_full(0)
     }
 
@@ -428,14 +425,14 @@ impl<'a, 's> Merger<'a, 's> {
     /// Writes `bytes` in the place of a leaf of the old tree, and refers to them. The leaves before it are closed.
     fn push_patched(&mut self, place: Place<'_>, leaf: &Page, mut bytes: Box<[u8]>) -> Result<()> {
         let was_in_memory = self.retire_leaf(&place);
-        let pages = place.node.pages;
-        let page = self.space.allocate(pages)?;
+        let put = self.out.leaf(self.space, &mut bytes)?;
+        let page = put.page;
         let node = NodeRef {
             page,
-            crc: renumber(&mut bytes, page),
+            pages: put.pages,
+            crc: put.crc,
             ..place.node
         };
-        self.out.put(page, &bytes)?;
         self.stats.leaves_written += 1;
         let mut resident = Resident::Nothing;
         if was_in_memory || self.store.cache.has_room(page, bytes.len()) {

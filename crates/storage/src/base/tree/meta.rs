@@ -4,8 +4,10 @@ use super::page::{NodeRef, REF_BYTES, get_u32, put_u32};
 
 /// First bytes of the file.
 pub(crate) const MAGIC: &[u8; 8] = b"NestorBT";
-/// Version of the format this build writes, and the newest it reads.
-pub(crate) const VERSION: u32 = 1;
+/// The newest version of the format, of files whose leaves and values may be packed.
+pub(crate) const VERSION: u32 = 2;
+/// The version of files that are plain throughout.
+pub(crate) const PLAIN_VERSION: u32 = 1;
 /// Where the user's metadata begins in a meta page.
 pub(crate) const USER_META_AT: usize = 128;
 /// Page sizes that a file may have, in bytes.
@@ -15,6 +17,8 @@ pub(crate) const PAGE_BYTES: [usize; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Meta {
     pub page_bytes: usize,
+    /// Whether leaves and values may be packed: the version of the file.
+    pub packs: bool,
     pub txn: u64,
     pub page_count: u32,
     /// Root node and its level; `None` for the empty tree.
@@ -38,7 +42,8 @@ impl Meta {
     pub(crate) fn encode(&self, slot: u32) -> Vec<u8> {
         let mut bytes = vec![0; self.page_bytes];
         bytes[..8].copy_from_slice(MAGIC);
-        put_u32(&mut bytes, 8, VERSION);
+        let version = if self.packs { VERSION } else { PLAIN_VERSION };
+        put_u32(&mut bytes, 8, version);
         put_u32(&mut bytes, 12, self.page_bytes as u32);
         put_u32(&mut bytes, 20, slot);
         bytes[24..32].copy_from_slice(&self.txn.to_le_bytes());
@@ -91,6 +96,7 @@ impl Meta {
         let (free_page, free_pages) = (get_u32(bytes, 60), get_u32(bytes, 64));
         Slot::Sound(Meta {
             page_bytes: bytes.len(),
+            packs: version > PLAIN_VERSION,
             txn: u64::from(get_u32(bytes, 24)) | u64::from(get_u32(bytes, 28)) << 32,
             page_count: get_u32(bytes, 32),
             root: (root.pages > 0).then_some((root, level)),
@@ -123,6 +129,7 @@ mod tests {
     fn example() -> Meta {
         Meta {
             page_bytes: 512,
+            packs: false,
             txn: 9,
             page_count: 40,
             root: Some((
@@ -147,6 +154,11 @@ mod tests {
             assert_eq!(Meta::decode(&bytes, slot), Slot::Sound(example()));
             assert!(matches!(Meta::decode(&bytes, 1 - slot), Slot::Damaged(_)));
         }
+        let packed = Meta {
+            packs: true,
+            ..example()
+        };
+        assert_eq!(Meta::decode(&packed.encode(1), 1), Slot::Sound(packed));
         assert_eq!(
             example().encode(0)[..16],
             *b"NestorBT\x01\0\0\0\0\x02\0\0",

@@ -3,19 +3,22 @@
 //! A transaction writes new pages beside those in use, syncs, and then names the new root in the meta pages; so the file
 //! holds a whole tree at every moment, and readers of older roots are not disturbed. Everything read is verified first.
 //!
-//! # Format, version 1
+//! # Format, versions 1 and 2
 //!
 //! All numbers are little-endian. The file is an array of pages of one size, a power of two from 512 to 65,536 bytes
-//! (8,192 unless asked otherwise). Consecutive pages that belong together are an *extent* with one header; most extents
-//! are single pages. An extent is longer where what it holds needs it: a node with a very long key, a long value, the
-//! free list.
+//! (4,096 unless asked otherwise; 8,192 formerly). Consecutive pages that belong together are an *extent* with one header.
+//!
+//! In a file of version 1 everything is plain, and most extents are single pages: one is longer where what it holds needs it,
+//! a node with a very long key, a long value, the free list. In a file of version 2 leaves and long values are packed where that
+//! spares pages; a leaf is made of as much as fills up to three pages when it is packed, eight plain ones at most. A file keeps its
+//! version.
 //!
 //! **Meta pages**: pages 0 and 1, with the same contents but for the slot number.
 //!
 //! | offset | size | meaning |
 //! |---|---|---|
 //! | 0 | 8 | `NestorBT` |
-//! | 8 | 4 | format version: 1 |
+//! | 8 | 4 | format version: 1 or 2 |
 //! | 12 | 4 | page size in bytes |
 //! | 16 | 4 | crc32c of the rest of the page: bytes 0..16 and 20.. |
 //! | 20 | 4 | slot: 0 or 1 |
@@ -42,7 +45,7 @@
 //! |---|---|---|
 //! | 0 | 4 | crc32c of the extent from byte 4 to its end |
 //! | 4 | 4 | number of its first page |
-//! | 8 | 1 | kind: 2 leaf, 3 interior, 4 overflow, 5 free list |
+//! | 8 | 1 | kind: 2 leaf, 3 interior, 4 overflow, 5 free list; 6 packed leaf, 7 packed overflow |
 //! | 9 | 1 | level of a node: 0 for leaves |
 //! | 10 | 2 | 0 |
 //! | 12 | 4 | pages of the extent |
@@ -80,8 +83,8 @@
 //! |---|---|---|
 //! | 0 | varint | length of the suffix |
 //! | | length − 4, or 0 | the suffix from its fifth byte |
-//! | | varint | leaves: 2 × length of the value, + 1 if it is in an overflow extent |
-//! | | length, or 8 | leaves: the value; or the first page and the checksum of its extent |
+//! | | varint | leaves: 2 × length of the value, + 1 if it is in an overflow extent, + 2^31 if that is packed |
+//! | | length, 8 or 12 | leaves: the value; or the first page and the checksum of its extent, and how many pages it has if it is packed |
 //!
 //! A varint has seven bits per byte, lowest first, the top bit set in all bytes but the last: 300 is `ac 02`.
 //!
@@ -90,12 +93,18 @@
 //!
 //! **Overflow extent**: header, then the value. A value goes there when its entry would take more than half a page.
 //!
+//! **Packed extents** stand for plain ones: the header of the plain extent but for kind, page and pages, and what is in use behind it as
+//! one Zstandard frame ([`pack`]). In memory leaves and values are plain.
+//!
 //! **Free list**: header, then the free runs of pages, ascending and never adjacent: first page (4), pages (4). It lists
 //! all pages that neither the tree nor the free list uses.
 //!
 //! # Why so
 //!
 //! - *Page size*: the figures are in `docs/decisions/0001-base-b-tree.md`.
+//! - *Packed leaves* take a third to half of the file for documents with repeated names. What packs is made larger and not smaller by
+//!   it, so that what is read with one request stays about the same; more than eight pages would be more to pack again for each
+//!   change. That what is in memory is plain costs reads nothing.
 //! - *Long keys* get longer nodes instead of overflow cells: a rare case that leaves no trace in the code for others.
 //! - *Both meta pages alike* instead of one per transaction in turn: with two different ones, a flipped bit in the newer
 //!   looks like a crash during its commit, and the state before would be shown, although the journal behind it may be gone.
@@ -115,6 +124,7 @@ mod merge;
 mod meta;
 mod node;
 mod out;
+mod pack;
 mod page;
 mod space;
 mod store;
@@ -158,6 +168,8 @@ pub struct TreeOptions {
     /// Page size in bytes of a file to be created: a power of two from 512 to 65,536. Existing files keep theirs, and encrypted ones
     /// have a size of their own.
     pub page_bytes: usize,
+    /// Whether leaves and long values of a file to be created are packed.
+    pub packs: bool,
 }
 
 impl Default for TreeOptions {
@@ -165,7 +177,8 @@ impl Default for TreeOptions {
         TreeOptions {
             cache_bytes_max: 256 << 20,
             read_only: false,
-            page_bytes: 8192,
+            page_bytes: 4096,
+            packs: true,
         }
     }
 }
@@ -217,7 +230,7 @@ impl Tree {
         };
         let exists = path.try_exists().map_err(io("open"))?;
         if !exists && !options.read_only {
-            create(path, options.page_bytes, seals).map_err(io("create"))?;
+            create(path, options, seals).map_err(io("create"))?;
         }
         let file = DirectFile::open(path, options.read_only).map_err(io("open"))?;
         let file: Box<dyn PageFile> = match seals {
@@ -237,12 +250,13 @@ impl Tree {
             file,
             path: name.into(),
             page_bytes: options.page_bytes,
+            packs: options.packs,
             cache: Cache::new(options.cache_bytes_max),
             births: Births::default(),
         };
         let len = store.file.len().map_err(store.io("open"))?;
         let (meta, meta_is_stale) = read_meta(&store, len)?;
-        store.page_bytes = meta.page_bytes;
+        (store.page_bytes, store.packs) = (meta.page_bytes, meta.packs);
         if len < store.offset(meta.page_count) {
             let reason = format!(
                 "the file has {len} bytes, {} were written",
@@ -368,12 +382,13 @@ impl Base for Tree {
     }
 }
 
-/// The file of an empty tree with pages of `page_bytes`: a power of two from 512 to 65,536.
-pub fn empty_file(page_bytes: usize) -> Vec<u8> {
+/// The file of an empty tree with pages of `page_bytes`: a power of two from 512 to 65,536. What it will hold `packs` or is plain.
+pub fn empty_file(page_bytes: usize, packs: bool) -> Vec<u8> {
     let is_known = PAGE_BYTES.contains(&page_bytes) || page_bytes == encryption::PAGE_BYTES;
     assert!(is_known, "a page size of the format");
     let meta = Meta {
         page_bytes,
+        packs,
         txn: 0,
         page_count: check::META_PAGES,
         root: None,
@@ -384,10 +399,10 @@ pub fn empty_file(page_bytes: usize) -> Vec<u8> {
 }
 
 /// Makes an empty tree at `path` such that the file is either whole or not there.
-fn create(path: &Path, page_bytes: usize, seals: Option<&Arc<Seals>>) -> io::Result<()> {
+fn create(path: &Path, options: TreeOptions, seals: Option<&Arc<Seals>>) -> io::Result<()> {
     let bytes = match seals {
-        Some(seals) => SealedPages::encode(&empty_file(encryption::PAGE_BYTES), seals),
-        None => empty_file(page_bytes),
+        Some(seals) => SealedPages::encode(&empty_file(encryption::PAGE_BYTES, options.packs), seals),
+        None => empty_file(options.page_bytes, options.packs),
     };
     files::replace(path, &bytes)
 }

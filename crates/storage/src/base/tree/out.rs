@@ -7,7 +7,8 @@ use super::cache::NewLeaves;
 use super::direct::AlignedBuffer;
 use super::frame::Page;
 use super::node::Resident;
-use super::page::{HEADER, Kind, OverflowRef, put_header, put_u32, seal};
+use super::pack::{self, Packer};
+use super::page::{HEADER, Kind, OverflowRef, get_u32, put_header, put_u32, renumber, seal};
 use super::space::Space;
 use super::store::Store;
 
@@ -15,6 +16,15 @@ use super::store::Store;
 const BUFFER_BYTES: usize = 1 << 20;
 /// Bytes of kept leaves for which room in memory is made at a time.
 const ROOM_BYTES: usize = 512 << 10;
+
+/// Where a leaf went.
+pub(crate) struct Put {
+    pub page: u32,
+    pub pages: u32,
+    pub crc: u32,
+    /// Bytes that it takes there, without those that fill the last page.
+    pub bytes: usize,
+}
 
 pub(crate) struct Out<'a> {
     pub(crate) store: &'a Store,
@@ -24,6 +34,9 @@ pub(crate) struct Out<'a> {
     pub(crate) leaves: NewLeaves<'a>,
     /// Memory for leaves that stay.
     pub(crate) spare: Spare,
+    /// Where leaves are made that are packed then.
+    pub(crate) leaf: Vec<u8>,
+    packer: Packer,
     /// Bytes for which [`make_room`] was called and that were not kept yet.
     room: usize,
     pub(crate) bytes_written: u64,
@@ -37,6 +50,8 @@ impl<'a> Out<'a> {
             buffer: AlignedBuffer::default(),
             leaves: NewLeaves::new(&store.cache),
             spare,
+            leaf: Vec::new(),
+            packer: Packer::default(),
             room: 0,
             bytes_written: 0,
         }
@@ -54,11 +69,62 @@ impl<'a> Out<'a> {
         Ok((bytes, &mut self.spare))
     }
 
-    /// Writes a finished extent at `page`.
-    pub(crate) fn put(&mut self, page: u32, bytes: &[u8]) -> Result<()> {
+    /// Writes a leaf that has everything but its place, packed if that spares pages.
+    pub(crate) fn leaf(&mut self, space: &mut Space, bytes: &mut [u8]) -> Result<Put> {
+        let page_bytes = self.store.page_bytes;
+        let pages = (bytes.len() / page_bytes) as u32;
+        if self.store.packs && pages > 1 {
+            let used = get_u32(bytes, 24) as usize;
+            let head = bytes[..HEADER].to_vec();
+            if let Some(put) = self.put_packed(space, Kind::PackedLeaf, (&head, &bytes[HEADER..used]), pages)? {
+                return Ok(put);
+            }
+        }
+        let page = space.allocate(pages)?;
+        let crc = renumber(bytes, page);
         self.go_to(page)?;
         self.buffer.append(bytes);
-        Ok(())
+        Ok(Put {
+            page,
+            pages,
+            crc,
+            bytes: bytes.len(),
+        })
+    }
+
+    /// Writes an extent of `pages` pages packed, of which header and contents are given; `None` if that would spare none.
+    fn put_packed(
+        &mut self,
+        space: &mut Space,
+        kind: Kind,
+        (head, contents): (&[u8], &[u8]),
+        pages: u32,
+    ) -> Result<Option<Put>> {
+        let mut packer = std::mem::take(&mut self.packer);
+        let put = match packer.pack(contents) {
+            Some(frame) => {
+                let bytes = pack::extent_bytes(frame);
+                let fewer = bytes.div_ceil(self.store.page_bytes) as u32;
+                match fewer < pages {
+                    true => {
+                        let page = space.allocate(fewer)?;
+                        let extent = self.extent(page, fewer)?;
+                        pack::fill(extent, kind, (page, fewer), (head, contents.len(), frame));
+                        let crc = seal(extent);
+                        Some(Put {
+                            page,
+                            pages: fewer,
+                            crc,
+                            bytes,
+                        })
+                    }
+                    false => None,
+                }
+            }
+            None => None,
+        };
+        self.packer = packer;
+        Ok(put)
     }
 
     /// The next extent is at `page`.
@@ -109,12 +175,23 @@ impl<'a> Out<'a> {
             page: 0,
             crc: 0,
             len: value.len() as u32,
+            packed: 0,
         };
         let pages = at.pages(self.store.page_bytes);
+        let mut head = [0; HEADER];
+        put_header(&mut head, 0, Kind::Overflow, 0, pages, at.len);
+        put_u32(&mut head, 24, (HEADER + value.len()) as u32);
+        if self.store.packs
+            && pages > 1
+            && let Some(put) = self.put_packed(space, Kind::PackedOverflow, (&head, value), pages)?
+        {
+            (at.page, at.crc, at.packed) = (put.page, put.crc, put.pages);
+            return Ok(at);
+        }
         at.page = space.allocate(pages)?;
         let bytes = self.extent(at.page, pages)?;
-        put_header(bytes, at.page, Kind::Overflow, 0, pages, at.len);
-        put_u32(bytes, 24, (HEADER + value.len()) as u32);
+        bytes[..HEADER].copy_from_slice(&head);
+        put_u32(bytes, 4, at.page);
         bytes[HEADER..][..value.len()].copy_from_slice(value);
         at.crc = seal(bytes);
         Ok(at)

@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     Interior = 3,
     Overflow = 4,
     FreeList = 5,
+    PackedLeaf = 6,
+    PackedOverflow = 7,
 }
 
 /// Reference to a node, as its parent stores it.
@@ -63,12 +65,54 @@ pub(crate) struct OverflowRef {
     pub crc: u32,
     /// Length of the value in bytes.
     pub len: u32,
+    /// Pages of the extent if it is packed, else 0.
+    pub packed: u32,
 }
+
+/// In the word of a cell: the value is in a packed extent.
+const PACKED_BIT: u32 = 1 << 31;
 
 impl OverflowRef {
     /// Pages of the extent.
     pub(crate) fn pages(&self, page_bytes: usize) -> u32 {
-        (HEADER + self.len as usize).div_ceil(page_bytes) as u32
+        match self.packed {
+            0 => (HEADER + self.len as usize).div_ceil(page_bytes) as u32,
+            packed => packed,
+        }
+    }
+
+    /// The word before the reference in a cell.
+    pub(crate) fn word(&self) -> u32 {
+        let packed = if self.packed > 0 { PACKED_BIT } else { 0 };
+        packed | (2 * self.len + 1)
+    }
+
+    /// Bytes of the reference behind a word that says that there is one.
+    pub(crate) fn bytes(word: u32) -> usize {
+        if word & PACKED_BIT == 0 { 8 } else { 12 }
+    }
+
+    /// The reference, of which [`OverflowRef::bytes`] bytes count.
+    pub(crate) fn encode(&self) -> [u8; 12] {
+        let mut out = [0; 12];
+        put_u32(&mut out, 0, self.page);
+        put_u32(&mut out, 4, self.crc);
+        put_u32(&mut out, 8, self.packed);
+        out
+    }
+
+    /// The reference at `at` behind `word`.
+    pub(crate) fn decode(bytes: &[u8], at: usize, word: u32) -> OverflowRef {
+        OverflowRef {
+            page: get_u32(bytes, at),
+            crc: get_u32(bytes, at + 4),
+            len: (word & !PACKED_BIT) >> 1,
+            packed: if word & PACKED_BIT == 0 {
+                0
+            } else {
+                get_u32(bytes, at + 8)
+            },
+        }
     }
 }
 
@@ -114,8 +158,8 @@ pub(crate) fn renumber(bytes: &mut [u8], page: u32) -> u32 {
     seal(bytes)
 }
 
-/// Verifies the checksum and the header of an extent.
-pub(crate) fn verify(bytes: &[u8], page: u32, kind: Kind, crc: u32) -> Result<(), String> {
+/// Verifies the checksum and the header of an extent, which is of one of two kinds.
+pub(crate) fn verify(bytes: &[u8], page: u32, kinds: [Kind; 2], crc: u32) -> Result<(), String> {
     let stored = get_u32(bytes, 0);
     let computed = crc32c::crc32c(&bytes[4..]);
     if stored != computed {
@@ -125,7 +169,8 @@ pub(crate) fn verify(bytes: &[u8], page: u32, kind: Kind, crc: u32) -> Result<()
     if number != page {
         return Err(format!("page {number} where page {page} belongs"));
     }
-    if bytes[8] != kind as u8 {
+    if kinds.iter().all(|kind| bytes[8] != *kind as u8) {
+        let kind = kinds[0];
         return Err(format!(
             "page of kind {} where kind {} ({kind:?}) belongs",
             bytes[8], kind as u8

@@ -34,7 +34,7 @@ pub(crate) struct Space {
     free_pages: u32,
     /// In this transaction no run below this page is long.
     looked_at: u32,
-    /// Run that single pages are being taken from; not in `runs`.
+    /// Run that a few pages at a time are being taken from; not in `runs`.
     current: Extent,
     pending: BTreeMap<(u64, u64), Vec<Extent>>,
     /// Pages and commit by first page.
@@ -89,13 +89,13 @@ impl Space {
         self.pending.values().flatten().map(|(_, pages)| pages).sum()
     }
 
-    /// Takes `pages` consecutive pages: for a single page of the first long run of the file, so that what is written ends up
-    /// near its beginning and in order; the shortest run that is long enough for more; the end of the file otherwise. Short
+    /// Takes `pages` consecutive pages: a few of the first long run of the file, so that what is written ends up
+    /// near its beginning and in order; many of the shortest run that is long enough; the end of the file otherwise. Short
     /// runs, which scattered changes leave between what stays, wait until what surrounds them is free as well, or until
     /// there are too many.
     pub(crate) fn allocate(&mut self, pages: u32) -> Result<u32> {
-        let start = if pages == 1 {
-            self.take_one()
+        let start = if pages < LONG_PAGES {
+            self.take_few(pages)
         } else {
             self.take_run(pages)
         };
@@ -122,20 +122,28 @@ impl Space {
         Ok(start)
     }
 
-    fn take_one(&mut self) -> Option<u32> {
-        if self.current.1 == 0 {
-            let run = self.next_run()?;
+    fn take_few(&mut self, pages: u32) -> Option<u32> {
+        if self.current.1 < pages {
+            self.return_current();
+            let run = self.next_run(pages)?;
             self.remove(run);
             self.current = run;
         }
-        let page = self.current.0;
-        self.current = (page + 1, self.current.1 - 1);
-        Some(page)
+        let start = self.current.0;
+        self.current = (start + pages, self.current.1 - pages);
+        Some(start)
     }
 
-    /// The run to take single pages from.
-    fn next_run(&mut self) -> Option<Extent> {
-        let first = self.runs.first_key_value().map(|(start, len)| (*start, *len));
+    /// The run to take so few pages from.
+    fn next_run(&mut self, pages: u32) -> Option<Extent> {
+        let first = match pages {
+            1 => self.runs.first_key_value().map(|(start, len)| (*start, *len)),
+            _ => self
+                .by_len
+                .range((pages, 0)..)
+                .next()
+                .map(|(len, start)| (*start, *len)),
+        };
         if self.page_count < SMALL_PAGES {
             return first;
         }

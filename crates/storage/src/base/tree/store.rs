@@ -9,6 +9,7 @@ use super::cache::Cache;
 use super::file::PageFile;
 use super::frame::Page;
 use super::node::{Inner, Kids};
+use super::pack;
 use super::page::{HEADER, Kind, NodeRef, OverflowRef, ValueAt, get_u32, verify};
 
 /// The file, and what of it is in memory.
@@ -16,6 +17,8 @@ pub(crate) struct Store {
     pub(crate) file: Box<dyn PageFile>,
     pub(crate) path: Arc<Path>,
     pub(crate) page_bytes: usize,
+    /// Whether leaves and values may be packed.
+    pub(crate) packs: bool,
     pub(crate) cache: Cache,
     pub(crate) births: Births,
 }
@@ -48,8 +51,8 @@ impl Store {
         })
     }
 
-    /// Reads an extent and verifies checksum, number and kind.
-    pub(crate) fn read_extent(&self, page: u32, pages: u32, kind: Kind, crc: u32) -> Result<Box<[u8]>> {
+    /// Reads an extent and verifies checksum, number and kind, which is one of two.
+    pub(crate) fn read_extent(&self, page: u32, pages: u32, kinds: [Kind; 2], crc: u32) -> Result<Box<[u8]>> {
         let mut bytes = vec![0; pages as usize * self.page_bytes].into_boxed_slice();
         self.file
             .read_at(&mut bytes, self.offset(page))
@@ -58,7 +61,7 @@ impl Store {
                 io::ErrorKind::InvalidData => self.corrupt(page, error.to_string()),
                 _ => self.io("read")(error),
             })?;
-        verify(&bytes, page, kind, crc).map_err(|reason| self.corrupt(page, reason))?;
+        verify(&bytes, page, kinds, crc).map_err(|reason| self.corrupt(page, reason))?;
         if get_u32(&bytes, 12) != pages {
             return Err(self.corrupt(
                 page,
@@ -70,9 +73,16 @@ impl Store {
 
     /// Reads a node of `level`, 0 for a leaf.
     pub(crate) fn read_node(&self, node: NodeRef, level: u8) -> Result<Page> {
-        let kind = if level == 0 { Kind::Leaf } else { Kind::Interior };
-        let bytes = self.read_extent(node.page, node.pages, kind, node.crc)?;
-        Page::node(bytes, level).map_err(|reason| self.corrupt(node.page, reason))
+        let kinds = match level {
+            0 => [Kind::Leaf, Kind::PackedLeaf],
+            _ => [Kind::Interior; 2],
+        };
+        let mut bytes = self.read_extent(node.page, node.pages, kinds, node.crc)?;
+        let corrupt = |reason: String| self.corrupt(node.page, reason);
+        if bytes[8] == Kind::PackedLeaf as u8 {
+            bytes = pack::unpacked(&bytes, Kind::Leaf, self.page_bytes).map_err(corrupt)?;
+        }
+        Page::node(bytes, level).map_err(corrupt)
     }
 
     /// Interior child `i` of `kids`, which `node` refers to. `level` is the child's, at least 1.
@@ -119,7 +129,16 @@ impl Store {
 
     /// The extent of the value at `at`; the value begins behind the header.
     pub(crate) fn read_overflow(&self, at: &OverflowRef) -> Result<Box<[u8]>> {
-        let bytes = self.read_extent(at.page, at.pages(self.page_bytes), Kind::Overflow, at.crc)?;
+        let kind = if at.packed > 0 {
+            Kind::PackedOverflow
+        } else {
+            Kind::Overflow
+        };
+        let mut bytes = self.read_extent(at.page, at.pages(self.page_bytes), [kind; 2], at.crc)?;
+        if at.packed > 0 {
+            let unpacked = pack::unpacked(&bytes, Kind::Overflow, self.page_bytes);
+            bytes = unpacked.map_err(|reason| self.corrupt(at.page, reason))?;
+        }
         if get_u32(&bytes, 16) != at.len {
             return Err(self.corrupt(
                 at.page,

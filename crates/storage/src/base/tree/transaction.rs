@@ -171,6 +171,7 @@ fn write<'a>(
     stats.bytes_written = out.bytes_written;
     let meta = Meta {
         page_bytes: store.page_bytes,
+        packs: store.packs,
         txn,
         page_count: space.page_count(),
         root: root.as_ref().map(|(made, level)| (made.node, *level)),

@@ -1,4 +1,5 @@
 use super::*;
+use crate::base::tree::tests::noise;
 use crate::{EngineOptions, TreeId, View};
 use nestor_model::random::Random;
 use std::collections::BTreeMap;
@@ -235,7 +236,8 @@ fn it_is_consistent_while_others_write() {
         for part in 0..8 {
             let mut ws = engine.begin();
             for i in 0..250_u16 {
-                ws.put(FILL, (from + 8 * i + part).to_be_bytes(), vec![from as u8; 900]);
+                let key = from + 8 * i + part;
+                ws.put(FILL, key.to_be_bytes(), noise(key.into(), 900));
             }
             engine.commit(ws).unwrap();
         }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::base::memory::MemoryBase;
+use crate::base::tree::tests::noise;
 use crate::base::{ApplyStats, Base, BaseError, Change, ChangeSource, CheckReport, KeyRange, changes};
 use crate::{EngineOptions, TreeId, View};
 use nestor_model::random::Random;
@@ -193,7 +194,11 @@ fn room_bounds_the_history_before_the_window_does() {
     for round in 0..24u8 {
         let mut ws = engine.begin();
         for key in 0..4000u32 {
-            ws.put(T, key.to_be_bytes(), vec![round; 2000]);
+            ws.put(
+                T,
+                key.to_be_bytes(),
+                noise(u64::from(key) << 8 | u64::from(round), 2000),
+            );
         }
         engine.commit(ws).unwrap();
         engine.checkpoint().unwrap();

@@ -215,8 +215,8 @@ fn a_newer_format_is_refused_by_name() {
             matches!(
                 error,
                 BaseError::NewerFormat {
-                    found: 2,
-                    supported: 1,
+                    found: 3,
+                    supported: 2,
                     ..
                 }
             ),
@@ -224,7 +224,7 @@ fn a_newer_format_is_refused_by_name() {
         );
         assert_eq!(
             error.to_string(),
-            "base has format version 2, this version reads up to 1"
+            "base has format version 3, this version reads up to 2"
         );
     }
 }

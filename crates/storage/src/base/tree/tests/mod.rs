@@ -40,6 +40,12 @@ impl Random {
     }
 }
 
+/// Bytes that do not pack, other ones for each seed.
+pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    (0..len).map(|_| (random.next() >> 20) as u8).collect()
+}
+
 /// Changes by key, as `apply` wants them.
 type Batch = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
@@ -50,10 +56,11 @@ const SMALL: TreeOptions = TreeOptions {
     cache_bytes_max: 1 << 20,
     read_only: false,
     page_bytes: 512,
+    packs: false,
 };
 
 fn empty_disk() -> Disk {
-    Disk::with(empty_file(SMALL.page_bytes))
+    Disk::with(empty_file(SMALL.page_bytes, SMALL.packs))
 }
 
 fn open(disk: &Disk, options: TreeOptions) -> Result<Tree> {

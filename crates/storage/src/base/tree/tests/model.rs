@@ -143,14 +143,21 @@ fn compare(tree: &Arc<dyn BaseSnapshot>, model: &Arc<dyn BaseSnapshot>, random: 
 }
 
 fn run(seed: u64, keys: Keys, page_bytes: usize, cache_bytes_max: usize, transactions: usize) {
-    println!("seed {seed}, keys {keys:?}, pages of {page_bytes}");
+    for packs in [false, true] {
+        let options = TreeOptions {
+            page_bytes,
+            packs,
+            cache_bytes_max,
+            ..TreeOptions::default()
+        };
+        run_with(seed, keys, options, transactions);
+    }
+}
+
+fn run_with(seed: u64, keys: Keys, options: TreeOptions, transactions: usize) {
+    println!("seed {seed}, keys {keys:?}, {options:?}");
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("base");
-    let options = TreeOptions {
-        page_bytes,
-        cache_bytes_max,
-        ..TreeOptions::default()
-    };
     let mut tree = Tree::open(&path, options).expect("created");
     let model = MemoryBase::new();
     let mut random = Random::new(seed);

@@ -294,6 +294,7 @@ fn long_keys_and_values_come_back() {
         &disk,
         TreeOptions {
             page_bytes: 8192,
+            packs: false,
             ..SMALL
         },
     )
@@ -381,4 +382,49 @@ fn what_is_refused_changes_nothing() {
     tree.check().expect("sound");
     apply(&tree, &some_changes(&mut random, 300), b"meta").expect("applied");
     tree.check().expect("sound");
+}
+
+#[test]
+fn what_packs_takes_less_of_the_file_and_what_does_not_takes_no_more() {
+    let text =
+        |number: u32| format!("{{\"number\": {number}, \"name\": \"somebody\", \"city\": \"a city\"}}").repeat(3);
+    let mut random = super::Random::new(5);
+    let mut noise = |len: usize| (0..len).map(|_| random.next() as u8).collect::<Vec<u8>>();
+    for (packs, is_text) in [(true, true), (true, false), (false, true)] {
+        let disk = super::Disk::with(super::empty_file(SMALL.page_bytes, packs));
+        let tree = open(&disk, SMALL).expect("sound");
+        let value = |number: u32, noise: &mut dyn FnMut(usize) -> Vec<u8>| match (is_text, number % 50) {
+            (true, 0) => text(number).repeat(40).into_bytes(),
+            (true, _) => text(number).into_bytes(),
+            (false, 0) => noise(5_000),
+            (false, _) => noise(120),
+        };
+        let all: Batch = (0..3_000u32)
+            .map(|number| (number.to_be_bytes().to_vec(), Some(value(number, &mut noise))))
+            .collect();
+        apply(&tree, &all, b"").expect("applied");
+        let some: Batch = (0..3_000u32)
+            .step_by(7)
+            .map(|number| (number.to_be_bytes().to_vec(), Some(value(number, &mut noise))))
+            .collect();
+        apply(&tree, &some, b"").expect("applied");
+        drop(tree);
+        let tree = open(&disk, SMALL).expect("sound");
+        let report = tree.check().expect("sound");
+        let used = (report.pages - report.free_pages) * u64::from(report.page_bytes);
+        let contents = report.value_bytes + report.key_bytes;
+        let leaves = report.leaf_pages * u64::from(report.page_bytes);
+        assert_eq!(report.overflow_values, 60);
+        match packs && is_text {
+            true => assert!(used * 2 < contents && leaves * 2 < report.leaf_bytes, "{report:?}"),
+            false => assert_eq!(leaves, report.leaf_bytes, "{report:?}"),
+        }
+        assert!(used * 2 < contents * 3, "{report:?}");
+        let entries = read_all(&tree.snapshot()).expect("sound");
+        assert_eq!(entries.len(), 3_000);
+        let kept = all.iter().filter(|(key, _)| !some.contains_key(*key));
+        for (key, value) in kept.chain(&some) {
+            assert_eq!(entries.get(key), value.as_ref());
+        }
+    }
 }
