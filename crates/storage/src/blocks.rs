@@ -95,7 +95,7 @@ impl Blocks {
 }
 
 /// The first key of a tree in the base, and the first behind it.
-fn bounds(tree: TreeId) -> ([u8; 4], Option<[u8; 4]>) {
+pub(crate) fn bounds(tree: TreeId) -> ([u8; 4], Option<[u8; 4]>) {
     (tree.0.to_be_bytes(), tree.0.checked_add(1).map(u32::to_be_bytes))
 }
 

@@ -1,7 +1,7 @@
 //! Snapshots: what all reading goes through.
 
-use crate::base::BaseSnapshot;
-use crate::blocks::{Blocks, CHANGED_PART};
+use crate::base::{BaseSnapshot, KeyRange};
+use crate::blocks::{Blocks, CHANGED_PART, bounds};
 use crate::catalog::Catalog;
 use crate::cursor::{BaseSide, Cursor, Layer, Overlay, Source};
 use crate::memtable::Memtable;
@@ -40,6 +40,10 @@ pub trait View {
     /// How `tree` is stored; `None` where that is not in parts, where these have fewer than `least` entries, and where more keys are above them than
     /// one for [`CHANGED_PART`] entries. Of a serializable transaction this counts as reading all of it.
     fn blocks(&self, tree: TreeId, least: u64) -> Result<Option<Blocks>>;
+
+    /// Bytes of the file that the entries of `tree` take that are in it: those written since the last checkpoint are not. `None` of a store
+    /// without a file.
+    fn stored_bytes(&self, tree: TreeId) -> Result<Option<u64>>;
 
     /// About how many entries `tree` has from `from` (included) to `to` (excluded; `None`: to its end), without changes of its own. What is in
     /// the base is counted exactly for the price of two look-ups; what is not is counted as if none of it replaced anything,
@@ -215,6 +219,18 @@ impl View for Snapshot {
 
     fn blocks(&self, tree: TreeId, least: u64) -> Result<Option<Blocks>> {
         self.blocks_with(tree, least, None)
+    }
+
+    fn stored_bytes(&self, tree: TreeId) -> Result<Option<u64>> {
+        let Some(base) = &self.state.layers.base else {
+            return Ok(None);
+        };
+        let (start, end) = bounds(tree);
+        let range = KeyRange {
+            start: &start,
+            end: end.as_ref().map(<[u8; 4]>::as_slice),
+        };
+        Ok(base.stored_bytes(range)?)
     }
 
     fn estimate_entries(&self, tree: TreeId, from: &[u8], to: Option<&[u8]>) -> Result<u64> {

@@ -504,6 +504,10 @@ impl View for WriteSet {
         self.snapshot.estimate_entries(tree, from, to)
     }
 
+    fn stored_bytes(&self, tree: TreeId) -> Result<Option<u64>> {
+        self.snapshot.stored_bytes(tree)
+    }
+
     fn blocks(&self, tree: TreeId, least: u64) -> Result<Option<Blocks>> {
         let own = self.trees.get(&tree).map(|overlay| &**overlay);
         let blocks = self.snapshot.blocks_with(tree, least, own)?;

@@ -329,6 +329,12 @@ pub trait BaseSnapshot: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Bytes of the file that the entries of a range take: their leaves, of the first and the last of them the share that the range has
+    /// of their entries, and the values outside. `None` of a base that has no file.
+    fn stored_bytes(&self, _range: KeyRange<'_>) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
     /// Number of entries with a key less than `key`; so the difference of two ranks counts a range without reading it
     /// (cost of about one `get`).
     fn rank(&self, key: &[u8]) -> Result<u64>;

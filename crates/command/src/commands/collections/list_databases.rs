@@ -1,6 +1,7 @@
 //! `listDatabases`.
 
 use crate::args::StrictBool;
+use crate::commands::stats::sizes;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::needs::Needs;
@@ -28,9 +29,6 @@ crate::args! {
     }
 }
 
-/// What sizes on disk are multiples of.
-const BLOCK_BYTES: i64 = 4096;
-
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = ListDatabasesArgs::parse(context.body, context.sequences)?;
     let (op, scope) = context.operation(None)?;
@@ -53,7 +51,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         if own.is_some_and(|grants| !grants.any_in(database.name())) {
             continue;
         }
-        let bytes = size(database);
+        let bytes = size(database, &snapshot)?;
         let mut row = doc! { "name": database.name().clone() };
         if !args.name_only {
             row.push("sizeOnDisk", bytes);
@@ -73,11 +71,15 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of the blocks that a database's documents fill; indexes come on top.
-fn size(database: &Database) -> i64 {
-    let blocks = |bytes: i64| (bytes.max(0) + BLOCK_BYTES - 1) / BLOCK_BYTES;
-    database
-        .collections()
-        .map(|c| blocks(c.state.bytes()) * BLOCK_BYTES)
-        .sum()
+/// Bytes that a database takes on disk.
+fn size(database: &Database, view: &dyn View) -> Result<i64> {
+    let mut bytes = 0;
+    for collection in database.collections().filter(|collection| !collection.is_view()) {
+        bytes += sizes::collection_bytes(view, collection, collection.state.bytes().max(0))?;
+        for index in collection.all_indexes() {
+            // Those in memory only would have to be counted.
+            bytes += sizes::stored_bytes(view, index.tree)?.unwrap_or(0);
+        }
+    }
+    Ok(bytes)
 }

@@ -1,5 +1,6 @@
 //! `collStats`.
 
+use super::sizes::{collection_bytes, index_bytes};
 use crate::args::CollectionName;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
@@ -51,8 +52,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     Ok(())
 }
 
-/// Sizes as `collStats` and `$collStats` print them, in units of `scale` bytes. Of indexes the entries are counted by
-/// walking them, so this takes time in proportion to their number.
+/// Sizes as `collStats` and `$collStats` print them, in units of `scale` bytes.
 pub fn storage_stats(
     engine: &Engine,
     collection: Option<&Collection>,
@@ -76,7 +76,7 @@ pub fn storage_stats(
     let mut sizes = Document::new();
     let mut total = 0i64;
     for index in &collection.indexes {
-        let size = tree_bytes(view, index.tree)?;
+        let size = index_bytes(view, index)?;
         total += size;
         sizes.push(index.name.clone(), number(size / scale));
     }
@@ -88,7 +88,8 @@ pub fn storage_stats(
         out.push("timeseries", series);
     }
     out.push("numOrphanDocs", 0);
-    out.push("storageSize", number(bytes / scale));
+    let stored = collection_bytes(view, collection, bytes)?;
+    out.push("storageSize", number(stored / scale));
     out.push("freeStorageSize", 0);
     out.push("capped", collection.is_capped());
     if let Some(limits) = collection.options.capped {
@@ -100,22 +101,10 @@ pub fn storage_stats(
     let building = collection.building.iter().map(|index| Value::from(index.name.clone()));
     out.push("indexBuilds", building.collect::<Vec<_>>());
     out.push("totalIndexSize", number(total / scale));
-    out.push("totalSize", number((bytes + total) / scale));
+    out.push("totalSize", number((stored + total) / scale));
     out.push("indexSizes", sizes);
     out.push("scaleFactor", scale as i32);
     Ok(out)
-}
-
-/// Bytes of keys and values of a tree.
-pub fn tree_bytes(view: &dyn View, tree: nestor_storage::TreeId) -> Result<i64> {
-    let mut cursor = view.cursor(tree);
-    let mut more = cursor.first()?;
-    let mut bytes = 0i64;
-    while more {
-        bytes += (cursor.key().len() + cursor.value()?.len()) as i64;
-        more = cursor.next()?;
-    }
-    Ok(bytes)
 }
 
 /// An int when it fits, a long otherwise.

@@ -1,6 +1,6 @@
 //! `dbStats`.
 
-use super::coll_stats::tree_bytes;
+use super::sizes;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::needs::Needs;
@@ -35,8 +35,8 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         );
     }
     let snapshot = context.read_snapshot()?;
-    let (mut collections, mut views, mut objects, mut data, mut indexes, mut index_bytes) =
-        (0i64, 0i64, 0i64, 0i64, 0i64, 0i64);
+    let (mut collections, mut views, mut objects, mut data, mut storage, mut indexes, mut index_bytes) =
+        (0i64, 0i64, 0i64, 0i64, 0i64, 0i64, 0i64);
     if let Some(database) = snapshot.catalog().database(context.db()) {
         for collection in database.collections() {
             if collection.is_view() {
@@ -47,9 +47,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             let (documents, bytes) = nestor_database::oplog::sizes(&context.service.engine, collection)?;
             objects += documents;
             data += bytes;
+            storage += sizes::collection_bytes(&snapshot, collection, bytes)?;
             indexes += collection.indexes.len() as i64;
             for index in &collection.indexes {
-                index_bytes += tree_bytes(&snapshot, index.tree)?;
+                index_bytes += sizes::index_bytes(&snapshot, index)?;
             }
         }
     }
@@ -63,7 +64,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         if objects > 0 { data as f64 / objects as f64 } else { 0.0 },
     );
     reply.append("dataSize", scaled(data));
-    reply.append("storageSize", scaled(data));
+    reply.append("storageSize", scaled(storage));
     if args.free_storage {
         reply.append("freeStorageSize", 0.0);
     }
@@ -73,7 +74,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         reply.append("indexFreeStorageSize", 0.0);
         reply.append("totalFreeStorageSize", 0.0);
     }
-    reply.append("totalSize", scaled(data + index_bytes));
+    reply.append("totalSize", scaled(storage + index_bytes));
     reply.append("scaleFactor", scale);
     if let Some(room) = context.service.engine.room() {
         reply.append("fsUsedSize", room.used as f64 / scale as f64);

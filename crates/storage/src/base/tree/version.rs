@@ -8,7 +8,7 @@ use super::super::{BaseBytes, BaseCursor, BaseSnapshot, KeyRange, NodePart, Resu
 use super::cursor::TreeCursor;
 use super::frame::Page;
 use super::node::{Inner, Kids};
-use super::page::NodeRef;
+use super::page::{NodeRef, ValueAt};
 use super::store::Store;
 
 pub(crate) struct Version {
@@ -116,6 +116,46 @@ impl Version {
         Ok(())
     }
 
+    /// Adds the bytes of what a range has at or below a node, the `i`th of `kids`. What is at an `edge` of the range may be part of a leaf.
+    fn bytes_below(
+        &self,
+        (kids, i, node, level): (&Kids, usize, NodeRef, u8),
+        (range, edge): (KeyRange<'_>, bool),
+        bytes: &mut u64,
+    ) -> Result<()> {
+        if level > 0 {
+            let inner = self.store.inner(kids, i, level, || node)?;
+            let first = inner.page.child_of(range.start);
+            let last = range.end.map(|end| inner.page.child_of(end));
+            let last = last.unwrap_or(inner.page.children() - 1);
+            for child in first..=last {
+                let place = (&inner.kids, child, inner.page.child(child), level - 1);
+                let edge = edge && (child == first || child == last);
+                self.bytes_below(place, (range, edge), bytes)?;
+            }
+            return Ok(());
+        }
+        let page_bytes = self.store.page_bytes as u64;
+        let all = u64::from(node.pages) * page_bytes;
+        if !edge && !node.overflow {
+            *bytes += all;
+            return Ok(());
+        }
+        let leaf = match kids.leaf(i) {
+            Some(leaf) => leaf,
+            None => Arc::new(self.store.read_node(node, 0)?),
+        };
+        let (first, end) = (leaf.search(range.start).0, range.end.map(|end| leaf.search(end).0));
+        let entries = first..end.unwrap_or(leaf.count());
+        *bytes += all * entries.len() as u64 / leaf.count() as u64;
+        for entry in entries {
+            if let ValueAt::Overflow(at) = leaf.value(entry) {
+                *bytes += u64::from(at.pages(self.store.page_bytes)) * page_bytes;
+            }
+        }
+        Ok(())
+    }
+
     fn parts(&self, found: Vec<(NodeRef, Vec<u8>)>) -> Vec<NodePart> {
         let names = self.store.births.names(found.iter().map(|(node, _)| *node));
         let parts = names.into_iter().zip(found).map(|(name, (node, from))| NodePart {
@@ -206,6 +246,14 @@ impl BaseSnapshot for Version {
             }
         })?;
         Ok(self.parts(found))
+    }
+
+    fn stored_bytes(&self, range: KeyRange<'_>) -> Result<Option<u64>> {
+        let mut bytes = 0;
+        if let Some((root, top)) = self.root {
+            self.bytes_below((&self.kids, 0, root, top), (range, true), &mut bytes)?;
+        }
+        Ok(Some(bytes))
     }
 
     fn rank(&self, key: &[u8]) -> Result<u64> {

@@ -420,6 +420,29 @@ fn what_packs_takes_less_of_the_file_and_what_does_not_takes_no_more() {
             false => assert_eq!(leaves, report.leaf_bytes, "{report:?}"),
         }
         assert!(used * 2 < contents * 3, "{report:?}");
+        let stored = |from: u32, to: Option<u32>| {
+            let to = to.map(u32::to_be_bytes);
+            let range = KeyRange {
+                start: &from.to_be_bytes(),
+                end: to.as_ref().map(|to| &to[..]),
+            };
+            tree.snapshot()
+                .stored_bytes(range)
+                .expect("sound")
+                .expect("there is a file")
+        };
+        let (whole, interiors) = (stored(0, None), report.interiors * u64::from(report.page_bytes));
+        let parts: u64 = (0..3_000).step_by(500).map(|from| stored(from, Some(from + 500))).sum();
+        assert!(
+            whole.abs_diff(parts) <= 6,
+            "{whole} {parts}: a leaf's bytes are divided by its entries"
+        );
+        let others = interiors + (2 + u64::from(report.free_pages > 0)) * u64::from(report.page_bytes);
+        assert!(
+            whole <= used - interiors && whole + others >= used - 4096,
+            "{whole} of {used}: {report:?}"
+        );
+        assert_eq!(stored(7_000, None), 0);
         let entries = read_all(&tree.snapshot()).expect("sound");
         assert_eq!(entries.len(), 3_000);
         let kept = all.iter().filter(|(key, _)| !some.contains_key(*key));
