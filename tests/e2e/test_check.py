@@ -10,10 +10,9 @@ import subprocess
 import harness
 import pytest
 from harness import Server, check, run
-from test_bad_days import JOURNALED, base_file, flip, journal_files, public_directory, tear_mark
+from test_bad_days import JOURNALED, LEAF, PAGE, base_file, extents, flip, journal_files, public_directory, tear_mark
 
-PAGE = 4096
-INTERIOR, FREE_LIST, LEAF = 3, 5, 6
+INTERIOR, FREE_LIST = 3, 5
 
 
 def state(folder):
@@ -61,13 +60,6 @@ def data(closed, tmp_path):
     return shutil.copytree(closed, tmp_path / "data")
 
 
-def pages(dbpath, kind):
-    """Offsets of the extents of a kind, those of former states included."""
-    content = base_file(dbpath).read_bytes()
-    starts = (at for at in range(2 * PAGE, len(content), PAGE) if content[at + 8] == kind)
-    return [at for at in starts if int.from_bytes(content[at + 4 : at + 8], "little") == at // PAGE]
-
-
 def test_counts(data):
     said = checked(data, 0)
     assert "test.c: 3000 documents, " in said and "3000 entries in _id_, 6000 entries in tags_1_n_-1" in said, said
@@ -77,7 +69,7 @@ def test_counts(data):
 @pytest.mark.parametrize("kind", [LEAF, INTERIOR, FREE_LIST])
 def test_flipped_byte_in_a_page(data, kind):
     found = 0
-    for at in pages(data, kind)[-4:]:
+    for at in extents(data, kind)[-4:]:
         flip(base_file(data), at + 100)
         done = run("check", data)
         flip(base_file(data), at + 100)
@@ -91,7 +83,7 @@ def test_flipped_byte_in_a_page(data, kind):
 
 
 def test_what_is_behind_a_damaged_page_is_checked_too(data):
-    leaves = pages(data, LEAF)
+    leaves = extents(data, LEAF)
     for at in leaves:
         flip(base_file(data), at + 100)
     said = checked(data, 1)
@@ -112,7 +104,7 @@ def test_flipped_byte_in_a_meta_page(data, slot):
     check(data)
 
 
-def test_both_meta_pages(data):
+def test_both_meta_extents(data):
     for slot in (0, 1):
         flip(base_file(data), slot * PAGE + 40)
     assert "is corrupt at byte 0: " in faults(data)[0]
