@@ -34,11 +34,11 @@ pub struct Block {
 impl Blocks {
     pub(crate) fn new(base: Arc<dyn BaseSnapshot>, tree: TreeId) -> Result<Self> {
         let (start, end) = bounds(tree);
-        let range = KeyRange {
-            start: &start,
-            end: end.as_ref().map(<[u8; 4]>::as_slice),
-        };
-        let groups = base.nodes(range)?.into_iter().map(|part| block(tree, part)).collect();
+        let groups = base
+            .nodes(range(&start, &end))?
+            .into_iter()
+            .map(|part| block(tree, part))
+            .collect();
         let behind = match &end {
             Some(end) => base.rank(end)?,
             None => base.entries(),
@@ -97,6 +97,14 @@ impl Blocks {
 /// The first key of a tree in the base, and the first behind it.
 pub(crate) fn bounds(tree: TreeId) -> ([u8; 4], Option<[u8; 4]>) {
     (tree.0.to_be_bytes(), tree.0.checked_add(1).map(u32::to_be_bytes))
+}
+
+/// The range between [`bounds`].
+pub(crate) fn range<'b>(start: &'b [u8; 4], end: &'b Option<[u8; 4]>) -> KeyRange<'b> {
+    KeyRange {
+        start,
+        end: end.as_ref().map(<[u8; 4]>::as_slice),
+    }
 }
 
 fn block(tree: TreeId, part: NodePart) -> Block {

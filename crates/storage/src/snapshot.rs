@@ -1,7 +1,7 @@
 //! Snapshots: what all reading goes through.
 
-use crate::base::{BaseSnapshot, KeyRange};
-use crate::blocks::{Blocks, CHANGED_PART, bounds};
+use crate::base::BaseSnapshot;
+use crate::blocks::{Blocks, CHANGED_PART, bounds, range};
 use crate::catalog::Catalog;
 use crate::cursor::{BaseSide, Cursor, Layer, Overlay, Source};
 use crate::memtable::Memtable;
@@ -226,11 +226,7 @@ impl View for Snapshot {
             return Ok(None);
         };
         let (start, end) = bounds(tree);
-        let range = KeyRange {
-            start: &start,
-            end: end.as_ref().map(<[u8; 4]>::as_slice),
-        };
-        Ok(base.stored_bytes(range)?)
+        Ok(base.stored_bytes(range(&start, &end))?)
     }
 
     fn estimate_entries(&self, tree: TreeId, from: &[u8], to: Option<&[u8]>) -> Result<u64> {

@@ -369,7 +369,6 @@ impl Operator for IndexScan {
         if self.plan.key_filter.is_some() || self.plan.purpose == ScanPurpose::Keys {
             return Ok(None);
         }
-        let (format, index) = (self.format.clone(), self.index.clone());
         let mut given = 0;
         while given < most {
             match self.find(batch)? {
@@ -380,9 +379,9 @@ impl Operator for IndexScan {
             let Some(cursor) = &self.cursor else {
                 continue;
             };
+            let (format, index) = (&self.format, &self.index);
             let entry = format.split(cursor.key(), cursor.value()?)?;
-            if self.chosen.has(&self.plan, &format, entry)? {
-                let (format, index) = (&format, &index);
+            if self.chosen.has(&self.plan, format, entry)? {
                 each(EntryRow { entry, format, index })?;
                 given += 1;
                 self.counters.advanced += 1;

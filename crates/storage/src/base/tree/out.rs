@@ -75,8 +75,8 @@ impl<'a> Out<'a> {
         let pages = (bytes.len() / page_bytes) as u32;
         if self.store.packs && pages > 1 {
             let used = get_u32(bytes, 24) as usize;
-            let head = bytes[..HEADER].to_vec();
-            if let Some(put) = self.put_packed(space, Kind::PackedLeaf, (&head, &bytes[HEADER..used]), pages)? {
+            let (head, contents) = bytes[..used].split_at(HEADER);
+            if let Some(put) = self.put_packed(space, Kind::PackedLeaf, (head, contents), pages)? {
                 return Ok(put);
             }
         }
@@ -102,29 +102,34 @@ impl<'a> Out<'a> {
     ) -> Result<Option<Put>> {
         let mut packer = std::mem::take(&mut self.packer);
         let put = match packer.pack(contents) {
-            Some(frame) => {
-                let bytes = pack::extent_bytes(frame);
-                let fewer = bytes.div_ceil(self.store.page_bytes) as u32;
-                match fewer < pages {
-                    true => {
-                        let page = space.allocate(fewer)?;
-                        let extent = self.extent(page, fewer)?;
-                        pack::fill(extent, kind, (page, fewer), (head, contents.len(), frame));
-                        let crc = seal(extent);
-                        Some(Put {
-                            page,
-                            pages: fewer,
-                            crc,
-                            bytes,
-                        })
-                    }
-                    false => None,
-                }
-            }
-            None => None,
+            Some(frame) => self.put_frame(space, kind, (head, contents.len(), frame), pages),
+            None => Ok(None),
         };
         self.packer = packer;
-        Ok(put)
+        put
+    }
+
+    fn put_frame(
+        &mut self,
+        space: &mut Space,
+        kind: Kind,
+        (head, len, frame): (&[u8], usize, &[u8]),
+        pages: u32,
+    ) -> Result<Option<Put>> {
+        let bytes = pack::extent_bytes(frame);
+        let fewer = bytes.div_ceil(self.store.page_bytes) as u32;
+        if fewer >= pages {
+            return Ok(None);
+        }
+        let page = space.allocate(fewer)?;
+        let extent = self.extent(page, fewer)?;
+        pack::fill(extent, kind, (page, fewer), (head, len, frame));
+        Ok(Some(Put {
+            page,
+            pages: fewer,
+            crc: seal(extent),
+            bytes,
+        }))
     }
 
     /// The next extent is at `page`.
