@@ -1,7 +1,7 @@
 //! A secondary applies the log.
 
 use super::keeper::Keeper;
-use super::shipper::spawn;
+use super::shipper::spawn_role;
 use super::start::{READ_BYTES, apply};
 use super::{MemberError, Stop};
 use crate::{LogError, Reader};
@@ -22,12 +22,7 @@ pub(super) fn run(
     keeper: Arc<Keeper>,
     stop: Arc<Stop>,
 ) -> Result<JoinHandle<()>, MemberError> {
-    let follow = move || {
-        if let Err(error) = follow(&engine, &mut *reader, &stop) {
-            keeper.over(&error.to_string());
-        }
-    };
-    spawn("cluster-follower", follow)
+    spawn_role("cluster-follower", keeper, move || follow(&engine, &mut *reader, &stop))
 }
 
 fn follow(engine: &Engine, reader: &mut dyn Reader, stop: &Stop) -> Result<(), MemberError> {

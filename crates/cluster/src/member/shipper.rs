@@ -22,13 +22,20 @@ pub(super) fn run(
     keeper: Arc<Keeper>,
     stop: Arc<Stop>,
 ) -> Result<JoinHandle<()>, MemberError> {
-    let ship = move || {
-        let why = ship(&engine, &mut *writer, &stop);
-        if let Err(error) = why {
+    spawn_role("cluster-shipper", keeper, move || ship(&engine, &mut *writer, &stop))
+}
+
+/// A thread that does what a member's role is about: an error in it ends the role.
+pub(super) fn spawn_role(
+    name: &str,
+    keeper: Arc<Keeper>,
+    work: impl FnOnce() -> Result<(), MemberError> + Send + 'static,
+) -> Result<JoinHandle<()>, MemberError> {
+    spawn(name, move || {
+        if let Err(error) = work() {
             keeper.over(&error.to_string());
         }
-    };
-    spawn("cluster-shipper", ship)
+    })
 }
 
 pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, MemberError> {
