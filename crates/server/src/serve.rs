@@ -1,5 +1,6 @@
 //! A server process from start to end.
 
+use crate::events;
 use crate::first_user;
 use crate::key_file;
 use crate::limits;
@@ -410,6 +411,7 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
         None => Log::new(Some(sink::standard(options.print_uri)), options.verbosity),
     };
     let log = Arc::new(log);
+    events::write_to(log.clone());
     let connections_max = limits::connections_max(options.max_connections, limits::raise_open_files());
 
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
