@@ -67,6 +67,10 @@ pub trait Writer: Send {
 
 /// A reader of the log, which sees what is durable, some time later.
 pub trait Reader: Send {
+    /// One entry; `None` if the log does not have it, as far as this knows. Entries may be asked for in any order, before the first
+    /// [`Reader::read`].
+    fn entry(&mut self, seq: u64) -> Result<Option<Entry>>;
+
     /// As [`Writer::read`]. Empty if nothing more is durable yet, as far as it knows.
     ///
     /// Errors: [`LogError::Trimmed`](crate::LogError::Trimmed).

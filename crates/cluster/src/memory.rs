@@ -215,6 +215,11 @@ impl Writer for MemoryWriter {
 struct MemoryReader(MemoryLog);
 
 impl Reader for MemoryReader {
+    fn entry(&mut self, seq: u64) -> Result<Option<Entry>> {
+        let frame = self.0.store().entries.get(&seq).cloned();
+        Ok(frame.map(|frame| Entry { seq, frame }))
+    }
+
     fn read(&mut self, after: u64, bytes_max: usize) -> Result<Vec<Entry>> {
         self.0.store().read(after, bytes_max)
     }

@@ -36,6 +36,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 
 /// Where SlateDB's files are.
 const LOG: &str = "log";
@@ -45,6 +46,8 @@ const VERSIONS_KEPT: Version = 16;
 const REQUEST_MAX: Duration = Duration::from_secs(4);
 /// How many times a reader finds nothing before it looks whether what it waits for is gone.
 const EMPTY_LOOKS_MAX: u32 = 100;
+/// Appends after which their files are put together: whoever opens the log reads those that are not, one by one.
+const APPENDS_MAX: u32 = 256;
 /// Bytes of a file that are read and sent at a time.
 const PIECE: usize = 8 << 20;
 
@@ -155,11 +158,26 @@ fn unavailable(error: &dyn Display) -> LogError {
     LogError::Unavailable(error.to_string())
 }
 
+/// An error with what caused it.
+fn whole(error: &dyn std::error::Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        // Many repeat their cause.
+        if !said.contains(&more) {
+            said = format!("{said}: {more}");
+        }
+        cause = error.source();
+    }
+    said
+}
+
 fn of_slate(error: &Error) -> LogError {
     match error.kind() {
-        ErrorKind::Closed(CloseReason::Fenced) => LogError::Fenced(error.to_string()),
-        ErrorKind::Data => LogError::Damaged(error.to_string()),
-        _ => unavailable(error),
+        ErrorKind::Closed(CloseReason::Fenced) => LogError::Fenced(whole(error)),
+        ErrorKind::Data => LogError::Damaged(whole(error)),
+        _ => unavailable(&whole(error)),
     }
 }
 
@@ -216,6 +234,8 @@ impl Log for SlateLog {
         Ok(Box::new(SlateWriter {
             epoch: db.manifest().writer_epoch(),
             db,
+            appends: 0,
+            gathering: None,
             shared: self.shared.clone(),
         }))
     }
@@ -342,7 +362,29 @@ fn version_path(name: &str, version: Version) -> ObjectPath {
 struct SlateWriter {
     db: Db,
     epoch: u64,
+    /// Since files were put together last.
+    appends: u32,
+    gathering: Option<JoinHandle<()>>,
     shared: Arc<Shared>,
+}
+
+impl SlateWriter {
+    /// Puts the files of appends together now and then. Nobody waits for it.
+    fn gather(&mut self) {
+        self.appends += 1;
+        let is_under_way = self.gathering.as_ref().is_some_and(|work| !work.is_finished());
+        if self.appends < APPENDS_MAX || is_under_way {
+            return;
+        }
+        self.appends = 0;
+        let db = self.db.clone();
+        self.gathering = Some(self.shared.runtime.spawn(async move {
+            let flush_type = FlushType::MemTable;
+            if let Err(error) = db.flush_with_options(FlushOptions { flush_type }).await {
+                tracing::warn!(why = whole(&error), "the files of the log are not put together");
+            }
+        }));
+    }
 }
 
 impl Writer for SlateWriter {
@@ -374,7 +416,9 @@ impl Writer for SlateWriter {
             };
             self.db.flush_with_options(flush).await.map_err(|e| of_slate(&e))?;
             written.await_durable().await.map_err(|e| of_slate(&e))
-        })
+        })?;
+        self.gather();
+        Ok(())
     }
 
     fn read(&mut self, after: u64, bytes_max: usize) -> Result<Vec<Entry>> {
@@ -448,6 +492,20 @@ enum Place {
 }
 
 impl Reader for SlateReader {
+    fn entry(&mut self, seq: u64) -> Result<Option<Entry>> {
+        let shared = self.shared.clone();
+        shared.wait(async {
+            if let Place::Unknown | Place::File { .. } = self.place {
+                self.look().await?;
+            }
+            let Place::View { view, .. } = &self.place else {
+                return Ok(None);
+            };
+            let rows = view.scan_with_options(key(seq)..=key(seq), &scan_options()).await;
+            Ok(take(rows.map_err(|e| of_slate(&e))?, 1).await?.pop())
+        })
+    }
+
     fn read(&mut self, after: u64, bytes_max: usize) -> Result<Vec<Entry>> {
         let shared = self.shared.clone();
         shared.wait(self.read_on(after, bytes_max))
@@ -457,13 +515,7 @@ impl Reader for SlateReader {
 impl SlateReader {
     async fn read_on(&mut self, after: u64, bytes_max: usize) -> Result<Vec<Entry>> {
         if let Place::Unknown = self.place {
-            let Some((view, next_file)) = self.view().await? else {
-                return Ok(Vec::new());
-            };
-            self.place = Place::View {
-                view: Box::new(view),
-                next_file,
-            };
+            self.look().await?;
         }
         if let Place::View { view, next_file } = &self.place {
             let rows = view.scan_with_options(key(after + 1).., &scan_options()).await;
@@ -476,6 +528,18 @@ impl SlateReader {
             self.place = Place::File { next, empty_looks: 0 };
         }
         self.read_files(after, bytes_max).await
+    }
+
+    /// Takes a view of the log, if there is one.
+    async fn look(&mut self) -> Result<()> {
+        self.place = match self.view().await? {
+            Some((view, next_file)) => Place::View {
+                view: Box::new(view),
+                next_file,
+            },
+            None => Place::Unknown,
+        };
+        Ok(())
     }
 
     /// A view of the log as it is now, and the number of the first file that it may not have; `None` before the first writer.

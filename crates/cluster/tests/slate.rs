@@ -38,6 +38,11 @@ fn keeps_the_contract(log: &dyn Log, scratch: &Path) {
     second.append(&entries(6..=7, "second")).unwrap();
     assert_eq!(early.read(5, 1_000).unwrap(), entries(6..=7, "second"));
     let mut late = log.open_reader().unwrap();
+    // In any order, also behind the end.
+    for seq in [8, 3, 9, 1, 7, 0] {
+        let found = late.entry(seq).unwrap().map(|entry| entry.seq);
+        assert_eq!(found, (1..=7).contains(&seq).then_some(seq));
+    }
     assert_eq!(late.read(4, 1_000).unwrap().len(), 3);
     assert_eq!(late.read(7, 1_000).unwrap(), []);
     second.append(&entries(8..=8, "second")).unwrap();

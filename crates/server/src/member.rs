@@ -1,7 +1,7 @@
 //! The server as a member of a replica set whose log is in an object store (`--log`).
 
 use crate::serve::ServeOptions;
-use nestor_cluster::member::{self, Member, MemberOptions, Roles};
+use nestor_cluster::member::{self, Member, MemberError, MemberOptions, Roles};
 use nestor_database::observe::log::Log;
 use nestor_model::doc;
 use nestor_storage::EngineOptions;
@@ -44,7 +44,15 @@ pub fn start(
         roles: Arc::new(Anew(log.clone())),
     };
     let of_set = member::open_log(&log_options.address).map_err(|e| failed(&e))?;
-    let member = member::start(of_set, options).map_err(|e| failed(&e))?;
+    let member = match member::start(of_set, options) {
+        Ok(member) => member,
+        Err(error @ MemberError::Over) => {
+            // The thread that told of it is about to start the process anew.
+            std::thread::park_timeout(PATIENCE);
+            return Err(failed(&error));
+        }
+        Err(error) => return Err(failed(&error)),
+    };
     let topology = member.engine().topology();
     log.info(
         "REPL",

@@ -64,6 +64,9 @@ pub enum MemberError {
     /// Something else is there than was asked for.
     #[error("{0}")]
     Refused(String),
+    /// Its role was over before it had started: [`Roles::over`] is called, and whoever starts members has not ended this one yet.
+    #[error("the role was over before the member had started")]
+    Over,
 }
 
 /// A member that has started. Dropping it ends its threads.

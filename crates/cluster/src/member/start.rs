@@ -9,7 +9,8 @@ use std::time::Duration;
 
 /// Bytes of the log that are read at a time.
 pub(super) const READ_BYTES: usize = 8 << 20;
-/// How often a store that is not there is asked before the start fails.
+/// How often a store that is not there is asked before the first start of a member fails: its address may be wrong. Later the member
+/// waits for it, however long that takes.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(250);
 
@@ -19,20 +20,35 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(250);
 /// does not open.
 pub fn start(log: Arc<dyn Log>, options: MemberOptions) -> Result<Member, MemberError> {
     let stop = Arc::<Stop>::default();
-    let set = patiently(&stop, || config::join(&*log, &options.set, &options.host))?;
+    let patience = Patience {
+        stop: stop.clone(),
+        tries: match std::fs::read_dir(&options.dir).is_ok_and(|mut files| files.next().is_some()) {
+            true => u32::MAX,
+            false => TRIES,
+        },
+    };
+    let set = patience.ask(|| config::join(&*log, &options.set, &options.host))?;
     let keeper = Arc::new(Keeper::new(log.clone(), &options, set, stop.clone()));
     // From here on the lease is renewed if it is ours, however long the rest takes.
-    let is_primary = patiently(&stop, || Ok(keeper.take_if_free()?))?;
+    let is_primary = patience.ask(|| Ok(keeper.take_if_free()?))?;
     let mut threads = vec![keeper.clone().run()?];
     let started = match is_primary {
-        true => begin_as_primary(&*log, &options, &keeper, &stop),
-        false => begin_as_secondary(&*log, &options, &stop),
+        true => begin_as_primary(&*log, &options, &keeper, &patience),
+        false => begin_as_secondary(&*log, &options, &patience),
     };
     let (engine, work) = match started {
         Ok(started) => started,
         Err(error) => {
+            // Another member was faster: this one starts again, as after any other role.
+            if let MemberError::Log(LogError::Fenced(_)) = error {
+                keeper.over(&error.to_string());
+            }
+            let is_over = stop.is_set();
             stop.set();
-            return Err(error);
+            return Err(match is_over {
+                true => MemberError::Over,
+                false => error,
+            });
         }
     };
     keeper.serves(&engine);
@@ -55,16 +71,27 @@ enum Work {
 }
 
 /// Asks a store again that does not answer.
-fn patiently<T>(stop: &Stop, mut ask: impl FnMut() -> Result<T, MemberError>) -> Result<T, MemberError> {
-    let mut tries = 0;
-    loop {
-        match ask() {
-            Err(MemberError::Log(LogError::Unavailable(why))) if tries < TRIES => {
-                tracing::warn!(why, "the store of the log does not answer");
-                tries += 1;
-                stop.wait(BETWEEN_TRIES);
+struct Patience {
+    stop: Arc<Stop>,
+    tries: u32,
+}
+
+impl Patience {
+    fn ask<T>(&self, mut ask: impl FnMut() -> Result<T, MemberError>) -> Result<T, MemberError> {
+        let mut tries = 0;
+        loop {
+            match ask() {
+                Err(MemberError::Log(LogError::Unavailable(why))) if tries < self.tries => {
+                    if tries.is_multiple_of(TRIES) {
+                        tracing::warn!(why, "the store of the log does not answer");
+                    }
+                    tries = tries.saturating_add(1);
+                    if self.stop.wait(BETWEEN_TRIES) {
+                        return Err(MemberError::Over);
+                    }
+                }
+                result => return result,
             }
-            result => return result,
         }
     }
 }
@@ -74,17 +101,17 @@ fn begin_as_primary(
     log: &dyn Log,
     options: &MemberOptions,
     keeper: &Keeper,
-    stop: &Stop,
+    patience: &Patience,
 ) -> Result<(Engine, Work), MemberError> {
-    let mut writer = patiently(stop, || Ok(log.open_writer()?))?;
-    let log_last = writer.last()?;
+    let mut writer = patience.ask(|| Ok(log.open_writer()?))?;
+    let log_last = patience.ask(|| Ok(writer.last()?))?;
     let mut engine = open(options, None)?;
-    let kept = agreed(&engine, |after| writer.read(after, 1))?;
+    let kept = patience.ask(|| agreed(&engine, |seq| Ok(writer.read(seq - 1, 1)?.pop())))?;
     if kept < log_last && engine.last_lsn() > Lsn(kept) {
         engine = dropped(engine, options, kept)?;
     }
     while engine.last_lsn() < Lsn(log_last) {
-        let entries = writer.read(engine.last_lsn().0, READ_BYTES)?;
+        let entries = patience.ask(|| Ok(writer.read(engine.last_lsn().0, READ_BYTES)?))?;
         if entries.is_empty() {
             return Err(LogError::Damaged(format!("commits before {log_last} are missing")).into());
         }
@@ -97,16 +124,27 @@ fn begin_as_primary(
     Ok((engine, Work::Ship(writer)))
 }
 
-/// Has nothing that the log does not have.
-fn begin_as_secondary(log: &dyn Log, options: &MemberOptions, stop: &Stop) -> Result<(Engine, Work), MemberError> {
-    let mut reader = log.open_reader()?;
+/// Has nothing that the log does not have, and all that it has now.
+fn begin_as_secondary(
+    log: &dyn Log,
+    options: &MemberOptions,
+    patience: &Patience,
+) -> Result<(Engine, Work), MemberError> {
+    let mut reader = patience.ask(|| Ok(log.open_reader()?))?;
     let mut engine = open(options, None)?;
-    let kept = patiently(stop, || agreed(&engine, |after| reader.read(after, 1)))?;
+    let kept = patience.ask(|| agreed(&engine, |seq| reader.entry(seq)))?;
     if engine.last_lsn() > Lsn(kept) {
         engine = dropped(engine, options, kept)?;
     }
     engine.note_committed(Lsn(kept), engine.last_optime());
-    Ok((engine, Work::Follow(reader)))
+    // Clients are not to see how a new member begins with nothing.
+    loop {
+        let entries = patience.ask(|| Ok(reader.read(engine.last_lsn().0, READ_BYTES)?))?;
+        if entries.is_empty() {
+            return Ok((engine, Work::Follow(reader)));
+        }
+        apply(&engine, entries)?;
+    }
 }
 
 fn open(options: &MemberOptions, last_kept: Option<u64>) -> Result<Engine, MemberError> {
@@ -116,7 +154,7 @@ fn open(options: &MemberOptions, last_kept: Option<u64>) -> Result<Engine, Membe
 }
 
 /// The last commit that the member and the log have alike.
-fn agreed(engine: &Engine, mut read: impl FnMut(u64) -> Result<Vec<Entry>, LogError>) -> Result<u64, MemberError> {
+fn agreed(engine: &Engine, mut entry: impl FnMut(u64) -> Result<Option<Entry>, LogError>) -> Result<u64, MemberError> {
     let (base, last) = (engine.base_lsn()?.0, engine.last_lsn().0);
     let mut failed = None;
     let same = |seq: u64| {
@@ -127,8 +165,7 @@ fn agreed(engine: &Engine, mut read: impl FnMut(u64) -> Result<Vec<Entry>, LogEr
                 return Ok(false);
             }
         };
-        let found = read(seq - 1)?;
-        Ok(match (own.first(), found.first()) {
+        Ok(match (own.first(), entry(seq)?) {
             (Some(own), Some(found)) => found.seq == seq && own.bytes == found.frame,
             _ => false,
         })
