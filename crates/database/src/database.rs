@@ -253,10 +253,10 @@ impl Database {
         self.positions().last.ts
     }
 
-    /// How far the history reaches. An engine in which nothing was ever written is at the present moment.
+    /// How far the history reaches. An engine in which nothing was ever written is at the present moment, unless others write.
     pub fn positions(&self) -> Positions {
         let positions = self.engine.positions();
-        if positions.last.ts != Timestamp::default() {
+        if positions.last.ts != Timestamp::default() || !self.engine.is_writable() {
             return positions;
         }
         // Drivers take a zero time for none at all.

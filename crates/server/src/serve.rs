@@ -26,7 +26,7 @@ use nestor_files::folder::Folder;
 use nestor_model::{Document, doc, extjson};
 use nestor_sql::stage::SqlStage;
 use nestor_storage::engine::Subscription;
-use nestor_storage::{Engine, EngineOptions, StorageError};
+use nestor_storage::{Engine, EngineOptions, Guarantee, StorageError};
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -675,8 +675,11 @@ async fn keep_house(server: Arc<Server>) {
 fn begin_writing(service: &Service, is_member: bool) -> Result<(), String> {
     nestor_sql::ddl::temporary::clear(service);
     if is_member {
-        // The first entry of the term: what was committed before is behind it.
-        service.note("new primary").map_err(|e| e.message().to_owned())?;
+        // The first entry of the term: what was committed before is behind it. Once the log of the set has it, members with commits of
+        // earlier terms that the log does not have drop them, so clients may be told that these never were.
+        let first = service.note("new primary").map_err(|e| e.message().to_owned())?;
+        let waited = service.engine.wait_reached(first, Guarantee::Committed);
+        waited.map_err(|e| format!("the log of the set does not take the first entry of the term: {e}"))?;
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! The history of sessions before the last start, read back from the oplog.
 //!
 //! A driver that lost its answer to a restart sends its write again. The oplog says which statements were
-//! executed; a thread reads its last half hour from the oldest entry on, and commands with a transaction number, of
+//! executed; a thread reads its last half hour from the oldest entry on, and the last commits in any case, because a clock that jumps
+//! makes half an hour of a moment. Commands with a transaction number, of
 //! whatever session, wait until it is through: only then is the newest number of a session known. That is bounded by the
 //! oplog's size. (Noting the sessions at checkpoints would make it shorter, at the price of a second place that has to agree
 //! with the oplog after every crash.) Documents that findAndModify returned stand in the
@@ -15,10 +16,13 @@ use crate::sessions::{Sessions, StatementResult, TIMEOUT};
 use crate::uuid::Uuid;
 use nestor_model::number::safe_i64;
 use nestor_model::{Error, RawDoc, Result, Timestamp, ValueRef, doc};
-use nestor_storage::{Engine, StorageError};
+use nestor_storage::{Engine, Lsn, StorageError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+
+/// So many commits are read, whatever their times say.
+const COMMITS_MIN: u64 = 20_000;
 
 /// The thread that reads. It holds the store: when this is dropped the thread ends, and has ended, so that nobody is refused who
 /// opens the store again.
@@ -87,10 +91,11 @@ fn tell(log: &Log, error: &Error) {
 /// Goes on after what it misses: the newest entries are those that are asked for. Returns the first thing missed. Ends when
 /// `stopped` is set.
 fn read(engine: &Engine, sessions: &Sessions, newest: Timestamp, stopped: &AtomicBool) -> Result<()> {
-    let from = Timestamp {
+    let half_an_hour_ago = Timestamp {
         secs: newest.secs.saturating_sub(TIMEOUT.as_secs() as u32),
         inc: 0,
     };
+    let from = half_an_hour_ago.min(time_before_last(engine, COMMITS_MIN));
     let mut cursor = engine.oplog_cursor(from).from_oldest();
     let mut result = Ok(());
     let mut lost_at = None;
@@ -109,6 +114,15 @@ fn read(engine: &Engine, sessions: &Sessions, newest: Timestamp, stopped: &Atomi
         result = result.and(noted);
     }
     result
+}
+
+/// The time of the commit before the last `count` ones; zero if not so many are kept.
+fn time_before_last(engine: &Engine, count: u64) -> Timestamp {
+    let Some(after) = engine.last_lsn().0.checked_sub(count + 1) else {
+        return Timestamp::default();
+    };
+    let frames = engine.frames(Lsn(after)).next(1).unwrap_or_default();
+    frames.first().map_or(Timestamp::default(), |frame| frame.optime)
 }
 
 /// Remembers what an entry says of its session, if it has one.
