@@ -1,7 +1,7 @@
 # Every target calls one script; the scripts install what is missing (a Rust
 # toolchain, a C compiler, Python's venv) and say so before they do.
 
-.PHONY: help run news test check fmt bless crash hostile histories histories-faults simulation cluster fuzz bench spec clients spark sample clean
+.PHONY: help run news test check fmt bless crash hostile histories histories-set histories-faults simulation cluster fuzz bench spec clients spark sample clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ hostile: ## generators that want to break the server, at length (MINUTES=10, ONL
 
 histories: ## random transactions, kill -9, cut connections; verified (HOURS=1, or EPISODE=60 seconds; SEED=)
 	@scripts/test histories $(if $(EPISODE),--seconds $(EPISODE),--hours $${HOURS:-1}) $(if $(SEED),--seed $(SEED))
+
+histories-set: ## the same against a replica set of three members whose store, clocks, network and processes have bad days (MINUTES=30, SEED=)
+	@scripts/test histories-set --set --hours $$(awk "BEGIN { print $${MINUTES:-30} / 60 }") $(if $(SEED),--seed $(SEED))
 
 histories-faults: ## shows that `make histories` finds deliberate faults
 	@scripts/test histories-faults

@@ -14,7 +14,7 @@ from pymongo.read_concern import ReadConcern
 MAJORITY = pymongo.WriteConcern("majority")
 DUPLICATE_KEY = 11000
 # What a transaction may be told without anything being wrong: conflicts, its end by the server, a server that stops.
-EXPECTED = {24, 50, 91, 112, 189, 251, 262, 290, 11600, 11602, DUPLICATE_KEY}
+EXPECTED = {24, 50, 91, 112, 189, 251, 262, 290, 10107, 11600, 11602, 13435, 13436, DUPLICATE_KEY}
 TOKEN_INDEX, GROUP_INDEX = "at_1", "group_1"
 
 

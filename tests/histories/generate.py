@@ -39,8 +39,11 @@ READS = {"list", "value", "members", "tokens", "find", "balances"}
 
 
 class Generator:
-    def __init__(self, seed, worker):
+    def __init__(self, seed, worker, is_set=False):
         self.worker = worker
+        # In a replica set a primary that was deposed without knowing it may answer reads of what was, until it is asked for the order of time:
+        # statements do so by `linearizable`, transactions by writing.
+        self.is_set = is_set
         self.dice = random.Random(f"{seed} {worker}")
         self.plans = 0
         self.values = 0
@@ -49,9 +52,11 @@ class Generator:
         dice = self.dice
         self.plans += 1
         if dice.random() < 0.3:
-            plan = Plan(False, "majority", True, 1, [self._request()])
+            plan = Plan(False, "linearizable" if self.is_set else "majority", True, 1, [self._request()])
         else:
             requests = [self._request() for _ in range(dice.randint(1, 5))]
+            if self.is_set and all(request[0] in READS for request in requests):
+                requests.append(("write", f"register {dice.randrange(REGISTERS)}", self._value()))
             # Only a commit makes sure that what a transaction read at "local" is there to stay.
             writes = not all(request[0] in READS for request in requests)
             level = dice.choice(["snapshot", "snapshot", "majority", "local"]) if writes else "snapshot"

@@ -4,6 +4,8 @@
     python run.py --hours 2                episodes of a minute, one after the other
     python run.py --seconds 20 --seed 7    the same transactions again; how they meet is up to the scheduler
 
+    python run.py --seconds 40 --set       against a replica set of three members, and worse happens than kill -9 (several.py)
+
 An episode has a server and a database of its own. Half of the clients reach it through a proxy that cuts connections. Every few
 seconds the server is killed, its files are checked, and it starts again; the clients go on as drivers do. In the end one
 transaction reads everything, and the history is verified. A history with anomalies is kept in a file and named.
@@ -11,55 +13,45 @@ transaction reads everything, and the history is verified. A history with anomal
 
 import argparse
 import collections
-import contextlib
 import os
 import random
-import socket
 import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
-import pymongo
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
 
+from alone import Alone  # noqa: E402
 from client import Recorder, Worker, read_everything, set_up  # noqa: E402
 from events import verify_events  # noqa: E402
 from follow import END, Follower  # noqa: E402
 from generate import Generator  # noqa: E402
-from harness import Server, check  # noqa: E402
 from history import OK, UNKNOWN, save  # noqa: E402
-from proxy import Cuts, Proxy  # noqa: E402
 from pymongo.errors import OperationFailure  # noqa: E402
+from several import Several  # noqa: E402
 from verify import verify  # noqa: E402
 
 WORKERS = 10
 EPISODE_S = 60
-CUTS = Cuts(
-    request_lost=0.004, request_halved=0.002, reply_lost=0.008, reply_halved=0.002, client_gone=0.004, delayed=0.01,
-    # A driver sends a commit twice: so that some outcomes stay unknown, both have to be cut.
-    factors={"hello": 0, "isMaster": 0, "ismaster": 0, "commitTransaction": 15},
-)  # fmt: skip
 COMMAND_NOT_SUPPORTED = 115
 # How long a worker may take to come to an end.
 JOIN_S = 90
 
 
 class Episode:
-    """`seconds` of transactions; `fault` is NESTOR_FAULT of a server with deliberate faults."""
+    """`seconds` of transactions; `fault` is NESTOR_FAULT of a server with deliberate faults. `system` makes what they run against: `Alone` or
+    `Several`."""
 
-    def __init__(self, folder, seed, seconds, workers=WORKERS, serializable=False, fault=None):
-        self.folder = Path(folder)
+    def __init__(self, folder, seed, seconds, workers=WORKERS, serializable=False, fault=None, system=Alone):
         self.seed = seed
         self.seconds = seconds
         self.workers = workers
         self.serializable = serializable
-        self.env = {"NESTOR_FAULT": fault} if fault else {}
         self.recorder = Recorder()
         self.follower = None
-        self.kills = 0
+        self.system = system(Path(folder), seed, fault)
 
     @property
     def history(self):
@@ -67,50 +59,46 @@ class Episode:
 
     def run(self):
         """Returns the anomalies."""
-        limits = ["--setParameter", "transactionLifetimeLimitSeconds=3"]
-        with contextlib.ExitStack() as stack:
-            # It comes back where the clients know it.
-            server = Server(self.folder / "data", *limits, env=self.env, port=quiet_port())
-            stack.enter_context(server)
-            proxy = stack.enter_context(Proxy(server.address, CUTS, self.seed))
-            set_up(server.client())
-            self._follow(server, proxy)
+        with self.system as system:
+            set_up(system.client())
+            self._follow()
             stop = threading.Event()
             workers = []
             for number in range(self.workers):
-                host, port = proxy.address if number % 2 else server.address
                 # Some do not try again: what became of a plain write that was cut is unknown then.
-                client = connect(host, port, retries=number % 4 < 3)
-                dice = Generator(self.seed, number)
+                client = system.connect(number, retries=number % 4 < 3)
+                dice = Generator(self.seed, number, system.is_set)
                 workers.append(Worker(f"w{number}", client, dice, self.recorder, stop, self.serializable))
+            workers += system.watchers(stop)
             for worker in workers:
                 worker.start()
             try:
-                self._kill_now_and_then(server, workers)
+                self._disturb_now_and_then(workers)
             finally:
                 stop.set()
+                system.relent()
             for worker in workers:
                 self._end(worker)
-            self._kill(server)
+            system.settle()
             # After a long episode this takes longer than transactions may otherwise.
-            server.client().admin.command("setParameter", 1, transactionLifetimeLimitSeconds=3600)
-            read_everything(server.client(), self.history, self.recorder)
+            system.client().admin.command("setParameter", 1, transactionLifetimeLimitSeconds=3600)
+            read_everything(system.client(), self.history, self.recorder)
             if self.follower:
-                server.client().histories[END].insert_one({})
+                system.client().histories[END].insert_one({})
                 self._end(self.follower)
-            server.stop()
-            self.fates = dict(proxy.fates)
-        anomalies = verify(self.history, self.serializable)
+            anomalies = system.anomalies()
+        anomalies += verify(self.history, self.serializable)
         if self.follower:
             anomalies += verify_events(self.history, self.follower.events)
         return anomalies
 
-    def _follow(self, server, proxy):
-        if not has_change_streams(server.client()):
+    def _follow(self):
+        client = self.system.client()
+        if not has_change_streams(client):
             print("change streams are not there yet: nobody follows")
             return
-        since = server.client().admin.command("ping")["operationTime"]
-        self.follower = Follower(connect(*proxy.address, retries=True), since, self.seed)
+        since = client.admin.command("ping")["operationTime"]
+        self.follower = Follower(self.system.connect(1, retries=True), since, self.seed)
         self.follower.start()
 
     def _end(self, thread):
@@ -121,31 +109,22 @@ class Episode:
         if thread.problem is not None:
             raise thread.problem
 
-    def _kill_now_and_then(self, server, workers):
+    def _disturb_now_and_then(self, workers):
         dice = random.Random(f"{self.seed} kills")
         end = time.monotonic() + self.seconds
         while (left := end - time.monotonic()) > 0:
             if dice.random() < 0.3:
-                server.client().histories.command("compact", "lists")
-            time.sleep(min(left, dice.uniform(1.5, 6)))
+                self.system.compact()
+            time.sleep(min(left, dice.uniform(*self.system.every_s)))
             if any(worker.problem is not None for worker in workers):
                 return
             if end - time.monotonic() > 1:
-                self._kill(server)
-
-    def _kill(self, server):
-        server.kill()
-        if not self.env:
-            # With a deliberate fault, the history is to show it.
-            check(server.dbpath)
-        server.start()
-        self.kills += 1
+                self.system.disturb(dice)
 
     def summary(self):
         outcomes = [txn.outcome for txn in self.history]
         return (
-            f"{len(outcomes)} transactions, {outcomes.count(OK)} acknowledged, {outcomes.count(UNKNOWN)} unknown, "
-            f"{self.kills} kills, cuts {sum(self.fates.values())}"
+            f"{len(outcomes)} transactions, {outcomes.count(OK)} acknowledged, {outcomes.count(UNKNOWN)} unknown, {self.system.summary()}"
             + (f", {len(self.follower.events)} events in {self.follower.resumes} parts" if self.follower else "")
         )
 
@@ -158,22 +137,6 @@ def has_change_streams(client):
             raise
         return False
     return True
-
-
-def quiet_port():
-    """A free port that the system gives nobody: a client that connects to one of those while nobody listens may be given it as
-    its own, and then it talks to itself, and the server cannot come back."""
-    for port in random.SystemRandom().sample(range(20_000, 30_000), 100):
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
-    raise AssertionError("no port is free")
-
-
-def connect(host, port, retries):
-    return pymongo.MongoClient(
-        host, port, directConnection=True, serverSelectionTimeoutMS=15_000, socketTimeoutMS=20_000, maxPoolSize=2,
-        heartbeatFrequencyMS=1000, retryWrites=retries,
-    )  # fmt: skip
 
 
 def run_episode(seed, seconds, keep, **options):
@@ -200,6 +163,7 @@ def main():
     parser.add_argument("--hours", type=float, default=0.0, help="episodes for so long")
     parser.add_argument("--seed", default=os.environ.get("NESTOR_HISTORIES_SEED"))
     parser.add_argument("--workers", type=int, default=WORKERS)
+    parser.add_argument("--set", action="store_true", help="against a replica set")
     parser.add_argument("--serializable", action="store_true", help="transactions ask for it, and G2 is an anomaly")
     parser.add_argument("--fault", help="NESTOR_FAULT of a server built with deliberate faults")
     parser.add_argument("--keep", default=tempfile.gettempdir(), help="where histories with anomalies go")
@@ -213,6 +177,7 @@ def main():
         anomalies = run_episode(
             f"{seed}/{episodes}" if episodes else seed, arguments.seconds or EPISODE_S, arguments.keep,
             workers=arguments.workers, serializable=arguments.serializable, fault=arguments.fault,
+            system=Several if arguments.set else Alone,
         )  # fmt: skip
         episodes += 1
         found += bool(anomalies)
