@@ -12,7 +12,7 @@
 //!
 //! What this does not know: what a frame means (that is the store's), which sockets and clients there are.
 //!
-//! Reading order: [`log`] (the contract), [`error`], [`lease`], [`mod@reconcile`], [`memory`] and `slate` (who fulfil the contract), [`member`] (a store over
+//! Reading order: [`log`] (the contract), [`error`], [`lease`], [`mod@reconcile`], [`memory`] and `slate` (who fulfil the contract; `ticks` is the clock of the latter), [`member`] (a store over
 //! the log).
 
 pub mod error;
@@ -23,6 +23,8 @@ pub mod memory;
 pub mod reconcile;
 #[cfg(feature = "cluster")]
 pub mod slate;
+#[cfg(feature = "cluster")]
+mod ticks;
 
 pub use error::{LogError, Result};
 pub use lease::{Lease, LeaseWatch, Standing};

@@ -11,6 +11,7 @@
 //! no conditional replacing, so that directories (`object_store`'s local file system) will do.
 
 use crate::log::{Entry, Log, Reader, Version, Writer};
+use crate::ticks::Ticks;
 use crate::{LogError, Result};
 use slatedb::bytes::Bytes;
 use slatedb::config::{
@@ -28,6 +29,7 @@ use slatedb::{
     CloseReason, Db, DbIterator, DbReader, DbReaderMode, Error, ErrorKind, IterationOrder, ValueDeletable, WalReader,
     WriteBatch,
 };
+use slatedb_common::clock::SystemClock;
 use std::fmt::Display;
 use std::fs::File;
 use std::future::Future;
@@ -48,6 +50,8 @@ const REQUEST_MAX: Duration = Duration::from_secs(4);
 const EMPTY_LOOKS_MAX: u32 = 100;
 /// Appends after which their files are put together: whoever opens the log reads those that are not, one by one.
 const APPENDS_MAX: u32 = 256;
+/// How far the clock of entries goes ahead when it is behind for a reason that no entry tells, in milliseconds.
+const LEAP_MS: i64 = 3_600_000;
 /// Bytes of a file that are read and sent at a time.
 const PIECE: usize = 8 << 20;
 
@@ -224,16 +228,20 @@ impl Log for SlateLog {
             }),
             ..Settings::default()
         };
+        let ticks = Arc::<Ticks>::default();
         let db = self.shared.wait(
             Db::builder(LOG, self.shared.store.clone())
                 .with_settings(settings)
+                .with_system_clock(ticks.clone())
                 .with_db_cache_disabled()
                 .build(),
         );
         let db = db.map_err(|e| of_slate(&e))?;
+        ticks.begin_at(self.shared.wait(last_tick(&db))?);
         Ok(Box::new(SlateWriter {
             epoch: db.manifest().writer_epoch(),
             db,
+            ticks,
             appends: 0,
             gathering: None,
             shared: self.shared.clone(),
@@ -355,6 +363,14 @@ impl Log for SlateLog {
     }
 }
 
+/// The time of the last entry; 0 for an empty log.
+async fn last_tick(db: &Db) -> Result<i64> {
+    let options = scan_options().with_order(IterationOrder::Descending);
+    let rows = db.scan_with_options::<std::ops::RangeFull>(.., &options).await;
+    let last = rows.map_err(|e| of_slate(&e))?.next().await.map_err(|e| of_slate(&e))?;
+    Ok(last.map_or(0, |row| row.create_ts))
+}
+
 fn version_path(name: &str, version: Version) -> ObjectPath {
     ObjectPath::from(format!("records/{name}/{version:020}"))
 }
@@ -362,6 +378,7 @@ fn version_path(name: &str, version: Version) -> ObjectPath {
 struct SlateWriter {
     db: Db,
     epoch: u64,
+    ticks: Arc<Ticks>,
     /// Since files were put together last.
     appends: u32,
     gathering: Option<JoinHandle<()>>,
@@ -409,8 +426,17 @@ impl Writer for SlateWriter {
         for Entry { seq, frame } in entries {
             batch.put_bytes(Bytes::copy_from_slice(&key(*seq)), Bytes::copy_from_slice(frame));
         }
+        let is_late = |error: &Error| error.to_string().contains("invalid clock tick");
         self.shared.wait(async {
-            let written = self.db.write(batch).await.map_err(|e| of_slate(&e))?;
+            let written = match self.db.write(batch).await {
+                // What came after the last entry had a later time, and is no entry any more.
+                Err(error) if is_late(&error) => {
+                    self.ticks
+                        .begin_at(self.ticks.now().timestamp_millis().saturating_add(LEAP_MS));
+                    return Err(of_slate(&error));
+                }
+                written => written.map_err(|e| of_slate(&e))?,
+            };
             let flush = FlushOptions {
                 flush_type: FlushType::Wal,
             };
