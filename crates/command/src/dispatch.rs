@@ -28,6 +28,7 @@ use nestor_database::DatabaseOptions;
 use nestor_database::connections::Waits;
 use nestor_database::failures;
 use nestor_database::operation::Access;
+use nestor_database::statement::Wait;
 use nestor_database::statement::record::{Ending, Observed};
 use nestor_database::statement::relational::Relational;
 use nestor_database::statement::transaction;
@@ -410,9 +411,23 @@ impl Service {
         }
     }
 
-    /// The reply of a write whose wait for the journal failed, or was over before it ended (`None`).
-    /// The bytes in front of the reply stay.
-    pub fn not_durable(&self, mut reply: Vec<u8>, reply_at: usize, failure: Option<nestor_model::Error>) -> Vec<u8> {
+    /// The reply of a command whose wait for the journal or the log failed, or was over before it ended (`None`): a write is there and says so, a
+    /// read fails, as what it saw may be rolled back. The bytes in front of the reply stay.
+    pub fn not_durable(
+        &self,
+        mut reply: Vec<u8>,
+        reply_at: usize,
+        wait: &Wait,
+        failure: Option<nestor_model::Error>,
+    ) -> Vec<u8> {
+        if wait.is_read {
+            reply.truncate(reply_at);
+            let mut writer = RawWriter::onto(reply);
+            let late =
+                || nestor_model::Error::new(ErrorCode::MaxTimeMSExpired, "the log of the set did not answer in time");
+            reply::write_error(&mut writer, &failure.unwrap_or_else(late));
+            return writer.finish();
+        }
         let body = reply.split_off(reply_at);
         let Ok(body) = RawDoc::validate(&body) else {
             debug_assert!(false, "replies are well-formed");

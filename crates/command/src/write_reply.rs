@@ -172,6 +172,7 @@ impl Context<'_> {
                     lsn,
                     guarantee,
                     timeout: concern.timeout,
+                    is_read: false,
                 });
             }
         } else {

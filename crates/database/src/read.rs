@@ -18,6 +18,10 @@ use nestor_query::matcher::{Context, MatchExpr};
 use nestor_storage::Guarantee;
 use nestor_storage::{Collection, Index, Snapshot, View};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a read without `maxTimeMS` waits for the log of the set.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The collection that a statement is about: by name, or by UUID.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +73,8 @@ impl Statement<'_> {
         self.effects.wait = Some(Wait {
             lsn,
             guarantee: Guarantee::Committed,
-            timeout: None,
+            timeout: Some(self.interrupt.left().unwrap_or(PATIENCE)),
+            is_read: true,
         });
         Ok(())
     }

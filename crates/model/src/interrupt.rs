@@ -86,6 +86,12 @@ impl Interrupt {
         self.lifetime = end;
     }
 
+    /// How much of `maxTimeMS` is left; `None` without it.
+    pub fn left(&self) -> Option<Duration> {
+        let deadline = self.deadline?;
+        Some(deadline.saturating_duration_since(Instant::now()))
+    }
+
     /// An error when it is time to stop. Costs an atomic load and, with a deadline, a look at the clock:
     /// call it every hundred or so documents. Whoever counts work with [`crate::statement::work`] need not.
     pub fn check(&self) -> Result<()> {

@@ -591,7 +591,8 @@ impl Talk<'_> {
         };
         if !matches!(result, Some(Ok(()))) {
             let failure = result.and_then(Result::err).map(Error::from);
-            outcome.reply = service.not_durable(std::mem::take(&mut outcome.reply), outcome.reply_at, failure);
+            let reply = std::mem::take(&mut outcome.reply);
+            outcome.reply = service.not_durable(reply, outcome.reply_at, &wait, failure);
         }
     }
 

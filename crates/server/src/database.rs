@@ -210,7 +210,7 @@ impl Database {
                 // A time limit is not looked at: the sync of a local disk comes or fails.
                 if let Err(error) = service.engine.wait_reached(wait.lsn, wait.guarantee) {
                     let reply = std::mem::take(&mut outcome.reply);
-                    outcome.reply = service.not_durable(reply, outcome.reply_at, Some(error.into()));
+                    outcome.reply = service.not_durable(reply, outcome.reply_at, &wait, Some(error.into()));
                 }
             }
             return outcome;

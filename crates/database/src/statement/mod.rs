@@ -81,7 +81,7 @@ pub struct Statement<'r> {
     pub effects: Effects,
 }
 
-/// A write that the answer has to wait for.
+/// A commit that the answer has to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// The commit that is waited for.
@@ -90,6 +90,8 @@ pub struct Wait {
     pub guarantee: Guarantee,
     /// How long to wait at most (`wtimeout`); afterwards the answer says that the write concern failed.
     pub timeout: Option<Duration>,
+    /// The answer is that of a read, which tells nothing if the wait fails.
+    pub is_read: bool,
 }
 
 /// The effects that a statement wants besides its answer.

@@ -270,6 +270,7 @@ impl Statement<'_> {
                 lsn,
                 guarantee,
                 timeout,
+                is_read: false,
             });
         }
     }
