@@ -25,6 +25,8 @@ pub struct Lease {
     pub barred: String,
     /// For how long, after it was given up, that member does not take it again.
     pub barred_ms: u64,
+    /// The primary waits for members: they say at once how far they are.
+    pub is_awaiting: bool,
 }
 
 impl Lease {
@@ -37,6 +39,7 @@ impl Lease {
         out.append("heir", self.heir.as_str());
         out.append("barred", self.barred.as_str());
         out.append("barredMS", number(self.barred_ms));
+        out.append("awaiting", self.is_awaiting);
         out.finish()
     }
 
@@ -57,6 +60,7 @@ impl Lease {
             heir: text("heir")?,
             barred: text("barred")?,
             barred_ms: number("barredMS")?,
+            is_awaiting: document.get("awaiting").is_some_and(|awaiting| awaiting.truthy()),
         })
     }
 }
@@ -187,6 +191,7 @@ mod tests {
             heir: "b:1".into(),
             barred: "c:1".into(),
             barred_ms: 60_000,
+            is_awaiting: true,
         };
         assert_eq!(Lease::decode(&lease.encode()), Some(lease));
         assert_eq!(Lease::decode(&[5, 0, 0, 0, 0]), None);

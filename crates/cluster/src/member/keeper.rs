@@ -17,6 +17,10 @@ use std::time::{Duration, Instant};
 const LOOKS: u32 = 6;
 /// A member says how far it is at least so often.
 const ANNOUNCE: Duration = Duration::from_millis(500);
+/// While the primary waits for members they say so, and it hears them, so often.
+const PROMPT: Duration = Duration::from_millis(25);
+/// Members stay prompt for so long after the primary waited last.
+const PROMPT_FOR: Duration = Duration::from_secs(10);
 /// The client whose command ended a role gets its answer first.
 const FAREWELL: Duration = Duration::from_millis(150);
 
@@ -47,6 +51,10 @@ struct State {
     /// What others said, and when that changed.
     heard: HashMap<String, (Vec<u8>, Instant)>,
     announced: Option<Instant>,
+    /// The commit that was announced last.
+    announced_lsn: Lsn,
+    /// When the primary waited for members last.
+    awaited: Option<Instant>,
     /// The primary is about to be it no more, and takes no writes.
     steps_down: bool,
     is_over: bool,
@@ -72,6 +80,8 @@ impl Keeper {
                 frozen_until: None,
                 heard: HashMap::new(),
                 announced: None,
+                announced_lsn: Lsn(0),
+                awaited: None,
                 steps_down: false,
                 is_over: false,
             }),
@@ -127,6 +137,7 @@ impl Keeper {
         Lease {
             holder: self.host.clone(),
             epoch: state.epoch,
+            is_awaiting: state.awaited.is_some_and(|at| at.elapsed() < PROMPT_FOR),
             ..Lease::default()
         }
     }
@@ -173,11 +184,41 @@ impl Keeper {
                     Err(error @ LogError::Damaged(_)) => return self.over(&error.to_string()),
                     Err(error) => tracing::warn!(%error, "the set cannot be looked at"),
                 }
-                if self.stop.wait(between.saturating_sub(begun.elapsed())) {
+                if self.wait(begun + between) {
                     return;
                 }
             }
         })
+    }
+
+    /// Waits for the next round. True if it is time to end. Meanwhile, if the primary waits for members, it is told or told of.
+    fn wait(&self, until: Instant) -> bool {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.stop.wait(left.min(PROMPT)) {
+                return self.stop.is_set();
+            }
+            if let Err(error) = self.be_prompt() {
+                tracing::warn!(%error, "members do not hear of each other");
+            }
+        }
+    }
+
+    fn be_prompt(&self) -> Result<(), LogError> {
+        let mut state = self.state();
+        let Some(engine) = state.engine.clone() else {
+            return Ok(());
+        };
+        if state.own.is_some() {
+            if engine.awaits_members() {
+                state.awaited = Some(Instant::now());
+                self.hear(&mut state)?;
+            }
+        } else if state.held.as_ref().is_some_and(|lease| lease.is_awaiting) && engine.last_lsn() > state.announced_lsn
+        {
+            self.announce(&mut state)?;
+        }
+        Ok(())
     }
 
     /// One round. Says why the role is over, if it is.
@@ -255,12 +296,14 @@ impl Keeper {
 
     fn announce(&self, state: &mut State) -> Result<(), LogError> {
         let Some(engine) = &state.engine else { return Ok(()) };
+        // Before the positions, which may have gone on.
+        let lsn = engine.last_lsn();
         let positions = engine.positions();
         let mut out = RawWriter::onto(Vec::new());
         out.append("host", self.host.as_str());
         out.append("set", self.set.as_str());
         out.append("primary", state.own.is_some());
-        out.append("applied", i64::try_from(engine.last_lsn().0).unwrap_or(i64::MAX));
+        out.append("applied", i64::try_from(lsn.0).unwrap_or(i64::MAX));
         out.append("term", positions.last.term);
         out.append("optime", positions.last.ts);
         out.append("durable", positions.durable.ts);
@@ -268,7 +311,7 @@ impl Keeper {
         let uptime = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX);
         out.append("uptimeMS", uptime);
         self.log.announce(&self.host, &out.finish())?;
-        state.announced = Some(Instant::now());
+        (state.announced, state.announced_lsn) = (Some(Instant::now()), lsn);
         Ok(())
     }
 
@@ -308,7 +351,8 @@ impl Keeper {
         }
     }
 
-    fn give_up(&self, period: Duration) {
+    /// Gives the lease up, and does not take it again for `period`.
+    pub(super) fn give_up(&self, period: Duration) {
         let mut state = self.state();
         let Some(version) = state.own.take() else { return };
         let lease = Lease {

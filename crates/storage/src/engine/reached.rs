@@ -217,6 +217,13 @@ impl Engine {
         member.map_or(1, |member| member.count.load(Ordering::Relaxed))
     }
 
+    /// Whether somebody waits until members show a commit.
+    pub fn awaits_members(&self) -> bool {
+        let applied = |(_, guarantee, _): &(u64, Guarantee, Callback)| matches!(guarantee, Guarantee::Applied(_));
+        let member = self.inner.reached.member.as_ref();
+        member.is_some_and(|member| member.state().waiting.iter().any(applied))
+    }
+
     /// What the other members said of themselves last.
     pub fn members(&self) -> Vec<MemberState> {
         let member = self.inner.reached.member.as_ref();
