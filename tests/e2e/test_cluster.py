@@ -1,5 +1,6 @@
 """Members of a replica set whose log is in an object store (docs/cluster.md), here in a directory."""
 
+import shutil
 import signal
 import threading
 import time
@@ -7,10 +8,11 @@ import time
 import cluster
 import pymongo
 import pytest
-from pymongo.errors import NotPrimaryError, OperationFailure, PyMongoError
+from pymongo.errors import ExecutionTimeout, NotPrimaryError, OperationFailure, PyMongoError, WTimeoutError
 from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import ReadPreference
 from pymongo.write_concern import WriteConcern
+from s3 import Store
 
 
 @pytest.fixture
@@ -235,6 +237,56 @@ def test_indexes_and_collections_arrive(members):
         assert direct.test.things.count_documents({"x": 3}) == 714
         assert direct.test.list_collection_names() == ["things"]
         assert direct.test.command("validate", "things")["valid"]
+
+
+def test_reads_and_writes_while_the_store_is_gone(tmp_path):
+    cluster.needs_cluster(tmp_path)
+    with Store() as store:
+        door = store.door()
+        with cluster.Set(tmp_path, size=2, log="s3://bucket/set", env=door.environment) as members:
+            primary = members.primary()
+            direct = members.direct(primary, retryWrites=False, retryReads=False)
+            things = direct.test.things
+            things.with_options(write_concern=WriteConcern("majority")).insert_one({"_id": 1})
+            door.is_shut = True
+            things.with_options(write_concern=WriteConcern(w=1)).insert_one({"_id": 2})
+            with pytest.raises(WTimeoutError):
+                things.with_options(write_concern=WriteConcern("majority", wtimeout=300)).insert_one({"_id": 3})
+            for level in ["majority", "linearizable"]:
+                # What is not in the log is not told.
+                with pytest.raises(ExecutionTimeout):
+                    things.with_options(read_concern=ReadConcern(level)).find_one({"_id": 2}, max_time_ms=300)
+            assert things.find_one({"_id": 2})
+            door.is_shut = False
+            assert things.with_options(read_concern=ReadConcern("linearizable")).count_documents({}) == 3
+            assert len(members.wait_equal("things")) == 3
+
+
+def test_a_new_member_begins_from_a_checkpoint(tmp_path):
+    cluster.needs_cluster(tmp_path)
+    with Store() as store:
+        env = store.door().environment
+        with cluster.Set(tmp_path, log="s3://bucket/set", env=env, flags=["--logCheckpoints", "50"]) as members:
+            client = members.client()
+            client.test.things.create_index("x")
+            for n in range(100):
+                client.test.things.insert_one({"_id": n, "x": n % 7, "text": "x" * 1000})
+            begun = time.monotonic()
+            while not any("records/checkpoints/" in path for path in store.objects):
+                assert time.monotonic() - begun < cluster.PATIENCE_S
+                time.sleep(0.1)
+            primary = members.primary()
+            new = (primary + 1) % 3
+            members.kill(new)
+            shutil.rmtree(members.members[new].dbpath)
+            # Half of a checkpoint, which no list names.
+            store.objects["/bucket/set/files/checkpoints/half/base.nestor"] = (b"half", time.time(), {})
+            members.start(new)
+            client.test.things.insert_one({"_id": 100})
+            assert len(members.wait_equal("things")) == 101
+            direct = members.direct(new)
+            assert direct.test.command("validate", "things")["valid"]
+            assert direct.test.things.count_documents({"x": 3}) == 14
 
 
 def test_what_is_wrong_is_refused(tmp_path):

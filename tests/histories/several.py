@@ -1,7 +1,7 @@
 """A replica set of three members as what an episode runs against, over a double of an object store. What happens to it:
 
 kill -9 of the primary, of any member, of all; SIGSTOP past the lease and back; a member without the store; nobody with the store; a member that
-clients do not reach; stepping down; SIGTERM; clocks that jump; and all the time single requests to the store are lost, late, doubled,
+clients do not reach; stepping down; SIGTERM; clocks that jump; a member whose directory is gone; and all the time single requests to the store are lost, late, doubled,
 slow, answered 500, 503 or 409, or done without an answer, and connections of clients are cut.
 """
 
@@ -10,6 +10,7 @@ import contextlib
 import functools
 import os
 import random
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -110,7 +111,7 @@ class Several:
         self._undo(all_of_it=False)
         what = dice.choice(
             ["kill_primary", "kill_primary", "kill_any", "kill_all", "stop", "stop", "cut_off", "cut_off", "store_down", "silence",
-             "unreachable", "step_down", "terminate", "clock"]
+             "unreachable", "step_down", "terminate", "clock", "replace"]
         )  # fmt: skip
         primary = self._primary_now()
         member = primary if primary and dice.random() < 0.7 else dice.choice(self.members)
@@ -162,6 +163,11 @@ class Several:
     def _terminate(self, member, for_s, dice):
         member.signal(signal.SIGTERM)
         self._after(for_s, member.start)
+
+    def _replace(self, member, for_s, dice):
+        """A new member with the name of an old one: it has nothing and begins from a checkpoint."""
+        self._kill(member, for_s)
+        shutil.rmtree(member.server.dbpath, ignore_errors=True)
 
     def _clock(self, member, for_s, dice):
         member.set_clock(dice.choice([-3600, -10, 10, 3600]))
@@ -253,7 +259,7 @@ class Member:
         self.clock = system.folder / f"clock{number}"
         env = {**system.env, **self.door.environment, **clock_of(self.clock)}
         flags = ["--replSet", "rs0", "--log", "s3://bucket/set", "--host", self.host]
-        flags += ["--setParameter", "transactionLifetimeLimitSeconds=3"]
+        flags += ["--setParameter", "transactionLifetimeLimitSeconds=3", "--logCheckpoints", "100"]
         self.server = Server(system.folder / f"member{number}", *flags, env=env, port=self.address[1])
         self.was_said = ""
         self.starting = None

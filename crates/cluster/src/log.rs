@@ -42,6 +42,9 @@ pub trait Log: Send + Sync {
     /// Copies a file of the store to `to`, which must not exist.
     fn download(&self, name: &str, to: &Path) -> Result<()>;
 
+    /// Removes a file of the store, if it is there.
+    fn remove(&self, name: &str) -> Result<()>;
+
     /// Names of the files below a folder, in order.
     fn files(&self, folder: &str) -> Result<Vec<String>>;
 }

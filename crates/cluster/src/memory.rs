@@ -146,6 +146,13 @@ impl Log for MemoryLog {
         std::fs::write(to, contents).map_err(|e| LogError::Unavailable(e.to_string()))
     }
 
+    fn remove(&self, name: &str) -> Result<()> {
+        self.write(|store| {
+            store.files.remove(name);
+            Ok(())
+        })
+    }
+
     fn files(&self, folder: &str) -> Result<Vec<String>> {
         let below = format!("{folder}/");
         let store = self.store();

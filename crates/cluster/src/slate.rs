@@ -352,6 +352,14 @@ impl Log for SlateLog {
         file.sync_all().map_err(local)
     }
 
+    fn remove(&self, name: &str) -> Result<()> {
+        let at = ObjectPath::from(format!("files/{name}"));
+        match self.shared.wait(self.shared.store.delete(&at)) {
+            Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(unavailable(&error)),
+        }
+    }
+
     fn files(&self, folder: &str) -> Result<Vec<String>> {
         let below = ObjectPath::from(format!("files/{folder}"));
         let listed = self.shared.wait(self.shared.store.list_with_delimiter(Some(&below)));

@@ -3,7 +3,7 @@
 // All of it is a test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use nestor_cluster::member::{Member, MemberOptions, Roles, start};
+use nestor_cluster::member::{Member, MemberOptions, Roles, checkpoints, start};
 use nestor_cluster::{Log, MemoryLog};
 use nestor_model::{CollectionOptions, Namespace, RecordId, doc};
 use nestor_storage::{Engine, EngineOptions, Guarantee, Lsn, TreeId, View, record};
@@ -31,10 +31,15 @@ struct Set {
     members: Vec<Option<Member>>,
     over: mpsc::Receiver<usize>,
     tell: mpsc::Sender<usize>,
+    checkpoint_commits: u64,
 }
 
 impl Set {
     fn new(size: usize) -> Self {
+        Self::with_checkpoints(size, u64::MAX)
+    }
+
+    fn with_checkpoints(size: usize, checkpoint_commits: u64) -> Self {
         let (tell, over) = mpsc::channel();
         let mut set = Self {
             log: Arc::new(MemoryLog::new()),
@@ -42,6 +47,7 @@ impl Set {
             members: (0..size).map(|_| None).collect(),
             over,
             tell,
+            checkpoint_commits,
         };
         (0..size).for_each(|at| set.start(at));
         set
@@ -57,6 +63,7 @@ impl Set {
             engine: EngineOptions::new(Arc::new(move || clock.fetch_add(1, Ordering::Relaxed))),
             // Longer than a busy machine keeps a thread waiting.
             lease: Duration::from_millis(1_500),
+            checkpoint_commits: self.checkpoint_commits,
             roles: Arc::new(Over(self.tell.clone(), at)),
         };
         let log: Arc<dyn Log> = self.log.clone();
@@ -238,4 +245,47 @@ fn stepping_down_hands_the_lease_over() {
     let engine = set.engine(second);
     put(&engine, "b");
     set.wait_equal(second);
+}
+
+#[test]
+fn a_new_member_begins_from_a_checkpoint_and_the_log_is_trimmed_behind_it() {
+    let mut set = Set::with_checkpoints(2, 20);
+    let first = set.primary();
+    let engine = set.engine(first);
+    let begun = Instant::now();
+    let mut last = Lsn(0);
+    let mut count = 0;
+    // Two checkpoints: the log begins with the older one.
+    while set.log.open_reader().unwrap().read(0, 1).is_ok() {
+        assert!(begun.elapsed() < PATIENCE, "nothing is trimmed after {count} commits");
+        last = put(&engine, &format!("{count} "));
+        engine.wait_reached(last, Guarantee::Applied(2)).unwrap();
+        count += 1;
+        set.renew();
+    }
+    let (_, checkpoints) = checkpoints::read(&*set.log).unwrap();
+    assert!(
+        checkpoints.len() == 2 && checkpoints[0].seq < checkpoints[1].seq,
+        "{checkpoints:?}"
+    );
+    // One that was on its way here when its process ended.
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("beginning")).unwrap();
+    std::fs::write(dir.path().join("base.nestor"), b"half of it").unwrap();
+    set.dirs.push(dir);
+    set.members.push(None);
+    set.start(2);
+    engine.wait_reached(last, Guarantee::Applied(3)).unwrap();
+    set.wait_equal(first);
+    assert!(!set.dirs[2].path().join("beginning").exists());
+    // A checkpoint with a file that is not what it was is none: the one before it is taken.
+    let (_, checkpoints) = checkpoints::read(&*set.log).unwrap();
+    let newest = checkpoints.last().unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    set.log.upload(&newest.path_of("base.nestor"), file.path()).unwrap();
+    drop(engine);
+    set.kill(2);
+    set.dirs[2] = tempfile::tempdir().unwrap();
+    set.start(2);
+    set.wait_equal(first);
 }

@@ -137,6 +137,10 @@ struct Serve {
     /// those of the environment, AWS_*) or file:///PATH; see docs/cluster.md
     #[arg(long = "log", value_name = "ADDRESS", requires = "host", conflicts_with_all = ["ephemeral", "standalone", "encryption_key_file", "give_up_commits_after"])]
     log: Option<String>,
+    /// A copy of the data is uploaded beside the log when there are so many commits since the one before; new members begin from it, and the
+    /// log is trimmed behind it
+    #[arg(long = "logCheckpoints", value_name = "COMMITS", requires = "log", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    log_checkpoints: u64,
     /// The name and port under which clients and other members reach this server
     #[arg(long, value_name = "HOST:PORT", requires = "log", value_parser = member_name)]
     host: Option<String>,
@@ -480,10 +484,11 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         unix_socket_dir,
         max_connections: args.max_conns,
         replica_set: (!args.standalone).then_some(args.repl_set),
-        log: args
-            .log
-            .zip(args.host)
-            .map(|(address, host)| LogOptions { address, host }),
+        log: args.log.zip(args.host).map(|(address, host)| LogOptions {
+            address,
+            host,
+            checkpoint_commits: args.log_checkpoints,
+        }),
         oplog_mib: args.oplog_size,
         oplog_min_retention_hours: args.oplog_min_retention_hours,
         cache_gib: args.cache_size_gb,

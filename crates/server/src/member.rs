@@ -22,6 +22,8 @@ pub struct LogOptions {
     pub address: String,
     /// `host:port` under which clients and other members know this one.
     pub host: String,
+    /// A checkpoint is uploaded when there are so many commits since the one before.
+    pub checkpoint_commits: u64,
 }
 
 /// Starts the member, with the store that `engine` opens.
@@ -41,6 +43,7 @@ pub fn start(
         dir: dir.clone(),
         engine,
         lease: LEASE,
+        checkpoint_commits: log_options.checkpoint_commits,
         roles: Arc::new(Anew(log.clone())),
     };
     let of_set = member::open_log(&log_options.address).map_err(|e| failed(&e))?;

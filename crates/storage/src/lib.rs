@@ -84,7 +84,7 @@ pub use cursor::Cursor;
 pub use encryption::MasterKey;
 pub use engine::{
     Backup, BaseHold, CollectionDocuments, CommitFrame, Engine, EngineOptions, EngineStats, FrameReader, HistoryStats,
-    PastState, Pins, RestoreOptions, Restored, Room, Subscription, restore,
+    PastState, Pins, RestoreOptions, Restored, Room, Subscription, UPLOAD, restore,
 };
 pub use error::{Result, StorageError};
 pub use ids::{CollectionId, IndexId, Lsn, TreeId};

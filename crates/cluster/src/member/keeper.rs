@@ -21,6 +21,10 @@ const ANNOUNCE: Duration = Duration::from_millis(500);
 const PROMPT: Duration = Duration::from_millis(25);
 /// Members stay prompt for so long after the primary waited last.
 const PROMPT_FOR: Duration = Duration::from_secs(10);
+/// A member that said nothing for so long is not there.
+const ALIVE: Duration = Duration::from_secs(5);
+/// The log keeps what a member needs that was there so long ago.
+const REMEMBERED: Duration = Duration::from_secs(3_600);
 /// The client whose command ended a role gets its answer first.
 const FAREWELL: Duration = Duration::from_millis(150);
 
@@ -349,6 +353,28 @@ impl Keeper {
                 self.give_up(Duration::ZERO);
             }
         }
+    }
+
+    /// Whether it is up to this member to upload checkpoints: a secondary spares the primary the work.
+    pub(super) fn uploads(&self) -> bool {
+        let state = self.state();
+        let others = state.heard.iter().filter(|(_, (_, at))| at.elapsed() < ALIVE);
+        match state.own {
+            Some(_) => others.count() == 0,
+            None => {
+                let primary = state.held.as_ref().map(|lease| lease.holder.as_str());
+                let mut secondaries = others.filter(|(name, _)| Some(name.as_str()) != primary);
+                secondaries.all(|(name, _)| *name > self.host)
+            }
+        }
+    }
+
+    /// The last commit that all members have of which anything was heard lately.
+    pub(super) fn applied_by_all(&self) -> u64 {
+        let state = self.state();
+        let heard = state.heard.values().filter(|(_, at)| at.elapsed() < REMEMBERED);
+        let applied = heard.filter_map(|(said, _)| Some(decode(said)?.applied));
+        applied.min().unwrap_or(u64::MAX)
     }
 
     /// Gives the lease up, and does not take it again for `period`.

@@ -10,8 +10,9 @@
 //! A role is for the life of a process: whoever is to become primary or to be it no more ends what it does and starts anew
 //! ([`Roles::over`]), so that nothing in memory can be of the role before. What a start does is the same after a crash.
 //!
-//! Reading order: [`config`] (who is there), [`mod@start`], `shipper`, `follower`, `keeper`, `rollback`.
+//! Reading order: [`config`] (who is there), [`mod@start`], `shipper`, `follower`, `keeper`, `rollback`, [`checkpoints`].
 
+pub mod checkpoints;
 pub mod config;
 mod follower;
 mod keeper;
@@ -42,6 +43,8 @@ pub struct MemberOptions {
     pub engine: EngineOptions,
     /// How long the lease of a primary holds that does not renew it.
     pub lease: Duration,
+    /// A checkpoint is uploaded when there are so many commits since the one before.
+    pub checkpoint_commits: u64,
     /// Told when its role is over.
     pub roles: Arc<dyn Roles>,
 }

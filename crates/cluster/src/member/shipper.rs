@@ -1,8 +1,9 @@
 //! The primary's frames go into the log.
 
+use super::checkpoints;
 use super::keeper::Keeper;
 use super::{MemberError, Stop};
-use crate::{Entry, LogError, Writer};
+use crate::{Entry, Log, LogError, Writer};
 use nestor_storage::{CommitFrame, Engine, StorageError};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -14,15 +15,21 @@ const BATCH_BYTES: usize = 4 << 20;
 const LOOK: Duration = Duration::from_millis(100);
 /// How long it waits before it sends again what got no answer.
 const AGAIN: Duration = Duration::from_millis(200);
+/// How often it looks whether the log can be trimmed.
+const TRIM: Duration = Duration::from_secs(5);
 
 /// Ships what the journal has and the log does not, until the role is over.
 pub(super) fn run(
     engine: Engine,
     mut writer: Box<dyn Writer>,
+    log: Arc<dyn Log>,
     keeper: Arc<Keeper>,
     stop: Arc<Stop>,
 ) -> Result<JoinHandle<()>, MemberError> {
-    spawn_role("cluster-shipper", keeper, move || ship(&engine, &mut *writer, &stop))
+    let keeper_of_thread = keeper.clone();
+    spawn_role("cluster-shipper", keeper, move || {
+        ship(&engine, &mut *writer, &*log, &keeper_of_thread, &stop)
+    })
 }
 
 /// A thread that does what a member's role is about: an error in it ends the role.
@@ -43,9 +50,24 @@ pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
     thread.map_err(|e| MemberError::Refused(format!("no thread: {e}")))
 }
 
-fn ship(engine: &Engine, writer: &mut dyn Writer, stop: &Stop) -> Result<(), MemberError> {
+fn ship(
+    engine: &Engine,
+    writer: &mut dyn Writer,
+    log: &dyn Log,
+    keeper: &Keeper,
+    stop: &Stop,
+) -> Result<(), MemberError> {
     let mut frames = engine.frames(nestor_storage::Lsn(writer.last()?));
+    let (mut trimmed, mut looked) = (0, Instant::now());
     while !stop.is_set() {
+        if looked.elapsed() >= TRIM {
+            looked = Instant::now();
+            match trim(writer, log, keeper, trimmed) {
+                Ok(below) => trimmed = below,
+                Err(error @ LogError::Fenced(_)) => return Err(error.into()),
+                Err(error) => tracing::warn!(%error, "the log is not trimmed"),
+            }
+        }
         let next = match frames.next(BATCH_BYTES) {
             Err(StorageError::Closed) => return Ok(()),
             next => next?,
@@ -77,4 +99,16 @@ fn ship(engine: &Engine, writer: &mut dyn Writer, stop: &Stop) -> Result<(), Mem
         engine.note_committed(lsn, optime);
     }
     Ok(())
+}
+
+/// Removes what nobody needs who has said anything lately, and whoever begins from a checkpoint that is kept. The entry of a checkpoint's last
+/// commit stays, by which its base is known to be of this log. Returns below which number there is nothing.
+fn trim(writer: &mut dyn Writer, log: &dyn Log, keeper: &Keeper, trimmed: u64) -> Result<u64, LogError> {
+    let (_, kept) = checkpoints::read(log)?;
+    let Some(oldest) = kept.first() else { return Ok(trimmed) };
+    let below = oldest.seq.min(keeper.applied_by_all());
+    if below > trimmed {
+        writer.trim(below)?;
+    }
+    Ok(trimmed.max(below))
 }

@@ -1,7 +1,7 @@
 //! A start: from a directory as a crash or another role left it to a primary or a secondary.
 
 use super::keeper::Keeper;
-use super::{Member, MemberError, MemberOptions, Stop, config, follower, rollback, shipper};
+use super::{Member, MemberError, MemberOptions, Stop, checkpoints, config, follower, rollback, shipper};
 use crate::{Entry, Log, LogError, Reader, Writer, reconcile};
 use nestor_storage::{Engine, Lsn};
 use std::sync::Arc;
@@ -13,6 +13,8 @@ pub(super) const READ_BYTES: usize = 8 << 20;
 /// waits for it, however long that takes.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(250);
+/// How long a member that took the lease and could not become primary leaves it to others.
+const CANNOT_LEAD: Duration = Duration::from_secs(30);
 
 /// Starts a member over a log.
 ///
@@ -22,12 +24,13 @@ pub fn start(log: Arc<dyn Log>, options: MemberOptions) -> Result<Member, Member
     let stop = Arc::<Stop>::default();
     let patience = Patience {
         stop: stop.clone(),
-        tries: match std::fs::read_dir(&options.dir).is_ok_and(|mut files| files.next().is_some()) {
-            true => u32::MAX,
-            false => TRIES,
+        tries: match checkpoints::is_empty(&options.dir) {
+            true => TRIES,
+            false => u32::MAX,
         },
     };
     let set = patience.ask(|| config::join(&*log, &options.set, &options.host))?;
+    patience.ask(|| checkpoints::begin(&*log, &options))?;
     let keeper = Arc::new(Keeper::new(log.clone(), &options, set, stop.clone()));
     // From here on the lease is renewed if it is ours, however long the rest takes.
     let is_primary = patience.ask(|| Ok(keeper.take_if_free()?))?;
@@ -39,9 +42,11 @@ pub fn start(log: Arc<dyn Log>, options: MemberOptions) -> Result<Member, Member
     let (engine, work) = match started {
         Ok(started) => started,
         Err(error) => {
-            // Another member was faster: this one starts again, as after any other role.
-            if let MemberError::Log(LogError::Fenced(_)) = error {
-                keeper.over(&error.to_string());
+            match error {
+                // Another member was faster: this one starts again, as after any other role.
+                MemberError::Log(LogError::Fenced(_)) => keeper.over(&error.to_string()),
+                // Another one may do better.
+                _ => keeper.give_up(CANNOT_LEAD),
             }
             let is_over = stop.is_set();
             stop.set();
@@ -53,9 +58,11 @@ pub fn start(log: Arc<dyn Log>, options: MemberOptions) -> Result<Member, Member
     };
     keeper.serves(&engine);
     threads.push(match work {
-        Work::Ship(writer) => shipper::run(engine.clone(), writer, keeper.clone(), stop.clone())?,
+        Work::Ship(writer) => shipper::run(engine.clone(), writer, log.clone(), keeper.clone(), stop.clone())?,
         Work::Follow(reader) => follower::run(engine.clone(), reader, keeper.clone(), stop.clone())?,
     });
+    let uploader = checkpoints::run(engine.clone(), log, options, keeper.clone(), stop.clone())?;
+    threads.push(uploader);
     Ok(Member {
         engine,
         keeper,
@@ -176,8 +183,8 @@ fn agreed(engine: &Engine, mut entry: impl FnMut(u64) -> Result<Option<Entry>, L
     }
     kept.ok_or_else(|| {
         MemberError::Refused(format!(
-            "the data directory has {base} commits that cannot be dropped, and the log has others or none: a member begins with an empty \
-             directory, or with its own"
+            "the data directory has {base} commits that cannot be dropped, and the log has others, or none, or has them no more: a \
+             member begins with an empty directory, or with its own, unless that is older than the log"
         ))
     })
 }

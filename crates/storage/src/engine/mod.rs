@@ -27,7 +27,7 @@ mod reached;
 mod reclaim;
 pub(crate) mod recovery;
 
-pub use backup::{Backup, RestoreOptions, Restored, restore};
+pub use backup::{Backup, RestoreOptions, Restored, UPLOAD, restore};
 pub use commits::Subscription;
 pub use history::{HistoryStats, PastState};
 pub use member::{CollectionDocuments, CommitFrame, FrameReader};

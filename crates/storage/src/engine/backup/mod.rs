@@ -47,6 +47,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The folder below the data directory of a member of a set in which it makes the backups that it uploads.
+pub const UPLOAD: &str = "upload";
 const BASE: &str = "base.nestor";
 const BLOCKS: &str = "base.blocks";
 const CHANGED: &str = "base.changed";
@@ -132,7 +134,7 @@ impl Engine {
             Some(path) => Some((path, Manifest::read(path)?)),
             None => None,
         };
-        make_empty(to, directory)?;
+        make_empty(to, directory, self.is_member())?;
         // Everything up to here that was promised to be durable is in it, and so is all else that was accepted.
         let hold = self.hold_base();
         inner.check_open()?;
@@ -267,8 +269,8 @@ fn has_frames(segment: &Segment) -> bool {
     segment.len() > segment::HEADER_BYTES as u64
 }
 
-/// Makes the directory of a backup, or finds that it is empty and not within the data.
-fn make_empty(to: &Path, data: &Path) -> Result<()> {
+/// Makes the directory of a backup, or finds that it is empty and not within the data, unless it is the one of a member of a set.
+fn make_empty(to: &Path, data: &Path, is_member: bool) -> Result<()> {
     let invalid = |reason: &str| {
         let message = format!("a backup cannot be made in {}: {reason}", to.display());
         refused(ErrorCode::InvalidOptions, message)
@@ -285,7 +287,8 @@ fn make_empty(to: &Path, data: &Path) -> Result<()> {
         let known = path.ancestors().find_map(|above| above.canonicalize().ok());
         known.unwrap_or_else(|| path.to_owned())
     };
-    if absolute(to).starts_with(absolute(data)) {
+    let is_upload = is_member && to == data.join(UPLOAD);
+    if !is_upload && absolute(to).starts_with(absolute(data)) {
         return Err(invalid("it is within the data directory"));
     }
     if is_new {
