@@ -262,6 +262,28 @@ def test_reads_and_writes_while_the_store_is_gone(tmp_path):
             assert len(members.wait_equal("things")) == 3
 
 
+def test_settings_reach_secondaries(members):
+    client = members.client()
+    client.admin.command("setDefaultRWConcern", 1, defaultReadConcern={"level": "majority"}, defaultWriteConcern={"w": 2})
+    client.admin.command("setClusterParameter", {"changeStreams": {"expireAfterSeconds": 12345}})
+    client.test.things.insert_one({})
+    settings = {"queryFramework": "classic"}
+    client.admin.command("setQuerySettings", {"find": "things", "filter": {"x": 1}, "$db": "test"}, settings=settings)
+
+    def seen(at):
+        admin = members.direct(at).admin
+        concerns = admin.command("getDefaultRWConcern")
+        parameter = admin.command("getClusterParameter", "changeStreams")["clusterParameters"][0]
+        found = list(admin.aggregate([{"$querySettings": {}}]))
+        return concerns.get("defaultWriteConcern", {}).get("w"), parameter["expireAfterSeconds"], len(found)
+
+    begun = time.monotonic()
+    for at in range(3):
+        while (now := seen(at)) != (2, 12345, 1):
+            assert time.monotonic() - begun < cluster.PATIENCE_S, (at, now)
+            time.sleep(0.1)
+
+
 def test_a_new_member_begins_from_a_checkpoint(tmp_path):
     cluster.needs_cluster(tmp_path)
     with Store() as store:

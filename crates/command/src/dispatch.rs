@@ -35,41 +35,63 @@ use nestor_database::statement::transaction;
 use nestor_exec::Interrupt;
 use nestor_model::namespace::ADMIN;
 use nestor_model::statement;
-use nestor_model::{Document, ErrorCode, RawDoc, RawWriter, Result, bail};
-use nestor_storage::Engine;
-use std::sync::{Arc, LazyLock};
+use nestor_model::{Document, ErrorCode, Namespace, RawDoc, RawWriter, Result, bail};
+use nestor_storage::{Engine, View};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Puts the settings in force that are stored as documents.
+fn read_settings(database: &Database) {
+    let tell = |id: u32, component: &'static str, what: &str, error: &nestor_model::Error| {
+        let attr = nestor_model::doc! { "error": error.to_string() };
+        database.node.log().error(component, id, "initandlisten", what, attr);
+    };
+    match stored::load(&database.engine) {
+        Ok(entries) => database.query_settings.replace(entries),
+        Err(error) => tell(20_002, "QUERY", "Cannot read the query settings", &error),
+    }
+    if let Err(error) = rw_concern::load(&database.engine, &database.node.concerns) {
+        tell(20_003, "COMMAND", "Cannot read the default concerns", &error);
+    }
+    if let Err(error) = cluster_parameter::load(&database.engine, &database.node.cluster_parameters) {
+        tell(20_005, "COMMAND", "Cannot read the cluster parameters", &error);
+    }
+    cluster_parameter::apply(database);
+}
 
 impl Service {
     /// A service over a store.
     pub fn new(options: DatabaseOptions, engine: Engine) -> Self {
-        let log = options.process.log.clone();
-        let tell = |id: u32, component: &'static str, what: &str, error: &nestor_model::Error| {
-            let attr = nestor_model::doc! { "error": error.to_string() };
-            log.error(component, id, "initandlisten", what, attr);
-        };
         let database = Database::new(options, engine, TABLE.all().len(), |shared| {
             Arc::new(State {
                 shared,
                 commands: &TABLE,
             })
         });
-        match stored::load(&database.engine) {
-            Ok(entries) => database.query_settings.replace(entries),
-            Err(error) => tell(20_002, "QUERY", "Cannot read the query settings", &error),
-        }
-        if let Err(error) = rw_concern::load(&database.engine, &database.node.concerns) {
-            tell(20_003, "COMMAND", "Cannot read the default concerns", &error);
-        }
-        if let Err(error) = cluster_parameter::load(&database.engine, &database.node.cluster_parameters) {
-            tell(20_005, "COMMAND", "Cannot read the cluster parameters", &error);
-        }
-        cluster_parameter::apply(&database);
+        read_settings(&database);
         Self {
             database,
             ttl: Default::default(),
+            settings_read: Mutex::default(),
             commands: &TABLE,
             relational: None,
+        }
+    }
+
+    /// Reads the settings that the primary has changed: a command that changes them does so where it runs.
+    fn follow_settings(&self) {
+        let snapshot = self.engine.snapshot();
+        let last_write = |ns: &Namespace| {
+            let collection = snapshot.catalog().get(ns)?;
+            Some(collection.state.last_commit())
+        };
+        // Query settings are a cluster parameter.
+        let namespaces = [rw_concern::namespace(), cluster_parameter::namespace()];
+        let newest = namespaces.iter().filter_map(last_write).max();
+        let mut read = self.settings_read.lock().unwrap_or_else(PoisonError::into_inner);
+        if newest > *read {
+            *read = newest;
+            read_settings(&self.database);
         }
     }
 
@@ -408,6 +430,8 @@ impl Service {
         self.database.tick();
         if self.engine.is_writable() {
             self.ttl_tick();
+        } else {
+            self.follow_settings();
         }
     }
 

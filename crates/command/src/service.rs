@@ -4,7 +4,8 @@ use crate::facts::Table;
 use nestor_database::Database;
 use nestor_database::statement::relational::Relational;
 use nestor_database::ttl::TtlMonitor;
-use std::sync::Arc;
+use nestor_storage::Lsn;
+use std::sync::{Arc, Mutex};
 
 /// How long a command may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Service {
     pub database: Database,
     /// When expired documents are deleted.
     pub ttl: TtlMonitor,
+    /// On a member that is not primary: the commit that changed the settings which were read last.
+    pub(crate) settings_read: Mutex<Option<Lsn>>,
     /// Which commands there are.
     pub commands: &'static Table,
     /// Answers `$sql`; without it the stage is refused.

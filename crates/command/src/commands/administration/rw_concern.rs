@@ -24,7 +24,8 @@ use nestor_storage::Engine;
 /// `_id` of the document.
 const ID: &str = "ReadWriteConcernDefaults";
 
-fn namespace() -> Namespace {
+/// Where they are kept.
+pub fn namespace() -> Namespace {
     Namespace::new(CONFIG, "settings")
 }
 

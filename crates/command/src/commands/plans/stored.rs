@@ -1,5 +1,5 @@
 //! Query settings as clients give them and as they are stored: one document of `config.clusterParameters`, as in MongoDB,
-//! read back at the start.
+//! read back at the start, and on members that are not primary when another has changed them.
 
 use super::representative::stored_shape;
 use crate::args::{NotNull, StrictBool};
