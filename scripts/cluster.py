@@ -2,25 +2,40 @@
 
     scripts/cluster.py NESTOR FOLDER PORT [LOG]
 
-Reads commands from standard input; without one it runs until it is interrupted.
+Without LOG the log is in a double of S3 in this process (tests/e2e/s3.py), by which delay, loss and partitions are made; it ends with the process.
+Reads commands from standard input; without one it runs until it is interrupted. A page at the port after the members' shows how they are.
 """
 
+import html
+import http.server
 import os
 import signal
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pymongo
+from pymongo.read_preferences import ReadPreference
 from pymongo.write_concern import WriteConcern
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "e2e"))
+
+from clock import environment as clock_environment  # noqa: E402
+from s3 import Faults, Store  # noqa: E402
 
 SET = "rs0"
 MEMBERS = 3
 HELP = """\
-  status      who is primary, in which term, how far each member is
-  table       how long a write takes by its write concern
+  status      who is primary, in which term, how far each member is, and requests to the store
+  table       how long writes and reads take by their concerns, beside what arithmetic expects of the delay
+  delay MS    each request to the store takes so much longer; 0 ends it
+  loss SHARE  such a share of the requests gets no answer (0.05), half of them are not done either; 0 ends it
+  cut N       member N does not reach the store
+  heal N      it does again
+  clock N S   the clock of member N is S seconds off (-3600)
   kill N      kill -9 member N
   stop N      SIGSTOP member N: it hangs, and its lease runs out
   go N        SIGCONT member N
@@ -34,7 +49,10 @@ class Laboratory:
     def __init__(self, nestor, folder, port, log):
         self.nestor, self.folder = nestor, Path(folder).resolve()
         self.hosts = [f"127.0.0.1:{port + n}" for n in range(MEMBERS)]
-        self.log = log or f"file://{self.folder}/log"
+        self.log = log or "s3://bucket/set"
+        # A door to the double for each member, unless the log is elsewhere.
+        self.store = None if log else Store().__enter__()
+        self.doors = [self.store.door() for _ in range(MEMBERS)] if self.store else []
         self.members = [None] * MEMBERS
         self.uri = f"mongodb://{','.join(self.hosts)}/?replicaSet={SET}"
 
@@ -46,8 +64,9 @@ class Laboratory:
         host = self.hosts[n]
         command = [self.nestor, "serve", "--dbpath", home / "data", "--port", host.split(":")[1], "--nounixsocket"]
         command += ["--replSet", SET, "--log", self.log, "--host", host, "--logpath", home / "log", "--logappend"]
+        env = {**os.environ, **clock_environment(home / "clock"), **(self.doors[n].environment if self.doors else {})}
         # Ctrl-C is for the laboratory, which ends them.
-        self.members[n] = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+        self.members[n] = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True, env=env)
 
     def send(self, n, how):
         if self.members[n] is not None and self.members[n].poll() is None:
@@ -59,6 +78,10 @@ class Laboratory:
         return pymongo.MongoClient(self.hosts[n], directConnection=True, serverSelectionTimeoutMS=700, socketTimeoutMS=700)
 
     def status(self):
+        print("\n".join(f"  {line}" for line in self.lines()))
+
+    def lines(self):
+        newest = 0
         for n, host in enumerate(self.hosts):
             try:
                 with self.direct(n) as client:
@@ -66,9 +89,42 @@ class Laboratory:
                 role = "primary" if hello["isWritablePrimary"] else "secondary"
                 term = int.from_bytes(bytes(hello["electionId"].binary[4:]), "big")
                 written, sure = hello["lastWrite"]["opTime"]["ts"], hello["lastWrite"]["majorityOpTime"]["ts"]
-                print(f"  {n}  {host}  {role:9}  term {term}  last {written.time}.{written.inc}  majority {sure.time}.{sure.inc}")
+                lag = hello["lastWrite"]["lastWriteDate"].timestamp()
+                newest = max(newest, lag)
+                yield (
+                    f"{n}  {host}  {role:9}  term {term}  last {written.time}.{written.inc}  majority {sure.time}.{sure.inc}"
+                    f"  last write {newest - lag:.0f} s behind{self.requests(n)}"
+                )
             except pymongo.errors.PyMongoError as error:
-                print(f"  {n}  {host}  gone: {str(error).split(',')[0][:60]}")
+                yield f"{n}  {host}  gone: {str(error).split(',')[0][:60]}{self.requests(n)}"
+
+    def requests(self, n):
+        if not self.doors:
+            return ""
+        door = self.doors[n]
+        asked = sum(door.requests.values())
+        is_cut = ", cut off" if door.is_shut else ""
+        return f"  store: {door.requests['PUT']} puts of {asked} requests, {sum(door.fates.values())} faults{is_cut}"
+
+    def page(self, port):
+        """Serves a page that shows `lines`, anew each second."""
+        laboratory = self
+
+        class Page(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                body = html.escape("\n".join([laboratory.uri, "", *laboratory.lines()]))
+                body = f'<meta http-equiv="refresh" content="1"><title>{SET}</title><pre>{body}</pre>'.encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Page)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{port}/"
 
     def client(self):
         return pymongo.MongoClient(self.uri, serverSelectionTimeoutMS=30_000)
@@ -78,19 +134,54 @@ class Laboratory:
             "majority": (WriteConcern(w="majority"), 200),
             "w: 1, j: true": (WriteConcern(w=1, j=True), 200),
             "w: 1": (WriteConcern(w=1), 200),
-            # Members say how far they are twice a second.
-            "w: 2": (WriteConcern(w=2), 10),
+            "w: 2": (WriteConcern(w=2), 50),
+            "w: 0": (WriteConcern(w=0), 200),
         }
+        # How many requests to the store one after the other a write waits for: the put of the commit; a member that looks for it, two
+        # requests to read it, the put by which it says so, and the list of members with two of them.
+        waits = {"majority": 1, "w: 2": 8}
+        delay = self.doors[0].faults.delay_s * 1000 if self.doors else 0
         with self.client() as client:
             for name, (concern, count) in concerns.items():
                 things = client.laboratory.get_collection("things", write_concern=concern)
-                took = []
-                for _ in range(count):
-                    begun = time.monotonic()
-                    things.insert_one({"x": 1})
-                    took.append((time.monotonic() - begun) * 1000)
-                took.sort()
-                print(f"  {name:14} p50 {statistics.median(took):8.2f} ms   p99 {took[count * 99 // 100 - 1]:8.2f} ms")
+                things.insert_one({"x": 1})
+                self.row(name, lambda: things.insert_one({"x": 1}), count, waits.get(name, 0) * delay)  # noqa: B023
+            for name, preference in [("primary", ReadPreference.PRIMARY), ("secondary", ReadPreference.SECONDARY)]:
+                things = client.laboratory.get_collection("things", read_preference=preference)
+                things.find_one({"x": 1})
+                self.row(f"read, {name}", lambda: things.find_one({"x": 1}), 500, 0)  # noqa: B023
+
+    def row(self, name, work, count, delay):
+        took = []
+        for _ in range(count):
+            begun = time.monotonic()
+            work()
+            took.append((time.monotonic() - begun) * 1000)
+        took.sort()
+        expected = f"   of which the delay is {delay:.0f} ms" if delay else ""
+        print(f"  {name:15} p50 {statistics.median(took):8.2f} ms   p99 {took[count * 99 // 100 - 1]:8.2f} ms{expected}", flush=True)
+
+    def fault(self, word, rest):
+        """Changes how the store behaves. False if that is no such command."""
+        try:
+            if word == "clock" and len(rest) == 2:
+                (self.folder / f"member{int(rest[0])}" / "clock").write_text(str(int(rest[1])))
+            elif not self.doors or len(rest) != 1:
+                return False
+            elif word in ("cut", "heal"):
+                self.doors[int(rest[0])].is_shut = word == "cut"
+            elif word in ("delay", "loss"):
+                amount = float(rest[0])
+                for door in self.doors:
+                    now = door.faults
+                    delay = amount / 1000 if word == "delay" else now.delay_s
+                    half = amount / 2 if word == "loss" else now.lost
+                    door.faults = Faults(lost=half, unanswered=half, delay_s=delay)
+            else:
+                return False
+        except (ValueError, IndexError):
+            return False
+        return True
 
     def obey(self, line):
         """Does what a line says. False when it is the last one."""
@@ -109,7 +200,7 @@ class Laboratory:
                 self.start(n)
             else:
                 self.send(n, signals[word])
-        else:
+        elif not self.fault(word, rest):
             print(HELP)
         return True
 
@@ -132,7 +223,9 @@ def main():
     try:
         for n in range(MEMBERS):
             laboratory.start(n)
-        print(f"\n{laboratory.uri}\nthe log is at {laboratory.log}, members are in {laboratory.folder}\n\n{HELP}\n", flush=True)
+        page = laboratory.page(int(port) + MEMBERS)
+        where = f"the log is at {laboratory.log}, members are in {laboratory.folder}"
+        print(f"\n{laboratory.uri}\n{page}\n{where}\n\n{HELP}\n", flush=True)
         for line in sys.stdin:
             if not line.strip():
                 continue

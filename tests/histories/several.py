@@ -8,16 +8,14 @@ slow, answered 500, 503 or 409, or done without an answer, and connections of cl
 import collections
 import contextlib
 import functools
-import os
 import random
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
-from pathlib import Path
 
+import clock
 import pymongo
 from alone import CUTS, quiet_port
 from client import expect
@@ -37,7 +35,6 @@ FAULTS = Faults(
 )
 # How long the set may take to have a primary and be alike, once nothing disturbs it.
 PATIENCE_S = 60
-CLOCK = Path(__file__).parent.parent / "e2e" / "clock.c"
 
 
 class Several:
@@ -257,7 +254,7 @@ class Member:
         self.proxy = Proxy(self.address, CUTS, f"{system.seed} {number}", quiet_port()).start()
         self.host = f"127.0.0.1:{self.proxy.address[1]}"
         self.clock = system.folder / f"clock{number}"
-        env = {**system.env, **self.door.environment, **clock_of(self.clock)}
+        env = {**system.env, **self.door.environment, **clock.environment(self.clock)}
         flags = ["--replSet", "rs0", "--log", "s3://bucket/set", "--host", self.host]
         flags += ["--setParameter", "transactionLifetimeLimitSeconds=3", "--logCheckpoints", "100"]
         self.server = Server(system.folder / f"member{number}", *flags, env=env, port=self.address[1])
@@ -393,20 +390,3 @@ class Causal(threading.Thread):
                 two.advance_cluster_time(one.cluster_time)
                 two.advance_operation_time(one.operation_time)
         return least
-
-
-@functools.cache
-def clock_library():
-    """A library that moves the clock of a process that loads it; None without a C compiler."""
-    path = Path(tempfile.mkdtemp(prefix="nestor-clock-")) / "clock.so"
-    compiler = os.environ.get("CC", "cc")
-    try:
-        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(path), str(CLOCK), "-ldl"], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return path
-
-
-def clock_of(path):
-    library = clock_library()
-    return {"LD_PRELOAD": str(library), "NESTOR_TEST_CLOCK": str(path)} if library else {}
