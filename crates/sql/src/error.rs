@@ -248,6 +248,8 @@ fn of_code(code: ErrorCode) -> &'static str {
         14031 => "53100",
         10334 => "54000",
         251 => "40001",
+        // A statement of a transaction that is open for too long.
+        290 => "25P04",
         107 => "40P01",
         24 => "55P03",
         292 => "53200",

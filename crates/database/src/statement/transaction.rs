@@ -131,6 +131,7 @@ where
             let (terms, engine) = (&context.terms, &database.engine);
             let txn = session.take_transaction(lsid, terms, engine, begin_at, locks, (counts, lifetime))?;
             context.interrupt.limit_lifetime(txn.tally.facts().end());
+            nestor_model::statement::stop_by(&context.interrupt);
             active = Some(txn.tally.activate());
             lock(&context.slot.operation).transaction = Some(txn.tally.facts().clone());
             context.txn_operations = Some(txn.operations.clone());

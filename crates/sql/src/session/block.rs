@@ -491,7 +491,13 @@ impl Session {
             })
         });
         block.is_open = lives;
-        ran?;
+        ran.map_err(|told| match told.code() {
+            ErrorCode::NoSuchTransaction if !begins => error(
+                "25P03",
+                "the transaction was ended, as it was open for longer than transactionLifetimeLimitSeconds allows",
+            ),
+            _ => told,
+        })?;
         out.unwrap_or_else(|| fail("XX000", "a statement of a transaction did not run"))
     }
 
