@@ -57,6 +57,9 @@ struct Differences {
 
 impl Differences {
     fn bound(&self, base: &Value, offset: &Value, after: bool) -> Result<Value> {
+        if is_negative(offset) {
+            return fail("22013", "invalid preceding or following size in window function");
+        }
         let plus = after != self.descending;
         Ok(match (base, offset) {
             (base, offset) if integer(base).is_some() && integer(offset).is_some() => {
@@ -94,6 +97,16 @@ impl Differences {
     fn order(&self, a: &Value, b: &Value) -> std::cmp::Ordering {
         let order = compare::compare(&self.ty, a, b);
         if self.descending { order.reverse() } else { order }
+    }
+}
+
+/// Whether a frame would end before it begins.
+fn is_negative(offset: &Value) -> bool {
+    match offset {
+        Value::Double(by) => *by < 0.0,
+        Value::Decimal128(by) => by.is_negative() && !by.is_zero(),
+        by @ Value::Binary(_) => Interval::of(by).total_us() < 0,
+        by => integer(by).is_some_and(|by| by < 0),
     }
 }
 
