@@ -44,6 +44,7 @@ pub mod rights;
 pub mod session_id;
 pub mod sessions;
 pub mod shape;
+pub mod sizes;
 pub mod snapshots;
 pub mod statement;
 mod stored_functions;

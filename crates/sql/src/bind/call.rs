@@ -466,6 +466,16 @@ impl Binder<'_> {
                 args.push(self.catalog_texts(name)?);
                 functions::call("catalog_text", args)
             }
+            ("pg_relation_size", 1 | 2) | ("pg_table_size" | "pg_total_relation_size" | "pg_indexes_size", 1) => {
+                if let Some(fork) = args.get(1)
+                    && !matches!(fork.node(), Node::Const(Value::String(fork), _) if **fork == *"main")
+                {
+                    return unsupported("a fork of a relation other than main");
+                }
+                let of = self.regclass(args.swap_remove(0))?;
+                self.size(name, of)
+            }
+            ("pg_database_size", 1) => self.size(name, args.swap_remove(0)),
             ("pg_table_is_visible" | "pg_type_is_visible", 1) => {
                 let number = coerce(args.swap_remove(0), &Type::Oid, Context::Explicit)?;
                 let key = coerce(number.clone(), &Type::Text, Context::Explicit)?;
@@ -531,6 +541,27 @@ impl Binder<'_> {
             ("grouping", 1..) => functions::call("grouping", args),
             _ => functions::call(name, args),
         }
+    }
+
+    /// The bytes that a function tells of an object, by its number or its name.
+    fn size(&self, function: &str, of: Expr) -> Result<Expr> {
+        let asked = match of.node() {
+            Node::Const(Value::String(name), _) => Some(name.to_string()),
+            Node::Const(Value::Int64(number), _) => Some(number.to_string()),
+            _ => None,
+        };
+        let of = match of.ty() {
+            Type::Regclass => coerce(of, &Type::Oid, Context::Explicit)?,
+            _ => of,
+        };
+        let of = coerce(of, &Type::Text, Context::Explicit)?;
+        let mut bytes = nestor_model::Document::new();
+        for (key, size) in self.catalog.sizes(function, asked.as_deref())? {
+            bytes.push(key, size.to_string());
+        }
+        let bytes = Expr::constant(Value::Document(bytes), Type::Jsonb);
+        let size = functions::call("catalog_text", vec![of, bytes])?;
+        coerce(size, &Type::Int8, Context::Explicit)
     }
 
     /// The texts that the catalog has for objects, by number, as a constant.

@@ -293,6 +293,11 @@ pub trait Catalog {
     /// Errors: those of reading the catalog.
     fn texts(&self, function: &str) -> Result<Option<Vec<(i64, String)>>>;
 
+    /// The bytes that objects take, as [`system::sizes`] has them.
+    ///
+    /// Errors: those of reading the catalog.
+    fn sizes(&self, function: &str, of: Option<&str>) -> Result<Vec<(String, i64)>>;
+
     /// What is said of objects, each by its number, the name of its catalog (or nothing) and the number of the column, with slashes between them.
     ///
     /// Errors: those of reading the catalog.

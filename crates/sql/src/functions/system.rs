@@ -273,12 +273,7 @@ pub(super) const ROWS: &[Row] = &[
     ("pg_get_partition_constraintdef", "?any...->text", |_, _, _| {
         Ok(Value::Null)
     }),
-    // Sizes are those of trees that all collections share; nobody knows which part is whose.
-    ("pg_table_size", "?any...->int8", |_, _, _| Ok(Value::Null)),
-    ("pg_relation_size", "?any...->int8", |_, _, _| Ok(Value::Null)),
-    ("pg_total_relation_size", "?any...->int8", |_, _, _| Ok(Value::Null)),
-    ("pg_indexes_size", "?any...->int8", |_, _, _| Ok(Value::Null)),
-    ("pg_database_size", "?any...->int8", |_, _, _| Ok(Value::Null)),
+    // Sizes of relations and databases are looked up where functions are bound.
     ("pg_tablespace_size", "?any...->int8", |_, _, _| Ok(Value::Null)),
     ("pg_size_pretty", "int8->text", |a, _, _| {
         let bytes = integer(&a[0]).unwrap_or(0);

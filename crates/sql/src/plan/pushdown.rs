@@ -217,6 +217,12 @@ fn is_for_scan(condition: &Expr) -> bool {
             *op == Comparison::Equal && !all && column(arg) && array.is_constant()
         }
         Node::IsNull(a, _) => column(a),
+        // A column of booleans alone.
+        Node::Column { .. } | Node::Field(..) => true,
+        Node::Not(a)
+        | Node::IsBool {
+            arg: a, negated: false, ..
+        } => column(a),
         Node::Or(any) => any.iter().all(|part| part.conjuncts().iter().all(is_for_scan)),
         Node::Match(like) => column(&like.text) && matches!(like.pattern.node(), Node::Const(Value::String(_), _)),
         _ => false,

@@ -239,6 +239,13 @@ fn part(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Part> {
             Value::Array(items) => Ok(members(arg, table, items.iter().map(|item| item.to_value()).collect())),
             _ => Ok(Part::Nothing),
         },
+        Node::Column { .. } | Node::Field(..) => Ok(truth(condition, true, table)),
+        Node::Not(arg) => Ok(truth(arg, false, table)),
+        Node::IsBool {
+            arg,
+            is,
+            negated: false,
+        } => Ok(truth(arg, *is, table)),
         Node::Or(any) => {
             let (mut branches, mut exact) = (Vec::new(), true);
             for branch in any {
@@ -292,6 +299,17 @@ fn part(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Part> {
             }
         }
         _ => Ok(Part::Unknown),
+    }
+}
+
+/// A boolean column that is to be `is`.
+fn truth(column: &Expr, is: bool, table: &Table) -> Part {
+    match path(column, table) {
+        Some((path, Type::Bool)) => Part::Filter(Found {
+            filter: one(&path, "$eq", Value::Bool(is)),
+            exact: is_exact(column, &Type::Bool, table),
+        }),
+        _ => Part::Unknown,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Statements run on the statement service.
 //!
-//! [`find`] turns what a scan knows of its rows into a filter of the find layer (with [`days`] for dates) and [`ordered`] into an order of it, `facts` has what is known of the session ([`deferred`] what its transaction has yet to look at), [`tables`] reads the catalog,
+//! [`find`] turns what a scan knows of its rows into a filter of the find layer (with [`days`] for dates) and [`ordered`] into an order of it, `facts` has what is known of the session, `sizes` what tables take ([`deferred`] what its transaction has yet to look at), [`tables`] reads the catalog,
 //! [`opened`] opens tables (`files`, by [`probe`] where values of an index are known, by [`columns`] where these have all that is read, passing over what `bounds` exclude) and [`reader`] makes rows of their documents, [`query`] runs queries, [`held`] keeps their rows from others, [`gathered`] counts what waits, [`explain`] shows plans.
 
 mod activity;
@@ -24,6 +24,7 @@ pub mod query;
 pub mod reader;
 pub mod sequences;
 mod shown;
+mod sizes;
 pub mod tables;
 
 use nestor_database::statement::Statement;

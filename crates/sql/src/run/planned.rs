@@ -281,6 +281,11 @@ impl Catalog for Asked<'_> {
         Ok(texts)
     }
 
+    fn sizes(&self, function: &str, of: Option<&str>) -> Result<Vec<(String, i64)>> {
+        self.once.set(true);
+        self.catalog.sizes(function, of)
+    }
+
     fn descriptions(&self) -> Result<Vec<(String, String)>> {
         self.once.set(true);
         self.catalog.descriptions()

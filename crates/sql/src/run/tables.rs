@@ -617,6 +617,10 @@ impl Facts for Reading<'_, '_> {
         each.collect()
     }
 
+    fn sizes(&self, database: &str, of: Option<i64>) -> Result<Vec<system::Sizes>> {
+        self.all_sizes(database, of)
+    }
+
     fn activities(&self) -> Vec<system::Activity> {
         self.all_activities()
     }
@@ -873,6 +877,10 @@ impl Catalog for Reading<'_, '_> {
             (slot, may)
         })
         .collect()
+    }
+
+    fn sizes(&self, function: &str, of: Option<&str>) -> Result<Vec<(String, i64)>> {
+        system::sizes(function, of, self)
     }
 
     fn descriptions(&self) -> Result<Vec<(String, String)>> {

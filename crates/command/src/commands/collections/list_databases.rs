@@ -1,7 +1,6 @@
 //! `listDatabases`.
 
 use crate::args::StrictBool;
-use crate::commands::stats::sizes;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::needs::Needs;
@@ -9,6 +8,7 @@ use crate::privileges;
 use crate::spec::CommandSpec;
 use nestor_database::read;
 use nestor_database::rights::{Action, Resource};
+use nestor_database::sizes;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail, doc};
 use nestor_query::matcher::Context as Place;
 use nestor_storage::{Database, View};

@@ -1,12 +1,12 @@
 //! `collStats`.
 
-use super::sizes::{collection_bytes, index_bytes};
 use crate::args::CollectionName;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::rights::Action;
+use nestor_database::sizes::{collection_bytes, index_bytes};
 use nestor_database::{names, oplog, write};
 use nestor_model::{Document, RawWriter, Result, Value, bail, doc};
 use nestor_storage::{Collection, Engine, View};

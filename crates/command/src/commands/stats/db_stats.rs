@@ -1,11 +1,11 @@
 //! `dbStats`.
 
-use super::sizes;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::rights::Action;
+use nestor_database::sizes;
 use nestor_model::{RawWriter, Result, ValueRef, bail};
 use nestor_storage::View;
 

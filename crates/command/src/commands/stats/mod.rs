@@ -4,7 +4,6 @@ pub mod coll_stats;
 pub mod data_size;
 pub mod db_hash;
 pub mod db_stats;
-pub mod sizes;
 pub mod validate;
 
 use crate::spec::CommandSpec;

@@ -159,6 +159,10 @@ pub trait Facts {
     fn said_of_schemas(&self) -> Result<Vec<(i64, String)>>;
     /// The text of the query of a view in a schema, with schemas before the names of tables that names without one do not find.
     fn qualified(&self, schema: &str, query: &str) -> String;
+    /// What the collections of a database take, of those that the user may read; with `of`, just the one that has this OID or an index with it.
+    ///
+    /// Errors: those of storage.
+    fn sizes(&self, database: &str, of: Option<i64>) -> Result<Vec<Sizes>>;
     /// What connections are at, of those that the user may see.
     fn activities(&self) -> Vec<Activity>;
     /// The assertions of the database: number, name and condition.
@@ -173,6 +177,60 @@ pub trait Facts {
     fn is_superuser(&self) -> bool;
     /// Settings and their values.
     fn settings(&self) -> Vec<(String, String)>;
+}
+
+/// What a collection takes, in bytes.
+#[derive(Clone, Debug)]
+pub struct Sizes {
+    /// The OID of its relation.
+    pub oid: i64,
+    /// Its documents.
+    pub records: i64,
+    /// Its indexes, by their OIDs.
+    pub indexes: Vec<(i64, i64)>,
+}
+
+impl Sizes {
+    fn all_indexes(&self) -> i64 {
+        self.indexes.iter().map(|(_, bytes)| bytes).sum()
+    }
+}
+
+/// The bytes that a function such as `pg_table_size` tells of relations and indexes, by their OIDs, or of databases, by OID and by name; of
+/// nothing but `of`, if there is one.
+///
+/// Errors: those of [`Facts::sizes`].
+pub fn sizes(function: &str, of: Option<&str>, facts: &dyn Facts) -> Result<Vec<(String, i64)>> {
+    let is_asked = |key: &str| of.is_none_or(|of| of == key);
+    let mut out = Vec::new();
+    if function == "pg_database_size" {
+        for (oid, name) in statistics::databases(facts) {
+            let oid = oid.to_string();
+            if !is_asked(&oid) && !is_asked(&name) {
+                continue;
+            }
+            let all = facts.sizes(&name, None)?;
+            let bytes = all.iter().map(|one| one.records + one.all_indexes()).sum();
+            out.extend([(oid, bytes), (name, bytes)]);
+        }
+        return Ok(out);
+    }
+    let number = of.and_then(|of| of.parse().ok());
+    for one in facts.sizes(&facts.database(), number)? {
+        let bytes = match function {
+            "pg_indexes_size" => one.all_indexes(),
+            "pg_total_relation_size" => one.records + one.all_indexes(),
+            _ => one.records,
+        };
+        out.push((one.oid.to_string(), bytes));
+        let of_index = |bytes: i64| if function == "pg_indexes_size" { 0 } else { bytes };
+        out.extend(
+            one.indexes
+                .iter()
+                .map(|(oid, bytes)| (oid.to_string(), of_index(*bytes))),
+        );
+    }
+    Ok(out)
 }
 
 /// A row that is being made: columns by name.

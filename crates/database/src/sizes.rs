@@ -1,6 +1,7 @@
 //! Sizes on disk.
 
 use nestor_model::Result;
+use nestor_model::statement::work;
 use nestor_storage::{Collection, Index, TreeId, View};
 
 /// What sizes are multiples of.
@@ -19,7 +20,7 @@ pub fn collection_bytes(view: &dyn View, collection: &Collection, bytes: i64) ->
 
 /// The same of an index. Where nothing is on a disk its entries are counted, one by one.
 ///
-/// Errors: those of storage.
+/// Errors: those of storage, and when it is time to stop.
 pub fn index_bytes(view: &dyn View, index: &Index) -> Result<i64> {
     if let Some(bytes) = stored_bytes(view, index.tree)? {
         return Ok(bytes);
@@ -28,6 +29,7 @@ pub fn index_bytes(view: &dyn View, index: &Index) -> Result<i64> {
     let mut more = cursor.first()?;
     let mut bytes = 0;
     while more {
+        work(1)?;
         bytes += (cursor.key().len() + cursor.value()?.len()) as i64;
         more = cursor.next()?;
     }
