@@ -187,12 +187,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--failovers", type=int, default=200)
     parser.add_argument("--log", choices=["s3", "file"], default="s3")
+    parser.add_argument("--delay-ms", type=float, default=0, help="each request to the store takes so much longer")
     parser.add_argument("--only", default="commits,reads,lag,failovers")
     arguments = parser.parse_args()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         arguments.store = stack.enter_context(Store()) if arguments.log == "s3" else None
         arguments.door = arguments.store and arguments.store.door()
+        if arguments.door:
+            arguments.door.faults.delay_s = arguments.delay_ms / 1000
         env = arguments.door.environment if arguments.door else {}
         log = "s3://bucket/set" if arguments.door else None
         for name in arguments.only.split(","):

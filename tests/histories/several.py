@@ -67,8 +67,6 @@ class Several:
             # One after the other: each is in the set then.
             member.started()
         self.primary()
-        for member in self.members:
-            member.door.faults = FAULTS
         return self
 
     def __exit__(self, kind, *_):
@@ -95,6 +93,10 @@ class Several:
         )  # fmt: skip
 
     def watchers(self, stop):
+        # What was set up has to be there; bad days begin now.
+        for member in self.members:
+            member.door.faults = FAULTS
+            member.proxy.cuts = CUTS
         self.watching = [Causal(self.connect(0, True), number, self.seed, stop) for number in range(2)]
         return self.watching
 
@@ -251,7 +253,7 @@ class Member:
     def __init__(self, system, number):
         self.door = system.store.door()
         self.address = ("127.0.0.1", quiet_port())
-        self.proxy = Proxy(self.address, CUTS, f"{system.seed} {number}", quiet_port()).start()
+        self.proxy = Proxy(self.address, Cuts(), f"{system.seed} {number}", quiet_port()).start()
         self.host = f"127.0.0.1:{self.proxy.address[1]}"
         self.clock = system.folder / f"clock{number}"
         env = {**system.env, **self.door.environment, **clock.environment(self.clock)}
