@@ -4,7 +4,7 @@ use super::{Binder, Scope, ident, object_name, places};
 use crate::error::{self, about, fail, unsupported};
 use crate::expr::like::{Compiled, Kind, Match};
 use crate::expr::{Comparison, Expr, Node};
-use crate::functions::{self, coerce};
+use crate::functions::{self, coerce, is_null};
 use crate::types::cast::{self, Context};
 use crate::types::interval::{Interval, unit_of};
 use crate::types::{Type, numeric};
@@ -489,7 +489,10 @@ impl Binder<'_> {
             return Ok(Node::Compare(op, Node::Row(x).into(), Node::Row(y).into()).into());
         }
         let (a, b) = self.alike(a, b, op.sign())?;
-        Ok(Node::Compare(op, a, b).into())
+        Ok(match is_null(&a) || is_null(&b) {
+            true => Expr::constant(Value::Null, Type::Bool),
+            false => Node::Compare(op, a, b).into(),
+        })
     }
 
     fn binary(&mut self, left: &Ast, op: &BinaryOperator, right: &Ast, scope: &Scope) -> Result<Expr> {

@@ -24,6 +24,7 @@ mod records;
 mod system;
 mod tables;
 mod text;
+mod uuids;
 
 pub use crate::expr::function::{Function, Param, Run};
 pub use records::{is_of_records, records};
@@ -91,6 +92,7 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
         documents::ROWS,
         jsonpath::ROWS,
         system::ROWS,
+        uuids::ROWS,
         advisory::ROWS,
     ];
     let mut out: HashMap<&'static str, Vec<Function>> = HashMap::new();
@@ -298,8 +300,6 @@ fn bind(function: &'static Function, args: Vec<Expr>) -> Result<Expr> {
         });
     }
     let ty = resolve(&function.result).unwrap_or(Type::Text);
-    // What is null whatever the rest is, is not computed: the rest may overflow.
-    let is_null = |arg: &Expr| matches!(arg.node(), Node::Const(Value::Null, _));
     if function.strict && bound.iter().any(is_null) {
         return Ok(Expr::constant(Value::Null, ty));
     }
@@ -309,6 +309,11 @@ fn bind(function: &'static Function, args: Vec<Expr>) -> Result<Expr> {
         ty,
     }
     .into())
+}
+
+/// What is null whatever stands beside it, which is then not computed: it may overflow.
+pub fn is_null(arg: &Expr) -> bool {
+    matches!(arg.node(), Node::Const(Value::Null, _))
 }
 
 /// An expression as one of `to`. Literals are read at once.

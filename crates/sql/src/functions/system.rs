@@ -397,17 +397,6 @@ pub(super) const ROWS: &[Row] = &[
     ("setval", "!regclass,int8,bool->int8", |a, env, _| set(env, a)),
     // Version 7: those that are made later are larger.
     ("uuidv7", "!->uuid", |_, env, _| Ok(uuid_v7(env.op))),
-    ("gen_random_uuid", "!->uuid", |_, env, _| {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&env.op.random_u64().to_be_bytes());
-        bytes[8..].copy_from_slice(&env.op.random_u64().to_be_bytes());
-        bytes[6] = bytes[6] & 0x0F | 0x40;
-        bytes[8] = bytes[8] & 0x3F | 0x80;
-        Ok(Value::Binary(Binary {
-            subtype: 4,
-            bytes: bytes.as_slice().into(),
-        }))
-    }),
     // What it means the query decides that groups (`bind/select.rs`); elsewhere there are no groups.
     ("grouping", "?any...->int4", |_, _, _| {
         crate::error::fail("42803", "GROUPING needs a GROUP BY")

@@ -661,6 +661,11 @@ fn overlay(s: &str, with: &str, from: i64, length: i64) -> Result<Value> {
 
 /// The digest of RFC 1321.
 pub(super) fn md5(bytes: &[u8]) -> String {
+    output::hex(&md5_bytes(bytes))[2..].to_owned()
+}
+
+/// The same as bytes.
+pub(super) fn md5_bytes(bytes: &[u8]) -> [u8; 16] {
     const SHIFTS: [u32; 16] = [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21];
     let constant = |i: usize| ((i as f64 + 1.0).sin().abs() * 4_294_967_296.0) as u32;
     let mut message = bytes.to_vec();
@@ -691,6 +696,9 @@ pub(super) fn md5(bytes: &[u8]) -> String {
             *s = s.wrapping_add(v);
         }
     }
-    let bytes: Vec<u8> = state.iter().flat_map(|word| word.to_le_bytes()).collect();
-    output::hex(&bytes)[2..].to_owned()
+    let mut out = [0; 16];
+    for (to, word) in out.chunks_exact_mut(4).zip(state) {
+        to.copy_from_slice(&word.to_le_bytes());
+    }
+    out
 }

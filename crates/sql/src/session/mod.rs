@@ -657,6 +657,8 @@ impl Session {
                 }
                 Ok(format!("DISCARD {object_type}"))
             }
+            Ast::CreateExtension(create) => ddl::extension::create(create).map(str::to_owned),
+            Ast::DropExtension(drop) => ddl::extension::drop(drop).map(str::to_owned),
             other => {
                 let text = other.to_string();
                 let word = text.split_whitespace().next().unwrap_or("statement").to_uppercase();

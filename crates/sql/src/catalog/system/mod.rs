@@ -116,6 +116,24 @@ pub struct SequenceFacts {
     pub comment: Option<String>,
 }
 
+/// An extension that is built in.
+#[derive(Debug)]
+pub struct Extension {
+    /// Its name.
+    pub name: &'static str,
+    version: &'static str,
+    about: &'static str,
+    oid: i64,
+}
+
+/// All of them. Their functions are in `pg_catalog`.
+pub const EXTENSIONS: &[Extension] = &[Extension {
+    name: "uuid-ossp",
+    version: "1.1",
+    about: "generate universally unique identifiers (UUIDs)",
+    oid: 13_800,
+}];
+
 /// What a connection is at.
 #[derive(Clone, Debug)]
 pub struct Activity {

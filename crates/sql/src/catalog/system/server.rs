@@ -1,7 +1,7 @@
 //! Catalogs of what is the same in all databases, and of types and functions.
 
 use super::io;
-use super::{DATABASE_OWNER, FUNCTIONS, Facts, OWNER, PG_CATALOG, Row, int, oid, text};
+use super::{DATABASE_OWNER, EXTENSIONS, Extension, FUNCTIONS, Facts, OWNER, PG_CATALOG, Row, int, oid, text};
 use crate::functions::{self, Param};
 use crate::types::Type;
 use nestor_model::{Array, Value};
@@ -80,6 +80,29 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
                 ]
             })
             .collect(),
+        "pg_extension" => {
+            let row = |extension: &Extension| {
+                vec![
+                    ("oid", oid(extension.oid)),
+                    ("extname", text(extension.name)),
+                    ("extowner", oid(OWNER)),
+                    ("extnamespace", oid(PG_CATALOG)),
+                    ("extversion", text(extension.version)),
+                ]
+            };
+            EXTENSIONS.iter().map(row).collect()
+        }
+        "pg_available_extensions" => {
+            let row = |extension: &Extension| {
+                vec![
+                    ("name", text(extension.name)),
+                    ("default_version", text(extension.version)),
+                    ("installed_version", text(extension.version)),
+                    ("comment", text(extension.about)),
+                ]
+            };
+            EXTENSIONS.iter().map(row).collect()
+        }
         "pg_language" => vec![vec![
             ("oid", oid(12)),
             ("lanname", text("internal")),
