@@ -195,6 +195,10 @@ class Several:
         self.relent()
         for member in self.members:
             member.started()
+            # A new member does not wait for a store that it never reached.
+            if not member.server.is_running and not (member.server.dbpath / "base.nestor").exists():
+                member.start()
+                member.started()
         self.primary()
 
     # -- what is seen ---------------------------------------------------------------------------
