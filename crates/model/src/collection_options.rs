@@ -15,7 +15,7 @@
 use crate::number::safe_i64;
 use crate::timeseries::TimeSeries;
 use crate::value::{Array, DocRef, Document, ValueRef};
-use crate::{Result, Str, bail, doc};
+use crate::{Result, Str, bail, doc, storage_settings};
 
 /// The options of a collection or view.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +44,10 @@ pub struct CollectionOptions {
     pub timeseries: Option<TimeSeries>,
     /// Documents of a clustered collection expire that many seconds after the date in `_id`, measurements after their time.
     pub expire_after_secs: Option<i64>,
+    /// Whether its documents are packed on disk, if `storageEngine` says.
+    pub packs: Option<bool>,
+    /// Whether indexes of it are that don't say themselves, if `indexOptionDefaults` says.
+    pub packs_indexes: Option<bool>,
 }
 
 /// The limits of a capped collection.
@@ -172,10 +176,14 @@ impl CollectionOptions {
                 }
                 "masking" => out.masking = Some(document(name, value)?.to_document()),
                 "expireAfterSeconds" => out.expire_after_secs = Some(number(name, value)?),
-                // These mean nothing here: they are for storage engines of MongoDB, and for its local collections.
-                "storageEngine" | "indexOptionDefaults" => {
-                    document(name, value)?;
+                "storageEngine" => out.packs = storage_settings::packs(document(name, value)?),
+                "indexOptionDefaults" => {
+                    let engines = document(name, value)?
+                        .get("storageEngine")
+                        .and_then(ValueRef::as_document);
+                    out.packs_indexes = engines.and_then(storage_settings::packs);
                 }
+                // It means nothing here: it is for local collections of MongoDB.
                 "autoIndexId" => {
                     flag(name, value)?;
                 }

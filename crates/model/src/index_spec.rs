@@ -12,7 +12,7 @@
 
 use crate::number::safe_i64;
 use crate::value::{DocRef, Document, ValueRef};
-use crate::{RawDocBuf, Result, Str, bail};
+use crate::{RawDocBuf, Result, Str, bail, storage_settings};
 
 /// The kind of an index whose parts are all values in order.
 pub const ORDERED: &str = "";
@@ -43,6 +43,8 @@ pub struct IndexSpec {
     pub expire_after_secs: Option<i64>,
     /// Collation of string keys, as given.
     pub collation: Option<Document>,
+    /// Whether its entries are packed on disk, if `storageEngine` says.
+    pub packs: Option<bool>,
     /// For each part of a stored key whether it is in reverse order. A wildcard is stored as two parts, the path of a
     /// value and the value; the path ascends.
     pub descending: Vec<bool>,
@@ -128,6 +130,7 @@ impl IndexSpec {
             partial_filter: optional("partialFilterExpression")?.map(DocRef::to_document),
             expire_after_secs: doc.get("expireAfterSeconds").and_then(safe_i64),
             collation: optional("collation")?.map(DocRef::to_document),
+            packs: optional("storageEngine")?.and_then(storage_settings::packs),
             descending: descending(&key),
             name,
             key_pattern,

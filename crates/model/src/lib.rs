@@ -30,6 +30,7 @@ mod raw_write;
 mod shared;
 pub mod sort;
 pub mod statement;
+pub mod storage_settings;
 pub mod timeseries;
 pub mod value;
 mod value_debug;

@@ -15,6 +15,7 @@ use nestor::sink::AuditDestination;
 use nestor::tls::{TlsMode, TlsOptions};
 use nestor_command::commands::diagnostic::build_info;
 use nestor_database::audit::Format;
+use nestor_model::storage_settings::COMPRESSORS;
 use nestor_model::{Value, extjson};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -122,6 +123,9 @@ struct Serve {
     /// Memory for pages of data in GiB
     #[arg(long = "cacheSizeGB", alias = "wiredTigerCacheSizeGB", value_name = "GIB", value_parser = cache_size)]
     cache_size_gb: Option<f64>,
+    /// Whether collections and indexes that do not say are packed on disk: not with none. All others mean Zstandard
+    #[arg(long = "wiredTigerCollectionBlockCompressor", value_name = "NAME", value_parser = COMPRESSORS)]
+    block_compressor: Option<String>,
     /// The storage engine: there is one, which may be called by the name of MongoDB's
     #[arg(long = "storageEngine", value_name = "ENGINE", value_parser = ["nestor", "wiredTiger"])]
     storage_engine: Option<String>,
@@ -472,6 +476,7 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         argv: std::env::args().collect(),
         allocator: Some("mimalloc"),
         return_memory: Some(crate::allocator::return_memory),
+        block_compressor: args.block_compressor,
         storage_engine: args.storage_engine,
         dbpath: (!args.ephemeral).then_some(args.dbpath),
         give_up_after: args.give_up_commits_after,
@@ -606,6 +611,7 @@ mod tests {
         for line in [
             "nestor serve --fork",
             "nestor serve --storageEngine mmapv1",
+            "nestor serve --wiredTigerCollectionBlockCompressor lz4",
             "nestor serve --port 70000",
             "nestor serve --maxConns 4",
             "nestor serve --setParameter x",

@@ -21,7 +21,7 @@ enum Flag {
 
 use Flag::{Switch, Unless, Value, Verbosity, Words};
 
-const KEYS: [(&str, Flag); 52] = [
+const KEYS: [(&str, Flag); 53] = [
     ("auditLog.destination", Value("--auditDestination")),
     ("auditLog.filter", Value("--auditFilter")),
     ("auditLog.format", Value("--auditFormat")),
@@ -87,6 +87,10 @@ const KEYS: [(&str, Flag); 52] = [
     // Version 6.1 took the key away; older files have it. There is always a journal.
     ("storage.journal.enabled", Words(&[("true", &[])])),
     ("storage.oplogMinRetentionHours", Value("--oplogMinRetentionHours")),
+    (
+        "storage.wiredTiger.collectionConfig.blockCompressor",
+        Value("--wiredTigerCollectionBlockCompressor"),
+    ),
     ("storage.wiredTiger.engineConfig.cacheSizeGB", Value("--cacheSizeGB")),
     ("systemLog.destination", Words(&[("file", &[])])),
     ("systemLog.logAppend", Switch("--logappend")),

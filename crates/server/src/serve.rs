@@ -150,6 +150,8 @@ pub struct ServeOptions {
     pub return_memory: Option<fn()>,
     /// Name by which the storage engine was asked for, for `getCmdLineOpts`; there is one.
     pub storage_engine: Option<String>,
+    /// How data are packed on disk that do not say themselves, as it was given.
+    pub block_compressor: Option<String>,
     /// Directory of the data; `None` keeps everything in memory.
     pub dbpath: Option<PathBuf>,
     /// Start although the journal ends with this commit and durable ones followed.
@@ -703,6 +705,7 @@ fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
 fn engine_options(options: &ServeOptions) -> Result<EngineOptions, String> {
     let mut engine_options = EngineOptions::new(Arc::new(wall_secs));
     engine_options.before_wait = Some(nestor_exec::lose_patience);
+    engine_options.packs = options.block_compressor.as_deref() != Some("none");
     engine_options.give_up_after = options.give_up_after;
     engine_options.master_key = options.encryption.as_ref().map(MasterKeyFile::key).transpose()?;
     // Nothing is cut off before the catalog has been read, which says how much is kept.
@@ -880,6 +883,12 @@ fn parsed_options(options: &ServeOptions, port: u16) -> Document {
     }
     if let Some(engine) = &options.storage_engine {
         storage.push("engine", engine.as_str());
+    }
+    if let Some(name) = &options.block_compressor {
+        storage.push(
+            "wiredTiger",
+            doc! { "collectionConfig": doc! { "blockCompressor": name.as_str() } },
+        );
     }
     if let Some(hours) = options.oplog_min_retention_hours {
         storage.push("oplogMinRetentionHours", hours);

@@ -195,6 +195,32 @@ pub struct NodePart {
     pub entries: u64,
 }
 
+/// Which entries are packed on disk. It settles how pages are written from now on; what is there stays as it is until it is written again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packing {
+    /// Whether those are that are no exceptions.
+    pub usual: bool,
+    /// The first four bytes of the keys with which it is the other way round, ascending.
+    pub except: Vec<[u8; 4]>,
+}
+
+impl Default for Packing {
+    fn default() -> Packing {
+        Packing {
+            usual: true,
+            except: Vec::new(),
+        }
+    }
+}
+
+impl Packing {
+    /// Whether the entry of this key is packed.
+    pub fn packs(&self, key: &[u8]) -> bool {
+        let is_exception = |prefix: &[u8; 4]| self.except.binary_search(prefix).is_ok();
+        self.usual != key.first_chunk().is_some_and(is_exception)
+    }
+}
+
 /// The figures of one `apply`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ApplyStats {
@@ -270,6 +296,9 @@ pub trait Base: Send + Sync {
     ///
     /// `meta` has a limit of a few kilobytes (page size less 128 bytes for the tree).
     fn apply(&self, deletions: &[KeyRange<'_>], changes: &mut dyn ChangeSource, meta: &[u8]) -> Result<ApplyStats>;
+
+    /// Sets what the next `apply` packs, if this base packs anything.
+    fn set_packing(&self, _packing: Packing) {}
 
     /// Length of the file in bytes.
     fn file_bytes(&self) -> u64;

@@ -17,8 +17,8 @@
 
 use super::recovery::Meta;
 use super::{Inner, Store};
-use crate::base::{Base, BaseError, Change, ChangeSource, KeyRange};
-use crate::catalog::entry;
+use crate::base::{Base, BaseError, Change, ChangeSource, KeyRange, Packing};
+use crate::catalog::{Catalog, entry};
 use crate::journal::{Checkpoint, Position};
 use crate::memtable::{Memtable, NewestEntries};
 use crate::{Bytes, CollectionId, Result, StorageError, TreeId};
@@ -79,6 +79,8 @@ struct Frozen {
     meta: Meta,
     /// How far the journal had been appended when the memtable was frozen.
     appended: u64,
+    /// The collections and indexes that it has entries of.
+    catalog: Arc<Catalog>,
     /// Entries of the catalog's tree that only checkpoints write, ascending.
     numbers: BTreeMap<CollectionId, Option<[u8; 24]>>,
 }
@@ -337,6 +339,7 @@ impl Inner {
             memtable,
             meta,
             appended: store.journal.appended(),
+            catalog: current.catalog.clone(),
             numbers,
         })
     }
@@ -345,6 +348,7 @@ impl Inner {
         let Some(frozen) = slot else { return Ok(()) };
         self.reached.wait_committed(frozen.meta.checkpoint.seq)?;
         store.journal.syncer.wait(frozen.meta.checkpoint.seq)?;
+        store.base.set_packing(self.packing(&frozen.catalog));
         let rebase = || self.change_layers(|sequencer| sequencer.rebased(store.base.snapshot()));
         let freed = |bytes| self.history.freed(bytes);
         if let Err(error) = apply(&*store.base, frozen, self.options.slice_bytes, freed, rebase) {
@@ -371,6 +375,26 @@ impl Inner {
         self.retain(store, position, backup);
         self.history.end(self);
         Ok(())
+    }
+
+    /// What is packed in the base: what each collection and index says, else what the options of the store say.
+    pub(super) fn packing(&self, catalog: &Catalog) -> Packing {
+        let usual = self.options.packs;
+        let mut except = Vec::new();
+        for collection in catalog.collections() {
+            let options = &collection.options;
+            let mut note = |tree: TreeId, packs: Option<bool>| {
+                if packs == Some(!usual) {
+                    except.push(tree.0.to_be_bytes());
+                }
+            };
+            note(collection.records, options.packs);
+            for index in collection.all_indexes() {
+                note(index.tree, index.packs.or(options.packs_indexes).or(options.packs));
+            }
+        }
+        except.sort_unstable();
+        Packing { usual, except }
     }
 
     /// Removes what the log need not keep, as long as it lies before `needed` and before what a backup has to copy.

@@ -171,6 +171,7 @@ impl Inner {
         let tree = building(&current, place)?;
         // The base never knows more than the journal has on disk: it has that the index is being built.
         store.journal.syncer.wait(current.lsn().0)?;
+        store.base.set_packing(self.packing(current.catalog()));
         drop(current);
         let meta = store.base.snapshot().meta().to_vec();
         let mut part = Part::new(tree, entries);

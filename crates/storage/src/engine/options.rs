@@ -34,6 +34,8 @@ pub struct EngineOptions {
     pub last_kept: Option<u64>,
     /// The master key of an encrypted store. A new directory is encrypted if there is one.
     pub master_key: Option<MasterKey>,
+    /// Whether collections and indexes that say nothing about it are packed on disk.
+    pub packs: bool,
     /// Called on a committing thread before it waits for long, so that a server can let another thread do what else this
     /// one has to do.
     pub before_wait: Option<fn()>,
@@ -63,6 +65,7 @@ impl EngineOptions {
             is_member: false,
             last_kept: None,
             master_key: None,
+            packs: true,
             before_wait: None,
             after_reclaim: None,
             beside: beside::open_file(),

@@ -193,6 +193,70 @@ fn optimes_ascend_by_one_for_each_oplog_entry() {
 }
 
 #[test]
+fn collections_and_indexes_are_packed_as_their_options_say() {
+    let engine = |packs: Option<&str>| {
+        packs.map(|name| doc! { "wiredTiger": doc! { "configString": format!("block_compressor={name}") } })
+    };
+    for usual in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut options = EngineOptions::at_time(100);
+        options.packs = usual;
+        let store = Engine::open(dir.path(), options).unwrap();
+        let mut ws = store.begin();
+        let mut trees = Vec::new();
+        for (n, (own, defaults, index)) in [
+            (None, None, None),
+            (Some("none"), None, None),
+            (Some("zstd"), None, Some("none")),
+            (Some("none"), Some("snappy"), None),
+            (None, Some("none"), Some("zlib")),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let mut options = Document::new();
+            if let Some(own) = engine(own) {
+                options.push("storageEngine", own);
+            }
+            if let Some(defaults) = engine(defaults) {
+                options.push("indexOptionDefaults", doc! { "storageEngine": defaults });
+            }
+            let options = CollectionOptions::parse(options).unwrap();
+            let ns = Namespace::new("db", format!("c{n}"));
+            let made = ws.create_collection(&ns, [n as u8; 16], options).unwrap();
+            let mut spec = doc! { "key": doc! { "a": 1 }, "name": "a" };
+            if let Some(index) = engine(index) {
+                spec.push("storageEngine", index);
+            }
+            let made_index = ws
+                .create_index(made.id, nestor_model::IndexSpec::parse(spec.to_raw()).unwrap())
+                .unwrap();
+            trees.push((made.records, own.unwrap_or(if usual { "zstd" } else { "none" })));
+            let of_index = index
+                .or(defaults)
+                .or(own)
+                .unwrap_or(if usual { "zstd" } else { "none" });
+            trees.push((made_index.tree, of_index));
+        }
+        for (tree, _) in &trees {
+            for n in 0..4000u32 {
+                ws.put(
+                    *tree,
+                    n.to_be_bytes(),
+                    b"a text that packs well, a text that packs well",
+                );
+            }
+        }
+        store.commit(ws).unwrap();
+        store.checkpoint().unwrap();
+        for (at, (tree, packs)) in trees.iter().enumerate() {
+            let stored = store.snapshot().stored_bytes(*tree).unwrap().unwrap();
+            assert_eq!(stored > 4000 * 46, *packs == "none", "tree {at} with {usual}: {stored}");
+        }
+    }
+}
+
+#[test]
 fn savepoints_take_back_keys_counts_and_catalog() {
     let engine = engine();
     let ns = Namespace::new("db", "c");

@@ -4,6 +4,7 @@ use crate::args::{Arg, At, unknown_field, wrong_type};
 use nestor_database::uuid::Uuid;
 use nestor_model::collection_options::{ValidationAction, ValidationLevel};
 use nestor_model::number::safe_i64;
+use nestor_model::storage_settings::{self, COMPRESSORS};
 use nestor_model::value::DocRef;
 use nestor_model::{Document, RawDoc, Result, Value, ValueRef, bail, doc};
 use nestor_query::collation::Collation;
@@ -81,10 +82,10 @@ const WIRED_TIGER_SETTINGS: [&str; 20] = [
     "split_pct",
 ];
 
-/// Checks options for the storage engine: they are MongoDB's WiredTiger's, have no meaning here, and are listed back so that
-/// what was dumped from MongoDB can be restored.
+/// Checks options for the storage engine: they are MongoDB's WiredTiger's, and are listed back so that what was dumped from MongoDB can
+/// be restored. Of their settings only `block_compressor` has a meaning here.
 ///
-/// Errors: 72 for another engine or option, 2 for a value or setting of the wrong kind, 9 for a setting with a zero byte.
+/// Errors: 72 for another engine or option, 2 for a value, setting or compressor that there is not, 9 for a setting with a zero byte.
 pub fn check_storage_engine(engines: DocRef<'_>) -> Result<()> {
     for (engine, settings) in engines.iter() {
         let ValueRef::Document(settings) = settings else {
@@ -120,30 +121,12 @@ fn check_config_string(text: &str) -> Result<()> {
     if text.contains('\0') {
         bail!(FailedToParse, "malformed 'configString' value: it has a zero byte");
     }
-    // Settings in parentheses belong to the one before them.
-    let mut depth = 0usize;
-    let mut start = 0;
-    let mut settings = Vec::new();
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            b'(' => depth += 1,
-            b')' => depth = depth.saturating_sub(1),
-            b',' if depth == 0 => {
-                settings.push(&text[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    settings.push(&text[start..]);
-    for setting in settings
-        .into_iter()
-        .map(str::trim)
-        .filter(|setting| !setting.is_empty())
-    {
-        let name = setting.split(['=', ':']).next().unwrap_or(setting).trim();
+    for (name, value) in storage_settings::settings(text) {
         if !WIRED_TIGER_SETTINGS.contains(&name) {
             bail!(BadValue, "unknown configuration key: '{name}'");
+        }
+        if name == "block_compressor" && !value.is_empty() && !COMPRESSORS.contains(&value) {
+            bail!(BadValue, "unknown compressor '{value}'");
         }
     }
     Ok(())

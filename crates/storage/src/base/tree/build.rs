@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::Result;
+use super::super::{Packing, Result};
 use super::frame::Page;
 use super::node::{Inner, Kids, Resident};
 use super::out::{Out, Spare};
@@ -29,9 +29,9 @@ const UNPACKED_PAGES: usize = 8;
 /// Share of them that is aimed at, since leaves pack differently.
 const PACKED_PERCENT: usize = 97;
 
-/// Bytes of a full node of `level`; of a leaf that will be packed at least.
-pub(crate) fn full_bytes(store: &Store, level: u8) -> usize {
-    match store.packs && level == 0 {
+/// Bytes of a full node; of a leaf that will be packed at least.
+pub(crate) fn full_bytes(store: &Store, packs: bool) -> usize {
+    match packs {
         true => PACKED_PAGES * store.page_bytes,
         false => store.page_bytes,
     }
@@ -59,12 +59,15 @@ pub(crate) struct Made {
 }
 
 #[derive(Debug)]
-pub(crate) struct Builder {
+pub(crate) struct Builder<'a> {
     /// Level of the nodes made: 0 makes leaves.
     level: u8,
     page_bytes: usize,
-    /// Bytes of a full node; of a packed leaf about as many as make [`PACKED_PAGES`] when they are packed.
-    full: usize,
+    /// Bytes of a full packed leaf: about as many as make [`PACKED_PAGES`] when they are packed.
+    full_packed: usize,
+    /// What is packed; `None` for nodes that never are.
+    packing: Option<&'a Packing>,
+    /// Whether the node that begins with the first item will be packed.
     packs: bool,
     arena: Vec<u8>,
     items: Vec<Item>,
@@ -77,13 +80,14 @@ pub(crate) struct Builder {
     warm: u32,
 }
 
-impl Builder {
-    pub(crate) fn new(level: u8, store: &Store) -> Builder {
+impl<'a> Builder<'a> {
+    pub(crate) fn new(level: u8, store: &Store, packing: &'a Packing) -> Builder<'a> {
         Builder {
             level,
             page_bytes: store.page_bytes,
-            full: full_bytes(store, level),
-            packs: store.packs && level == 0,
+            full_packed: full_bytes(store, true),
+            packing: (store.packs && level == 0).then_some(packing),
+            packs: false,
             arena: Vec::new(),
             items: Vec::new(),
             bound: Vec::new(),
@@ -103,12 +107,12 @@ impl Builder {
 
     /// Whether closing now would leave a node that should be merged with its neighbour instead.
     pub(crate) fn is_underfull(&self) -> bool {
-        !self.items.is_empty() && self.node_bytes * 100 < self.full * UNDERFULL_PERCENT
+        !self.items.is_empty() && self.node_bytes * 100 < self.full(self.packs) * UNDERFULL_PERCENT
     }
 
     /// Whether there is enough for a full node and more.
     pub(crate) fn is_over(&self) -> bool {
-        self.node_bytes > 2 * self.full && self.items.len() > 2
+        self.node_bytes > 2 * self.full(self.packs) && self.items.len() > 2
     }
 
     /// The next `leaves` leaves to be made are worth keeping in memory, since readers had those they replace there.
@@ -157,12 +161,25 @@ impl Builder {
     fn push(&mut self, item: Item) {
         self.items.push(item);
         let i = self.items.len() - 1;
+        if i == 0 {
+            self.packs = self.packs_at(0);
+        }
         let first = self.first_key(0);
         if i > first && self.key(i).starts_with(&self.key(first)[..self.prefix_len]) {
             self.node_bytes += self.fixed_bytes() + self.cell_bytes(i, self.prefix_len);
         } else {
             (self.prefix_len, self.node_bytes) = self.measure(0, i + 1);
         }
+    }
+
+    /// Whether the node that begins with item `i` is packed, and with it the few items of another policy that may follow in it.
+    fn packs_at(&self, i: usize) -> bool {
+        self.packing.is_some_and(|packing| packing.packs(self.key(i)))
+    }
+
+    /// Bytes of a full node.
+    fn full(&self, packs: bool) -> usize {
+        if packs { self.full_packed } else { self.page_bytes }
     }
 
     fn key(&self, i: usize) -> &[u8] {
@@ -209,8 +226,9 @@ impl Builder {
     fn fit(&self, from: usize) -> usize {
         let least = (from + 1 + usize::from(self.level > 0)).min(self.items.len());
         let (mut prefix_len, mut bytes) = self.measure(from, least);
-        let room = match bytes <= self.full {
-            true => self.full,
+        let full = self.full(self.packs_at(from));
+        let room = match bytes <= full {
+            true => full,
             false => self.pages(bytes) * self.page_bytes,
         };
         let wide = if room > NARROW_MAX { 2 } else { 0 };
@@ -232,7 +250,7 @@ impl Builder {
     }
 
     /// Makes one full node of the first items.
-    pub(crate) fn emit(&mut self, space: &mut Space, out: &mut Out<'_>, above: &mut Builder) -> Result<()> {
+    pub(crate) fn emit(&mut self, space: &mut Space, out: &mut Out<'_>, above: &mut Builder<'_>) -> Result<()> {
         // At least one item stays: the lower bound of the next page is made from it.
         let end = self.fit(0).min(self.items.len() - 1);
         self.make(0, end, space, out, above)?;
@@ -247,7 +265,7 @@ impl Builder {
         last: bool,
         space: &mut Space,
         out: &mut Out<'_>,
-        above: &mut Builder,
+        above: &mut Builder<'_>,
     ) -> Result<()> {
         let mut from = 0;
         while from < self.items.len() {
@@ -265,11 +283,12 @@ impl Builder {
 
     /// Moves the end of a node from `end` down until what is left for the next is worth a page of its own.
     fn balance(&self, from: usize, mut end: usize) -> usize {
-        let enough = self.full * LAST_PERCENT / 100;
+        let full = self.full(self.packs_at(from));
+        let enough = full * LAST_PERCENT / 100;
         let mut rest = self.measure(end, self.items.len()).1;
         while rest < enough && end > from + 2 {
             let moved = self.fixed_bytes() + self.cell_bytes(end - 1, 0);
-            if rest + moved > self.full {
+            if rest + moved > full {
                 break;
             }
             rest += moved;
@@ -285,7 +304,7 @@ impl Builder {
         to: usize,
         space: &mut Space,
         out: &mut Out<'_>,
-        above: &mut Builder,
+        above: &mut Builder<'_>,
     ) -> Result<()> {
         let (prefix_len, bytes) = self.measure(from, to);
         let pages = self.pages(bytes) as u32;
@@ -296,12 +315,12 @@ impl Builder {
             ..NodeRef::default()
         };
         let store = out.store;
-        let kept = if self.packs {
+        let kept = if self.packs_at(from) {
             let mut leaf = std::mem::take(&mut out.leaf);
             leaf.clear();
             leaf.resize(pages as usize * self.page_bytes, 0);
             self.fill(&mut leaf, from, to, prefix_len, 0);
-            let put = out.leaf(space, &mut leaf)?;
+            let put = out.leaf(space, &mut leaf, true)?;
             (node.page, node.pages, node.crc) = (put.page, put.pages, put.crc);
             self.adapt(bytes, put.bytes);
             let kept = self.kept(&leaf, &mut out.spare, from..to, node.page, store)?;
@@ -340,13 +359,13 @@ impl Builder {
     /// A leaf of so many bytes took so many of the file: makes the next ones fill their pages.
     fn adapt(&mut self, bytes: usize, packed: usize) {
         // What is small packs badly and says little of full leaves.
-        if bytes * 2 >= self.full {
+        if bytes * 2 >= self.full_packed {
             // What a page of the file holds.
             let page = (self.page_bytes * PACKED_PERCENT / 100 * bytes / packed).max(1);
             let most = UNPACKED_PAGES * self.page_bytes;
             let pages = (most / page).clamp(1, PACKED_PAGES);
             let wanted = (pages * page).clamp(PACKED_PAGES * self.page_bytes, most);
-            self.full = (3 * self.full + wanted) / 4;
+            self.full_packed = (3 * self.full_packed + wanted) / 4;
         }
     }
 
@@ -433,6 +452,7 @@ impl Builder {
         for item in &mut self.items {
             item.at -= start as u32;
         }
+        self.packs = !self.items.is_empty() && self.packs_at(0);
         (self.prefix_len, self.node_bytes) = if self.items.is_empty() {
             (0, 0)
         } else {

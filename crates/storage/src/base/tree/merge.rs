@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
-use super::super::{ApplyStats, BaseError, Change, ChangeSource, KeyRange, Result, check_change};
+use super::super::{ApplyStats, BaseError, Change, ChangeSource, KeyRange, Packing, Result, check_change};
 use super::DEPTH_MAX;
 use super::build::{Builder, Made, full_bytes};
 use super::frame::Page;
@@ -24,9 +24,10 @@ const INLINE_ALWAYS: usize = 16;
 
 pub(crate) struct Merger<'a, 's> {
     store: &'a Store,
+    packing: &'a Packing,
     space: &'s mut Space,
     out: Out<'a>,
-    builders: Vec<Builder>,
+    builders: Vec<Builder<'a>>,
     deletions: &'a [KeyRange<'a>],
     /// Key of the last change, to notice changes that don't ascend.
     last_change: Option<Vec<u8>>,
@@ -74,13 +75,15 @@ impl<'a, 's> Merger<'a, 's> {
         store: &'a Store,
         space: &'s mut Space,
         spare: Spare,
+        packing: &'a Packing,
         deletions: &'a [KeyRange<'a>],
     ) -> Merger<'a, 's> {
         Merger {
             store,
             space,
             out: Out::new(store, spare),
-            builders: vec![Builder::new(0, store), Builder::new(1, store)],
+            builders: vec![Builder::new(0, store, packing), Builder::new(1, store, packing)],
+            packing,
             deletions,
             last_change: None,
             key: Vec::new(),
@@ -204,7 +207,7 @@ impl<'a, 's> Merger<'a, 's> {
         Ok(true)
     }
 
-    fn builder(&mut self, level: u8) -> Result<&mut Builder> {
+    fn builder(&mut self, level: u8) -> Result<&mut Builder<'a>> {
         let level = usize::from(level);
         while self.builders.len() <= level + 1 {
             if self.builders.len() >= DEPTH_MAX {
@@ -214,7 +217,8 @@ impl<'a, 's> Merger<'a, 's> {
                     max: DEPTH_MAX,
                 });
             }
-            self.builders.push(Builder::new(self.builders.len() as u8, self.store));
+            let level = self.builders.len() as u8;
+            self.builders.push(Builder::new(level, self.store, self.packing));
         }
         Ok(&mut self.builders[level])
     }
@@ -293,12 +297,16 @@ impl<'a, 's> Merger<'a, 's> {
     fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         // Two entries fit a page if each takes no more than half of what the header leaves.
         let inline = 6 + varint_len(key.len() as u32) + key.len() + varint_len(2 * value.len() as u32) + value.len();
-        if inline <= (full_bytes(self.store, 0) - HEADER) / 2 || value.len() <= INLINE_ALWAYS {
-            self.push_inline(key, value)
-        } else {
-            let at = self.out.overflow(self.space, value)?;
-            self.push_reference(key, at)
+        let half = |packs| (full_bytes(self.store, packs) - HEADER) / 2;
+        if inline <= half(false) || value.len() <= INLINE_ALWAYS {
+            return self.push_inline(key, value);
         }
+        let packs = self.store.packs && self.packing.packs(key);
+        if packs && inline <= half(true) {
+            return self.push_inline(key, value);
+        }
+        let at = self.out.overflow(self.space, value, packs)?;
+        self.push_reference(key, at)
     }
 
     fn push_inline(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -425,7 +433,9 @@ impl<'a, 's> Merger<'a, 's> {
     /// Writes `bytes` in the place of a leaf of the old tree, and refers to them. The leaves before it are closed.
     fn push_patched(&mut self, place: Place<'_>, leaf: &Page, mut bytes: Box<[u8]>) -> Result<()> {
         let was_in_memory = self.retire_leaf(&place);
-        let put = self.out.leaf(self.space, &mut bytes)?;
+        leaf.key_into(0, &mut self.key);
+        let packs = self.packing.packs(&self.key);
+        let put = self.out.leaf(self.space, &mut bytes, packs)?;
         let page = put.page;
         let node = NodeRef {
             page,

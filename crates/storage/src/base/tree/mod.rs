@@ -151,7 +151,7 @@ use self::node::Kids;
 use self::space::Space;
 use self::store::Store;
 use self::version::Version;
-use super::{ApplyStats, Base, BaseError, BaseSnapshot, ChangeSource, CheckReport, KeyRange, Result};
+use super::{ApplyStats, Base, BaseError, BaseSnapshot, ChangeSource, CheckReport, KeyRange, Packing, Result};
 
 /// More levels than any tree has: with at least two children per node and 2^32 pages there are at most 32.
 pub(crate) const DEPTH_MAX: usize = 33;
@@ -168,7 +168,7 @@ pub struct TreeOptions {
     /// Page size in bytes of a file to be created: a power of two from 512 to 65,536. Existing files keep theirs, and encrypted ones
     /// have a size of their own.
     pub page_bytes: usize,
-    /// Whether leaves and long values of a file to be created are packed.
+    /// Whether leaves and long values of a file to be created may be packed; which ones are is what [`Base::set_packing`] says.
     pub packs: bool,
 }
 
@@ -209,6 +209,8 @@ struct Writer {
     stale: merge::StaleLeaves,
     /// Memory of those of the state before it.
     spare: out::Spare,
+    /// See [`Base::set_packing`].
+    packing: Packing,
 }
 
 impl Tree {
@@ -290,6 +292,7 @@ impl Tree {
             meta_is_stale,
             stale: Vec::new(),
             spare: out::Spare::default(),
+            packing: Packing::default(),
         };
         if !options.read_only {
             writer.mend_meta(&store)?;
@@ -326,6 +329,10 @@ impl Tree {
 impl Base for Tree {
     fn snapshot(&self) -> Arc<dyn BaseSnapshot> {
         self.current()
+    }
+
+    fn set_packing(&self, packing: Packing) {
+        self.writer().packing = packing;
     }
 
     fn apply(&self, deletions: &[KeyRange<'_>], changes: &mut dyn ChangeSource, meta: &[u8]) -> Result<ApplyStats> {

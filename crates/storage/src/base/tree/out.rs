@@ -69,11 +69,11 @@ impl<'a> Out<'a> {
         Ok((bytes, &mut self.spare))
     }
 
-    /// Writes a leaf that has everything but its place, packed if that spares pages.
-    pub(crate) fn leaf(&mut self, space: &mut Space, bytes: &mut [u8]) -> Result<Put> {
+    /// Writes a leaf that has everything but its place, packed if it may be and that spares pages.
+    pub(crate) fn leaf(&mut self, space: &mut Space, bytes: &mut [u8], packs: bool) -> Result<Put> {
         let page_bytes = self.store.page_bytes;
         let pages = (bytes.len() / page_bytes) as u32;
-        if self.store.packs && pages > 1 {
+        if self.store.packs && packs && pages > 1 {
             let used = get_u32(bytes, 24) as usize;
             let (head, contents) = bytes[..used].split_at(HEADER);
             if let Some(put) = self.put_packed(space, Kind::PackedLeaf, (head, contents), pages)? {
@@ -174,8 +174,8 @@ impl<'a> Out<'a> {
         Ok(())
     }
 
-    /// Stores a value in an extent of its own.
-    pub(crate) fn overflow(&mut self, space: &mut Space, value: &[u8]) -> Result<OverflowRef> {
+    /// Stores a value in an extent of its own, packed if it may be and that spares pages.
+    pub(crate) fn overflow(&mut self, space: &mut Space, value: &[u8], packs: bool) -> Result<OverflowRef> {
         let mut at = OverflowRef {
             page: 0,
             crc: 0,
@@ -186,7 +186,7 @@ impl<'a> Out<'a> {
         let mut head = [0; HEADER];
         put_header(&mut head, 0, Kind::Overflow, 0, pages, at.len);
         put_u32(&mut head, 24, (HEADER + value.len()) as u32);
-        if self.store.packs
+        if packs
             && pages > 1
             && let Some(put) = self.put_packed(space, Kind::PackedOverflow, (&head, value), pages)?
         {

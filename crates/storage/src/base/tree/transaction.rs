@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use super::super::{ApplyStats, BaseError, ChangeSource, KeyRange, Result, check_deletions};
+use super::super::{ApplyStats, BaseError, ChangeSource, KeyRange, Packing, Result, check_deletions};
 use super::Writer;
 use super::births::State;
 use super::build::Made;
@@ -72,7 +72,15 @@ impl Writer {
         self.held_pages = space.pending_pages();
         let spare = std::mem::take(&mut self.spare);
         store.births.begin(txn);
-        let written = write(store, (space, spare), base, &self.meta, (deletions, changes, user), txn);
+        let packing = &self.packing;
+        let written = write(
+            store,
+            (space, spare, packing),
+            base,
+            &self.meta,
+            (deletions, changes, user),
+            txn,
+        );
         let Written {
             meta,
             root,
@@ -149,7 +157,7 @@ struct Written<'a> {
 /// Step 2.
 fn write<'a>(
     store: &'a Store,
-    (space, spare): (&mut Space, Spare),
+    (space, spare, packing): (&mut Space, Spare, &'a Packing),
     base: &Version,
     before: &Meta,
     (deletions, changes, user): Input<'a, '_>,
@@ -160,7 +168,7 @@ fn write<'a>(
         mut out,
         stale,
         mut stats,
-    } = Merger::new(store, space, spare, deletions).run(&base.kids, base.root, changes)?;
+    } = Merger::new(store, space, spare, packing, deletions).run(&base.kids, base.root, changes)?;
     if let Some((page, pages, _)) = before.free_list {
         space.free(page, pages);
     }

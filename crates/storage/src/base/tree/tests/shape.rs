@@ -1,6 +1,6 @@
 //! The tree after transactions: its bytes, its fill, the pages they read and write, and the changes they refuse.
 
-use super::super::super::{Base, BaseError, Change, KEY_BYTES_MAX, KeyRange, VALUE_BYTES_MAX, changes};
+use super::super::super::{Base, BaseError, Change, KEY_BYTES_MAX, KeyRange, Packing, VALUE_BYTES_MAX, changes};
 use super::super::page::NodeRef;
 use super::{Batch, Random, SMALL, TreeOptions, apply, delete_range, empty_disk, open, read_all, some_changes};
 
@@ -382,6 +382,60 @@ fn what_is_refused_changes_nothing() {
     tree.check().expect("sound");
     apply(&tree, &some_changes(&mut random, 300), b"meta").expect("applied");
     tree.check().expect("sound");
+}
+
+#[test]
+fn what_is_packed_goes_by_the_beginning_of_the_key() {
+    let disk = super::Disk::with(super::empty_file(SMALL.page_bytes, true));
+    let tree = open(&disk, SMALL).expect("sound");
+    let text = "a text that packs well. ";
+    let batch = |copies: usize| -> Batch {
+        let keys = (1..=3u32).flat_map(|part| (0..500u32).map(move |n| (part, n)));
+        keys.map(|(part, n)| {
+            let times = if n % 40 == 0 { 60 } else { copies };
+            let key = [part.to_be_bytes(), n.to_be_bytes()].concat();
+            (key, Some(text.repeat(times).into_bytes()))
+        })
+        .collect()
+    };
+    let stored = || {
+        [1u32, 2, 3].map(|part| {
+            let (start, end) = (part.to_be_bytes(), (part + 1).to_be_bytes());
+            let range = KeyRange {
+                start: &start,
+                end: Some(&end),
+            };
+            let bytes = tree.snapshot().stored_bytes(range).expect("sound");
+            bytes.expect("there is a file")
+        })
+    };
+    let packing = |usual: bool, except: &[u32]| Packing {
+        usual,
+        except: except.iter().map(|part| part.to_be_bytes()).collect(),
+    };
+    // Values of another length each time, so that leaves are made anew; then of the same, which are patched.
+    for (packing, plain, copies) in [
+        (packing(true, &[2]), [false, true, false], 4),
+        (packing(false, &[1]), [false, true, true], 5),
+        (packing(false, &[1]), [false, true, true], 5),
+        (Packing::default(), [false; 3], 3),
+    ] {
+        tree.set_packing(packing);
+        let all = batch(copies);
+        apply(&tree, &all, b"").expect("applied");
+        tree.check().expect("sound");
+        let entries = all.into_iter().map(|(key, value)| (key, value.expect("set"))).collect();
+        assert_eq!(read_all(&tree.snapshot()).expect("sound"), entries);
+        let bytes: u64 = (0..500)
+            .map(|n| text.len() * if n % 40 == 0 { 60 } else { copies })
+            .sum::<usize>() as u64;
+        for (stored, plain) in stored().into_iter().zip(plain) {
+            match plain {
+                true => assert!(stored >= bytes, "{stored} of {bytes}"),
+                false => assert!(stored * 5 < bytes * 3, "{stored} of {bytes}"),
+            }
+        }
+    }
 }
 
 #[test]
