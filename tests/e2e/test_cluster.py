@@ -311,6 +311,118 @@ def test_a_new_member_begins_from_a_checkpoint(tmp_path):
             assert direct.test.things.count_documents({"x": 3}) == 14
 
 
+def config_of(client):
+    config = client.admin.command("replSetGetConfig")["config"]
+    config["version"] += 1
+    return config
+
+
+def test_members_are_configured(members):
+    client = members.client()
+    things = client.test.things
+    things.with_options(write_concern=WriteConcern(w=3)).insert_one({"_id": 1})
+    primary = members.primary()
+    hidden, tagged = [at for at in range(3) if at != primary]
+    config = config_of(client)
+    by_host = {member["host"]: member for member in config["members"]}
+    by_host[members.hosts[hidden]].update(priority=0, hidden=True, tags={"rack": "x"})
+    by_host[members.hosts[tagged]].update(priority=0, tags={"rack": "y", "use": "reports"})
+    config["settings"]["getLastErrorModes"] = {"racks": {"rack": 2}}
+    client.admin.command("replSetReconfig", config)
+
+    def wait(at, is_so):
+        begun = time.monotonic()
+        while not is_so(said := members.hello(at)):
+            assert time.monotonic() - begun < cluster.PATIENCE_S, said
+            time.sleep(0.05)
+        return said
+
+    for at in range(3):
+        said = wait(at, lambda said: said.get("setVersion") == config["version"])
+        assert said["hosts"] == [members.hosts[primary]] and said["passives"] == [members.hosts[tagged]]
+    assert members.hello(hidden)["hidden"] and members.hello(hidden)["passive"]
+    assert members.hello(tagged)["tags"] == {"rack": "y", "use": "reports"}
+    reports = ReadPreference.SECONDARY.__class__(tag_sets=[{"use": "reports"}])
+    assert client.test.get_collection("things", read_preference=reports).find_one() == {"_id": 1}
+    for concern in [WriteConcern(w="racks"), WriteConcern(w="racks", j=True)]:
+        things.with_options(write_concern=concern).insert_one({})
+    written = client.test.command("insert", "things", documents=[{}], writeConcern={"w": {"use": 1}})
+    assert "writeConcernError" not in written
+    members.kill(tagged)
+    with pytest.raises(WTimeoutError):
+        things.with_options(write_concern=WriteConcern(w="racks", wtimeout=300)).insert_one({})
+    for concern, code in [({"w": "floors"}, 79), ({"w": {"floor": 1}}, 100)]:
+        written = client.test.command("insert", "things", documents=[{}], writeConcern=concern)
+        assert written["writeConcernError"]["code"] == code
+    members.start(tagged)
+    client.admin.command("setDefaultRWConcern", 1, defaultWriteConcern={"w": "racks"})
+    things.insert_one({})
+
+    # What makes no sense here is refused by name.
+    def refused(change, **options):
+        config = config_of(client)
+        change(config)
+        with pytest.raises(OperationFailure) as refusal:
+            client.admin.command("replSetReconfig", config, **options)
+        return refusal.value.code, refusal.value.details["errmsg"]
+
+    assert refused(lambda config: config["members"][0].update(votes=0))[0] == 93
+    assert refused(lambda config: config["members"][0].update(arbiterOnly=True))[0] == 93
+    code, why = refused(lambda config: config["settings"].update(electionTimeoutMillis=5))
+    assert code == 93 and why.startswith("electionTimeoutMillis")
+    assert refused(lambda config: config.update(version=1))[0] == 103
+    own = config["members"].index(by_host[members.hosts[primary]])
+    assert refused(lambda config: config["members"][own].update(priority=0))[0] == 93, "nobody could be primary"
+    other = (own + 1) % 3
+
+    def leaves(config):
+        config["members"][own]["priority"] = 0
+        config["members"][other].update(priority=1, hidden=False)
+
+    assert refused(leaves)[0] == 104
+    assert refused(lambda config: (leaves(config), config["members"].pop(own)))[0] == 74
+    with pytest.raises(NotPrimaryError):
+        members.direct(hidden).admin.command("replSetReconfig", config_of(client))
+
+
+def test_members_are_removed_and_added(members):
+    client = members.client()
+    primary = members.primary()
+    removed = (primary + 1) % 3
+    config = config_of(client)
+    gone = next(member for member in config["members"] if member["host"] == members.hosts[removed])
+    config["members"].remove(gone)
+    client.admin.command("replSetReconfig", config)
+    members.members[removed].process.wait(cluster.PATIENCE_S)
+    assert members.hosts[removed] not in members.hello(primary)["hosts"]
+    with pytest.raises(cluster.harness.DidNotStart) as refused:
+        members.start(removed)
+    assert "was removed from the set rs0" in refused.value.output
+    client.test.things.insert_one({"_id": 1})
+    config = config_of(client)
+    config["members"].append(gone)
+    client.admin.command("replSetReconfig", config)
+    members.start(removed)
+    assert members.wait_equal("things") == [{"_id": 1}]
+
+
+def test_a_member_with_a_higher_priority_becomes_primary(members):
+    client = members.client()
+    client.test.things.insert_one({"_id": 1})
+    primary = members.primary()
+    wanted = (primary + 1) % 3
+    config = config_of(client)
+    next(member for member in config["members"] if member["host"] == members.hosts[wanted])["priority"] = 3
+    client.admin.command("replSetReconfig", config)
+    assert members.primary(but=primary) == wanted
+    # It stays away for as long as it was told to, and then it is back.
+    client.admin.command("replSetStepDown", 8)
+    other = members.primary(but=wanted)
+    assert members.primary(but=other) == wanted
+    client.test.things.insert_one({"_id": 2})
+    assert len(members.wait_equal("things")) == 2
+
+
 def test_what_is_wrong_is_refused(tmp_path):
     cluster.needs_cluster(tmp_path)
     with cluster.Set(tmp_path, size=1) as members:

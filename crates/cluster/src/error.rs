@@ -20,6 +20,16 @@ pub enum LogError {
     /// The log holds something that nobody of this version wrote.
     #[error("the log is damaged: {0}")]
     Damaged(String),
+    /// The log was written by a newer version.
+    #[error(
+        "the log of the set has format {found}, and this version of Nestor knows formats up to {known}: it takes a newer version"
+    )]
+    Newer {
+        /// The format of the log.
+        found: i64,
+        /// The newest that this version knows.
+        known: i64,
+    },
     /// The address is not one of a store that can hold a log.
     #[error("{0}")]
     Address(String),

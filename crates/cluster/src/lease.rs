@@ -81,6 +81,8 @@ pub enum Standing {
 pub struct LeaseWatch {
     own: String,
     length: Duration,
+    /// How long it lets others go first that are wanted more.
+    deference: Duration,
     /// The version seen last, and when it was seen first.
     seen: Option<(Version, Duration)>,
 }
@@ -91,8 +93,14 @@ impl LeaseWatch {
         Self {
             own: own.to_owned(),
             length,
+            deference: Duration::ZERO,
             seen: None,
         }
+    }
+
+    /// From now on it lets others go first for so long when the lease may be taken.
+    pub fn defer(&mut self, deference: Duration) {
+        self.deference = deference;
     }
 
     /// `now` is the member's clock, which never goes back; `found` the newest record.
@@ -108,14 +116,16 @@ impl LeaseWatch {
             }
         };
         let age = now.saturating_sub(since);
-        let is_over = age >= self.length;
+        let is_over = age >= self.length + self.deference;
         if lease.holder == self.own {
             return Standing::Own(version);
         }
         if lease.holder.is_empty() {
             let is_barred = lease.barred == self.own && age < Duration::from_millis(lease.barred_ms);
             let is_for_another = !lease.heir.is_empty() && lease.heir != self.own && !is_over;
-            return match is_barred || is_for_another {
+            // Others see at the same time that it is free.
+            let defers = lease.heir != self.own && age < self.deference;
+            return match is_barred || is_for_another || defers {
                 true => Standing::Held,
                 false => Standing::Free(version),
             };
@@ -181,6 +191,19 @@ mod tests {
             LeaseWatch::new("c", LENGTH).look(at(0), Some((5, &for_c))),
             Standing::Free(5)
         );
+    }
+
+    #[test]
+    fn who_is_wanted_less_lets_others_go_first() {
+        let at = Duration::from_millis;
+        let mut watch = LeaseWatch::new("b", LENGTH);
+        watch.defer(at(500));
+        let held = lease("a");
+        assert_eq!(watch.look(at(0), Some((1, &held))), Standing::Held);
+        assert_eq!(watch.look(at(2_499), Some((1, &held))), Standing::Held);
+        assert_eq!(watch.look(at(2_500), Some((1, &held))), Standing::Free(1));
+        assert_eq!(watch.look(at(3_000), Some((2, &lease("")))), Standing::Held);
+        assert_eq!(watch.look(at(3_500), Some((2, &lease("")))), Standing::Free(2));
     }
 
     #[test]

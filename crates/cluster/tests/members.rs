@@ -3,10 +3,10 @@
 // All of it is a test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use nestor_cluster::member::{Member, MemberOptions, Roles, checkpoints, start};
+use nestor_cluster::member::{Member, MemberError, MemberOptions, Roles, checkpoints, start};
 use nestor_cluster::{Log, MemoryLog};
 use nestor_model::{CollectionOptions, Namespace, RecordId, doc};
-use nestor_storage::{Engine, EngineOptions, Guarantee, Lsn, TreeId, View, record};
+use nestor_storage::{Configuration, Engine, EngineOptions, Guarantee, Lsn, TreeId, View, WantedTags, record};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -54,6 +54,10 @@ impl Set {
     }
 
     fn start(&mut self, at: usize) {
+        self.members[at] = Some(self.try_start(at).unwrap());
+    }
+
+    fn try_start(&self, at: usize) -> Result<Member, MemberError> {
         // Time goes on by a second with each look.
         let clock = Arc::new(AtomicU32::new(100));
         let options = MemberOptions {
@@ -67,7 +71,7 @@ impl Set {
             roles: Arc::new(Over(self.tell.clone(), at)),
         };
         let log: Arc<dyn Log> = self.log.clone();
-        self.members[at] = Some(start(log, options).unwrap());
+        start(log, options)
     }
 
     fn engine(&self, at: usize) -> Engine {
@@ -103,6 +107,20 @@ impl Set {
         if let Ok(at) = self.over.recv_timeout(Duration::from_millis(20)) {
             self.kill(at);
             self.start(at);
+        }
+    }
+
+    /// The configuration that a member shows when all have come, with a version that is one greater.
+    fn next_config(&self, at: usize) -> Configuration {
+        let begun = Instant::now();
+        loop {
+            let mut config = self.engine(at).topology().config.clone();
+            if config.members.len() == self.members.len() {
+                config.version += 1;
+                return config;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{config:?}");
+            std::thread::yield_now();
         }
     }
 
@@ -153,7 +171,8 @@ fn a_standby_takes_over_and_the_old_primary_comes_back() {
     engine.wait_reached(lsn, Guarantee::Applied(3)).unwrap();
     set.wait_equal(first);
     let topology = engine.topology();
-    assert_eq!(topology.members, ["a:1", "b:1", "c:1"]);
+    let names: Vec<&str> = topology.members("").map(|(name, _)| name).collect();
+    assert_eq!(names, ["a:1", "b:1", "c:1"]);
     assert_eq!((topology.term, topology.is_primary()), (1, true));
     drop(engine);
     set.kill(first);
@@ -192,7 +211,7 @@ fn what_never_reached_the_log_is_dropped_and_kept_in_files() {
     while engine.is_writable() {
         std::thread::yield_now();
     }
-    assert!(!engine.has_reached(lost, Guarantee::Committed));
+    assert!(!engine.has_reached(lost, &Guarantee::Committed));
     drop(engine);
     set.kill(first);
     while set.over.try_recv().is_ok() {}
@@ -245,6 +264,105 @@ fn stepping_down_hands_the_lease_over() {
     let engine = set.engine(second);
     put(&engine, "b");
     set.wait_equal(second);
+}
+
+#[test]
+fn a_member_with_a_higher_priority_becomes_primary_and_one_without_never_does() {
+    let mut set = Set::new(3);
+    let first = set.primary();
+    let engine = set.engine(first);
+    let lsn = put(&engine, "a");
+    engine.wait_reached(lsn, Guarantee::Applied(3)).unwrap();
+    let (preferred, never) = ((first + 1) % 3, (first + 2) % 3);
+    let mut wanted = set.next_config(first);
+    wanted.members[preferred].priority = 2.0;
+    wanted.members[never].priority = 0.0;
+    engine.steward().unwrap().reconfigure(wanted, false).unwrap();
+    drop(engine);
+    let begun = Instant::now();
+    while set.primary() != preferred {
+        assert!(begun.elapsed() < PATIENCE, "{preferred} is not primary");
+    }
+    put(&set.engine(preferred), "b");
+    set.wait_equal(preferred);
+    set.kill(preferred);
+    assert_eq!(set.primary(), first);
+}
+
+#[test]
+fn a_member_that_is_removed_ends_and_is_refused() {
+    let mut set = Set::new(2);
+    let first = set.primary();
+    let engine = set.engine(first);
+    let mut wanted = set.next_config(first);
+    let removed = 1 - first;
+    wanted.members.remove(removed);
+    engine.steward().unwrap().reconfigure(wanted, false).unwrap();
+    assert_eq!(set.over.recv_timeout(PATIENCE), Ok(removed));
+    set.kill(removed);
+    let refused = set
+        .try_start(removed)
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default();
+    assert!(refused.contains("was removed from the set"), "{refused}");
+}
+
+#[test]
+fn a_delayed_member_applies_what_is_old_enough() {
+    let mut set = Set::new(2);
+    let first = set.primary();
+    let engine = set.engine(first);
+    let lsn = put(&engine, "a");
+    engine.wait_reached(lsn, Guarantee::Applied(2)).unwrap();
+    let delayed = 1 - first;
+    let delay = Duration::from_secs(1_000_000);
+    let mut wanted = set.next_config(first);
+    (wanted.members[delayed].priority, wanted.members[delayed].delay) = (0.0, delay);
+    engine.steward().unwrap().reconfigure(wanted, false).unwrap();
+    let knows = |set: &Set, delay: Duration| {
+        let topology = set.engine(delayed).topology();
+        topology.own_config().is_some_and(|own| own.delay == delay)
+    };
+    let begun = Instant::now();
+    while !knows(&set, delay) {
+        assert!(begun.elapsed() < PATIENCE);
+    }
+    let lsn = put(&engine, "b");
+    engine.wait_reached(lsn, Guarantee::Committed).unwrap();
+    // More than one round of it.
+    assert!(!engine.wait_for_commit(lsn, Instant::now() + Duration::from_millis(200)));
+    assert_eq!(keys(&set.engine(delayed)), "a");
+    // Nor does it after a start.
+    set.kill(delayed);
+    set.start(delayed);
+    assert_eq!(keys(&set.engine(delayed)), "a");
+    let mut wanted = set.next_config(first);
+    wanted.members[delayed].delay = Duration::ZERO;
+    engine.steward().unwrap().reconfigure(wanted, false).unwrap();
+    engine.wait_reached(lsn, Guarantee::Applied(2)).unwrap();
+    set.wait_equal(first);
+}
+
+#[test]
+fn a_commit_waits_for_members_with_tags() {
+    let mut set = Set::new(3);
+    let first = set.primary();
+    let engine = set.engine(first);
+    let mut wanted = set.next_config(first);
+    for (member, rack) in wanted.members.iter_mut().zip(["x", "x", "y"]) {
+        member.tags = vec![("rack".into(), rack.into())];
+    }
+    engine.steward().unwrap().reconfigure(wanted, false).unwrap();
+    let racks: WantedTags = [("rack".to_owned(), 2)].into();
+    let lsn = put(&engine, "a");
+    engine.wait_reached(lsn, Guarantee::Tagged(racks.clone())).unwrap();
+    set.kill(2);
+    let lsn = put(&engine, "b");
+    engine.wait_reached(lsn, Guarantee::Applied(2)).unwrap();
+    assert!(!engine.has_reached(lsn, &Guarantee::Tagged(racks.clone())));
+    set.start(2);
+    engine.wait_reached(lsn, Guarantee::Tagged(racks)).unwrap();
 }
 
 #[test]

@@ -58,16 +58,15 @@ fn acknowledgement(value: ValueRef<'_>) -> Result<Acknowledgement> {
             if tags.is_empty() {
                 bail!(FailedToParse, "tagged write concern requires tags");
             }
-            for (name, value) in tags.iter() {
-                if !value.is_number() {
-                    bail!(
-                        FailedToParse,
-                        "tags must be a single level document with only number values; found: {} at {name}",
-                        value.bson_type().alias()
-                    );
-                }
-            }
-            Ok(Acknowledgement::Tags)
+            let tags = tags.iter().map(|(name, value)| match safe_i64(value) {
+                Some(count) => Ok((name.to_owned(), u32::try_from(count.max(0)).unwrap_or(u32::MAX))),
+                None => bail!(
+                    FailedToParse,
+                    "tags must be a single level document with only number values; found: {} at {name}",
+                    value.bson_type().alias()
+                ),
+            });
+            Ok(Acknowledgement::Tags(tags.collect::<Result<_>>()?))
         }
         other => match safe_i64(other) {
             Some(n) if (0..=50).contains(&n) => Ok(Acknowledgement::Nodes(n as u32)),
@@ -131,7 +130,10 @@ mod tests {
     fn null_is_a_mode_without_a_name() {
         let concern = parsed(doc! { "w": Value::Null }).expect("a concern").expect("one");
         assert_eq!(concern.w, Acknowledgement::Mode("".into()));
-        assert!(nestor_database::concern::write::unsatisfiable(&concern, 1).is_some());
+        assert!(
+            nestor_database::concern::write::unsatisfiable(&concern, || nestor_storage::Topology::alone().into())
+                .is_some()
+        );
     }
 
     #[test]

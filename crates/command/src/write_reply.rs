@@ -190,7 +190,7 @@ impl Context<'_> {
         if self.service.options.replica_set.is_none() || self.after.write_concern_error.is_some() {
             return;
         }
-        if let Some((code, message)) = unsatisfiable(concern, self.service.engine.member_count()) {
+        if let Some((code, message)) = unsatisfiable(concern, || self.service.engine.topology()) {
             let provenance = match self.terms.is_default_concern {
                 true => "customDefault",
                 false => "clientSupplied",
@@ -205,7 +205,14 @@ fn concern_error(code: ErrorCode, message: &str, concern: &WriteConcern, provena
         Acknowledgement::Nodes(n) => Value::Int32(*n as i32),
         Acknowledgement::Majority => "majority".into(),
         Acknowledgement::Mode(mode) => mode.clone().into(),
-        Acknowledgement::Tags => Value::Document(Document::new()),
+        Acknowledgement::Tags(tags) => {
+            let count = |count: u32| Value::Int32(i32::try_from(count).unwrap_or(i32::MAX));
+            Value::Document(
+                tags.iter()
+                    .map(|(name, wanted)| (name.as_str().into(), count(*wanted)))
+                    .collect(),
+            )
+        }
     };
     let wtimeout = concern.timeout.map_or(0, |t| t.as_millis() as i32);
     doc! {

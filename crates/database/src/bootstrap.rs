@@ -54,13 +54,13 @@ fn wanted(options: &DatabaseOptions, engine: &Engine) -> Vec<(Namespace, Documen
             doc! { "capped": true, "size": size, "autoIndexId": false },
             Vec::new(),
         ));
-        let hosts = (0i32..).zip(topology.members(&options.host));
-        let members: Vec<Value> = hosts
-            .map(|(id, host)| doc! { "_id": id, "host": host }.into())
+        let members = topology.members(&options.host);
+        let members: Vec<Value> = members
+            .map(|(host, member)| doc! { "_id": member.id, "host": host }.into())
             .collect();
         let config = doc! {
             "_id": name.clone(),
-            "version": topology.config_version,
+            "version": topology.config.version,
             "term": topology.term,
             "members": members,
         };

@@ -222,7 +222,7 @@ impl Database {
             return Ok(while_waiting(|| self.engine.wait_reached(lsn, Guarantee::Committed))?);
         }
         let reached = match self.node.counters.connections.has_one_at_work() {
-            true => self.engine.try_reach(lsn, Guarantee::Durable),
+            true => self.engine.try_reach(lsn, &Guarantee::Durable),
             false => None,
         };
         match reached {

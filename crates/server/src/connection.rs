@@ -435,7 +435,7 @@ impl Talk<'_> {
             }
             waited?;
         };
-        if let Some(wait) = outcome.wait {
+        if let Some(wait) = outcome.wait.take() {
             self.wait_durable(wait, &mut outcome).await;
         }
         let flags = if outcome.exhaust.is_some() {
@@ -568,23 +568,25 @@ impl Talk<'_> {
     /// Waits until the write behind a reply has reached what was asked for, or says in the reply that it has not.
     async fn wait_durable(&self, wait: Wait, outcome: &mut Outcome) {
         let service = &self.server.service;
-        if service.engine.has_reached(wait.lsn, wait.guarantee) {
+        if service.engine.has_reached(wait.lsn, &wait.guarantee) {
             return;
         }
         // Two changes of threads cost more than a fast disk. Where others have something to do, or may wait for the same sync, a thread
         // of its own syncs.
         let alone = wait.timeout.is_none() && service.node.counters.connections.has_one_at_work();
         let reached = alone
-            .then(|| service.engine.try_reach(wait.lsn, wait.guarantee))
+            .then(|| service.engine.try_reach(wait.lsn, &wait.guarantee))
             .flatten();
         if let Some(Ok(())) = reached {
             return;
         }
         let (done, durable) = oneshot::channel();
-        service.engine.on_reached(wait.lsn, wait.guarantee, move |result| {
-            // The connection may be gone by now.
-            let _ = done.send(result);
-        });
+        service
+            .engine
+            .on_reached(wait.lsn, wait.guarantee.clone(), move |result| {
+                // The connection may be gone by now.
+                let _ = done.send(result);
+            });
         let result = match wait.timeout {
             None => durable.await.ok(),
             Some(timeout) => tokio::time::timeout(timeout, durable).await.ok().and_then(Result::ok),

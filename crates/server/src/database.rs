@@ -206,9 +206,9 @@ impl Database {
                 }
                 continue;
             }
-            if let Some(wait) = outcome.wait {
+            if let Some(wait) = outcome.wait.take() {
                 // A time limit is not looked at: the sync of a local disk comes or fails.
-                if let Err(error) = service.engine.wait_reached(wait.lsn, wait.guarantee) {
+                if let Err(error) = service.engine.wait_reached(wait.lsn, wait.guarantee.clone()) {
                     let reply = std::mem::take(&mut outcome.reply);
                     outcome.reply = service.not_durable(reply, outcome.reply_at, &wait, Some(error.into()));
                 }

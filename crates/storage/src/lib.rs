@@ -80,11 +80,12 @@ pub use blocks::{Block, Blocks};
 pub use bytes::Bytes;
 pub use catalog::{Catalog, Collection, Database, Derive, Index};
 pub use claims::{Reservation, Waited};
+pub use clock::Clock;
 pub use cursor::Cursor;
 pub use encryption::MasterKey;
 pub use engine::{
     Backup, BaseHold, CollectionDocuments, CommitFrame, Engine, EngineOptions, EngineStats, FrameReader, HistoryStats,
-    PastState, Pins, RestoreOptions, Restored, Room, Subscription, UPLOAD, restore,
+    PastState, Pins, RestoreOptions, Restored, Room, Subscription, UPLOAD, restore, time_of_frame,
 };
 pub use error::{Result, StorageError};
 pub use ids::{CollectionId, IndexId, Lsn, TreeId};
@@ -93,6 +94,8 @@ pub use oplog::OplogCursor;
 pub use record_reader::RecordReader;
 pub use scratch::{Scratch, ScratchFile};
 pub use snapshot::{Snapshot, View};
-pub use topology::{Guarantee, MemberState, OpTime, Positions, Steward, Topology};
+pub use topology::{
+    Configuration, Guarantee, MemberConfig, MemberState, OpTime, Positions, Steward, Topology, WantedTags,
+};
 pub use watch::{Touched, Watch};
 pub use write_set::{Commit, Savepoint, WriteSet};

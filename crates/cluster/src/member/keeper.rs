@@ -6,7 +6,7 @@ use super::{MemberError, MemberOptions, Roles, Stop};
 use crate::lease::{self, Lease, LeaseWatch, Standing};
 use crate::{Log, LogError, Version};
 use nestor_model::{RawDoc, RawWriter, Timestamp, ValueRef};
-use nestor_storage::{Engine, Guarantee, Lsn, MemberState, OpTime, Steward, Topology};
+use nestor_storage::{Configuration, Engine, Guarantee, Lsn, MemberConfig, MemberState, OpTime, Steward, Topology};
 use std::collections::HashMap;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +25,13 @@ const PROMPT_FOR: Duration = Duration::from_secs(10);
 const ALIVE: Duration = Duration::from_secs(5);
 /// The log keeps what a member needs that was there so long ago.
 const REMEMBERED: Duration = Duration::from_secs(3_600);
+/// A member that is wanted more than another one is so much earlier to take the lease.
+const DEFERENCE: Duration = Duration::from_millis(500);
+/// A primary leaves its place to a member with a higher priority when that has been there for so long.
+const HAND_OVER: Duration = Duration::from_secs(5);
+/// It has about what the primary has, in commits, and has the rest within this.
+const BEHIND_MAX: u64 = 10_000;
+const CATCH_UP: Duration = Duration::from_secs(2);
 /// The client whose command ended a role gets its answer first.
 const FAREWELL: Duration = Duration::from_millis(150);
 
@@ -61,6 +68,10 @@ struct State {
     awaited: Option<Instant>,
     /// The primary is about to be it no more, and takes no writes.
     steps_down: bool,
+    /// Who gave the lease up last, and until when it is not to have it again.
+    barred: Option<(String, Instant)>,
+    /// Since when a member is there that is rather to be primary.
+    preferred_since: Option<Instant>,
     is_over: bool,
 }
 
@@ -87,6 +98,8 @@ impl Keeper {
                 announced_lsn: Lsn(0),
                 awaited: None,
                 steps_down: false,
+                barred: None,
+                preferred_since: None,
                 is_over: false,
             }),
         }
@@ -106,7 +119,7 @@ impl Keeper {
         let (Standing::Free(version) | Standing::Own(version)) = self.look(&mut state)? else {
             return Ok(false);
         };
-        if state.frozen_until.is_some_and(|until| Instant::now() < until) {
+        if !self.may_lead(&state) {
             return Ok(false);
         }
         let is_taken = self
@@ -116,6 +129,37 @@ impl Keeper {
             state.own = Some(version + 1);
         }
         Ok(is_taken)
+    }
+
+    /// What the configuration says of this member; nothing of one that was removed.
+    fn own<'s>(&self, state: &'s State) -> Option<&'s MemberConfig> {
+        state.config.config.member(&self.host)
+    }
+
+    /// Whether it may become primary now.
+    fn may_lead(&self, state: &State) -> bool {
+        let frozen = state.frozen_until.is_some_and(|until| Instant::now() < until);
+        !frozen && self.own(state).is_some_and(|own| own.priority > 0.0)
+    }
+
+    /// How long after they were made it applies commits.
+    pub(super) fn delay(&self) -> Duration {
+        let state = self.state();
+        self.own(&state).map_or(Duration::ZERO, |own| own.delay)
+    }
+
+    /// The members that are there and have a higher priority than this one, and what they said last.
+    fn preferred(&self, state: &State) -> Vec<MemberState> {
+        let own = self.own(state).map_or(0.0, |own| own.priority);
+        let there = state.heard.values().filter(|(_, at)| at.elapsed() < ALIVE);
+        let said = there.filter_map(|(said, _)| decode(said));
+        let is_barred = |name: &str| {
+            let barred = state.barred.as_ref();
+            barred.is_some_and(|(barred, until)| barred == name && Instant::now() < *until)
+        };
+        let is_preferred = |member: &MemberConfig| member.priority > own && !is_barred(&member.host);
+        said.filter(|said| said.is_electable && state.config.config.member(&said.name).is_some_and(is_preferred))
+            .collect()
     }
 
     /// Looks at the lease. What it says is known from then on.
@@ -128,8 +172,22 @@ impl Keeper {
             }
             None => None,
         };
+        let primary = state.held.as_ref().map(|lease| lease.holder.clone());
+        let preferred = self
+            .preferred(state)
+            .into_iter()
+            .filter(|member| Some(&member.name) != primary.as_ref());
+        let ahead = u32::try_from(preferred.count()).unwrap_or(u32::MAX);
+        state.watch.defer(DEFERENCE.saturating_mul(ahead));
         let seen = found.as_ref().map(|(version, lease)| (*version, lease));
         let standing = state.watch.look(self.started.elapsed(), seen);
+        if let Some((_, lease)) = &found
+            && lease.barred_ms > 0
+            && state.barred.is_none()
+        {
+            let until = Instant::now().checked_add(Duration::from_millis(lease.barred_ms));
+            state.barred = until.map(|until| (lease.barred.clone(), until));
+        }
         state.held = match standing {
             Standing::Free(_) => None,
             Standing::Held | Standing::Own(_) => found.map(|(_, lease)| lease),
@@ -138,9 +196,14 @@ impl Keeper {
     }
 
     fn lease(&self, state: &State) -> Lease {
+        let left = |until: &Instant| until.saturating_duration_since(Instant::now());
+        let barred = state.barred.as_ref().map(|(name, until)| (name.clone(), left(until)));
+        let (barred, left) = barred.unwrap_or_default();
         Lease {
             holder: self.host.clone(),
             epoch: state.epoch,
+            barred,
+            barred_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
             is_awaiting: state.awaited.is_some_and(|at| at.elapsed() < PROMPT_FOR),
             ..Lease::default()
         }
@@ -185,7 +248,9 @@ impl Keeper {
                 match self.keep() {
                     Ok(None) => {}
                     Ok(Some(why)) => return self.over(why),
-                    Err(error @ LogError::Damaged(_)) => return self.over(&error.to_string()),
+                    Err(error @ (LogError::Damaged(_) | LogError::Newer { .. })) => {
+                        return self.over(&error.to_string());
+                    }
                     Err(error) => tracing::warn!(%error, "the set cannot be looked at"),
                 }
                 if self.wait(begun + between) {
@@ -226,7 +291,7 @@ impl Keeper {
     }
 
     /// One round. Says why the role is over, if it is.
-    fn keep(&self) -> Result<Option<&'static str>, LogError> {
+    fn keep(self: &Arc<Self>) -> Result<Option<&'static str>, LogError> {
         let mut state = self.state();
         if let Some(version) = state.own {
             match self
@@ -242,9 +307,9 @@ impl Keeper {
                 Err(error) => tracing::warn!(%error, "the lease is not renewed"),
             }
         } else {
-            let frozen = state.frozen_until.is_some_and(|until| Instant::now() < until);
+            let may_lead = self.may_lead(&state) && state.engine.is_some();
             let standing = self.look(&mut state)?;
-            if let (Standing::Free(_) | Standing::Own(_), false, true) = (standing, frozen, state.engine.is_some()) {
+            if let (Standing::Free(_) | Standing::Own(_), true) = (standing, may_lead) {
                 drop(state);
                 if self.take_if_free()? {
                     return Ok(Some("the lease was free and is taken"));
@@ -255,28 +320,63 @@ impl Keeper {
         if let Some(config) = config::read(&*self.log)? {
             state.config = config;
         }
+        if self.own(&state).is_none() {
+            return Ok(Some("the member was removed from the set"));
+        }
         self.tell_topology(&state);
         if state.announced.is_none_or(|at| at.elapsed() >= ANNOUNCE) {
             self.announce(&mut state)?;
             self.hear(&mut state)?;
         }
+        if let Some(heir) = self.heir(&mut state) {
+            let keeper = self.clone();
+            // This thread renews the lease meanwhile.
+            let hand_over = move || {
+                let Err(why) = keeper.leave(Duration::ZERO, CATCH_UP, false, Some(&heir)) else {
+                    return;
+                };
+                tracing::info!(why, heir, "the member with the higher priority is not primary yet");
+            };
+            if let Err(error) = spawn("cluster-farewell", hand_over) {
+                tracing::warn!(%error, "the place of the primary is not handed over");
+            }
+        }
         Ok(None)
+    }
+
+    /// The member to whom this one, which is primary, is to leave its place.
+    fn heir(&self, state: &mut State) -> Option<String> {
+        let engine = state.engine.clone()?;
+        let last = engine.last_lsn().0;
+        let mut preferred = self.preferred(state);
+        preferred.retain(|member| member.applied.saturating_add(BEHIND_MAX) >= last);
+        if state.own.is_none() || state.steps_down || preferred.is_empty() {
+            state.preferred_since = None;
+            return None;
+        }
+        let since = *state.preferred_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < HAND_OVER {
+            return None;
+        }
+        state.preferred_since = None;
+        let priority = |member: &MemberState| state.config.config.member(&member.name).map_or(0.0, |own| own.priority);
+        let most = |a: &MemberState, b: &MemberState| priority(a).total_cmp(&priority(b));
+        preferred.into_iter().max_by(most).map(|member| member.name)
     }
 
     fn tell_topology(&self, state: &State) {
         let Some(engine) = &state.engine else { return };
-        let members = &state.config.members;
-        let place = |name: &str| members.iter().position(|member| member == name);
+        let config = &state.config.config;
+        let place = |name: &str| config.members.iter().position(|member| member.host == name);
         let primary = state.held.as_ref().filter(|lease| lease.epoch > 0 && !state.steps_down);
         let known = engine.topology();
         engine.set_topology(Topology {
             term: match primary {
                 Some(lease) => i64::try_from(lease.epoch).unwrap_or(i64::MAX),
-                None if known.members.iter().all(String::is_empty) => 0,
+                None if known.config.members.iter().all(|member| member.host.is_empty()) => 0,
                 None => known.term,
             },
-            config_version: state.config.version,
-            members: members.clone(),
+            config: config.clone(),
             own: place(&self.host).unwrap_or(0),
             primary: primary.and_then(|lease| place(&lease.holder)),
             changes: 0,
@@ -307,6 +407,7 @@ impl Keeper {
         out.append("host", self.host.as_str());
         out.append("set", self.set.as_str());
         out.append("primary", state.own.is_some());
+        out.append("electable", self.may_lead(state));
         out.append("applied", i64::try_from(lsn.0).unwrap_or(i64::MAX));
         out.append("term", positions.last.term);
         out.append("optime", positions.last.ts);
@@ -350,7 +451,7 @@ impl Keeper {
         if self.is_primary() {
             let last = engine.end_term();
             if reached(&engine, last, Guarantee::Committed, patience) {
-                self.give_up(Duration::ZERO);
+                self.give_up(Duration::ZERO, None);
             }
         }
     }
@@ -377,12 +478,58 @@ impl Keeper {
         applied.min().unwrap_or(u64::MAX)
     }
 
-    /// Gives the lease up, and does not take it again for `period`.
-    pub(super) fn give_up(&self, period: Duration) {
+    /// Makes the primary a secondary, as [`Steward::step_down`] says; with `heir` that member is the next one.
+    fn leave(
+        self: &Arc<Self>,
+        period: Duration,
+        catch_up: Duration,
+        force: bool,
+        heir: Option<&str>,
+    ) -> Result<(), String> {
+        let engine = self.state().engine.clone().ok_or_else(gone)?;
+        if !self.is_primary() {
+            return Err("not primary so can't step down".into());
+        }
+        let begun = Instant::now();
+        let last = self.step_down(&engine, true);
+        let is_shipped = reached(&engine, last, Guarantee::Committed, catch_up);
+        let left = || catch_up.saturating_sub(begun.elapsed());
+        let has_all = || {
+            let there = engine.members();
+            heir.is_none_or(|heir| {
+                there
+                    .iter()
+                    .any(|member| member.name == heir && member.applied >= last.0)
+            })
+        };
+        let mut may_leave = force || (is_shipped && reached(&engine, last, Guarantee::Applied(2), left()));
+        while may_leave && !has_all() {
+            may_leave = !left().is_zero() && !self.stop.wait(PROMPT);
+        }
+        if !may_leave {
+            self.step_down(&engine, false);
+            return Err("No electable secondaries caught up as of now. Please use the replSetStepDown command with the argument \
+                        {force: true} to force node to step down."
+                .into());
+        }
+        self.give_up(period, heir);
+        // The answer goes out first.
+        let keeper = self.clone();
+        let later = move || {
+            if !keeper.stop.wait(FAREWELL) {
+                keeper.over("stepped down");
+            }
+        };
+        spawn("cluster-farewell", later).map(|_| ()).map_err(|e| e.to_string())
+    }
+
+    /// Gives the lease up, to `heir` if there is one, and does not take it again for `period`.
+    pub(super) fn give_up(&self, period: Duration, heir: Option<&str>) {
         let mut state = self.state();
         let Some(version) = state.own.take() else { return };
         let lease = Lease {
             epoch: state.epoch,
+            heir: heir.unwrap_or_default().to_owned(),
             barred: self.host.clone(),
             barred_ms: u64::try_from(period.as_millis()).unwrap_or(u64::MAX),
             ..Lease::default()
@@ -427,9 +574,14 @@ fn decode(said: &[u8]) -> Option<MemberState> {
         optime: at(time("optime")?),
         durable: at(time("durable")?),
         is_primary: said.get("primary").is_some_and(|primary| primary.truthy()),
+        is_electable: said.get("electable").is_some_and(|electable| electable.truthy()),
         age_ms: 0,
         uptime_secs: u64::try_from(number("uptimeMS")?).ok()? / 1000,
     })
+}
+
+fn gone() -> String {
+    "the member is stopping".into()
 }
 
 /// What commands may ask of the keeper, for as long as it is there.
@@ -437,36 +589,23 @@ struct KeeperSteward(std::sync::Weak<Keeper>);
 
 impl Steward for KeeperSteward {
     fn step_down(&self, period: Duration, catch_up: Duration, force: bool) -> Result<(), String> {
-        let gone = || "the member is stopping".to_owned();
         let keeper = self.0.upgrade().ok_or_else(gone)?;
-        let engine = keeper.state().engine.clone().ok_or_else(gone)?;
-        if !keeper.is_primary() {
-            return Err("not primary so can't step down".into());
-        }
-        let begun = Instant::now();
-        let last = keeper.step_down(&engine, true);
-        let is_shipped = reached(&engine, last, Guarantee::Committed, catch_up);
-        let left = catch_up.saturating_sub(begun.elapsed());
-        let may_leave = force || (is_shipped && reached(&engine, last, Guarantee::Applied(2), left));
-        if !may_leave {
-            keeper.step_down(&engine, false);
-            return Err("No electable secondaries caught up as of now. Please use the replSetStepDown command with the argument \
-                        {force: true} to force node to step down."
-                .into());
-        }
-        keeper.give_up(period);
-        // The answer goes out first.
-        let later = move || {
-            if !keeper.stop.wait(FAREWELL) {
-                keeper.over("stepped down");
-            }
-        };
-        spawn("cluster-farewell", later).map(|_| ()).map_err(|e| e.to_string())
+        keeper.leave(period, catch_up, force, None)
     }
 
     fn freeze(&self, period: Duration) {
         if let Some(keeper) = self.0.upgrade() {
             keeper.state().frozen_until = Instant::now().checked_add(period);
         }
+    }
+    fn reconfigure(&self, wanted: Configuration, force: bool) -> nestor_model::Result<()> {
+        let Some(keeper) = self.0.upgrade() else {
+            nestor_model::bail!(ShutdownInProgress, "{}", gone());
+        };
+        let config = config::reconfigure(&*keeper.log, &keeper.host, wanted, force)?;
+        let mut state = keeper.state();
+        state.config = config;
+        keeper.tell_topology(&state);
+        Ok(())
     }
 }

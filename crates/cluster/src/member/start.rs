@@ -1,8 +1,9 @@
 //! A start: from a directory as a crash or another role left it to a primary or a secondary.
 
+use super::follower::Following;
 use super::keeper::Keeper;
 use super::{Member, MemberError, MemberOptions, Stop, checkpoints, config, follower, rollback, shipper};
-use crate::{Entry, Log, LogError, Reader, Writer, reconcile};
+use crate::{Entry, Log, LogError, Writer, reconcile};
 use nestor_storage::{Engine, Lsn};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +38,7 @@ pub fn start(log: Arc<dyn Log>, options: MemberOptions) -> Result<Member, Member
     let mut threads = vec![keeper.clone().run()?];
     let started = match is_primary {
         true => begin_as_primary(&*log, &options, &keeper, &patience),
-        false => begin_as_secondary(&*log, &options, &patience),
+        false => begin_as_secondary(&*log, &options, &keeper, &patience),
     };
     let (engine, work) = match started {
         Ok(started) => started,
@@ -46,7 +47,7 @@ pub fn start(log: Arc<dyn Log>, options: MemberOptions) -> Result<Member, Member
                 // Another member was faster: this one starts again, as after any other role.
                 MemberError::Log(LogError::Fenced(_)) => keeper.over(&error.to_string()),
                 // Another one may do better.
-                _ => keeper.give_up(CANNOT_LEAD),
+                _ => keeper.give_up(CANNOT_LEAD, None),
             }
             let is_over = stop.is_set();
             stop.set();
@@ -59,7 +60,7 @@ pub fn start(log: Arc<dyn Log>, options: MemberOptions) -> Result<Member, Member
     keeper.serves(&engine);
     threads.push(match work {
         Work::Ship(writer) => shipper::run(engine.clone(), writer, log.clone(), keeper.clone(), stop.clone())?,
-        Work::Follow(reader) => follower::run(engine.clone(), reader, keeper.clone(), stop.clone())?,
+        Work::Follow(following) => follower::run(engine.clone(), following, keeper.clone(), stop.clone())?,
     });
     let uploader = checkpoints::run(engine.clone(), log, options, keeper.clone(), stop.clone())?;
     threads.push(uploader);
@@ -74,7 +75,7 @@ pub fn start(log: Arc<dyn Log>, options: MemberOptions) -> Result<Member, Member
 /// The work of a role.
 enum Work {
     Ship(Box<dyn Writer>),
-    Follow(Box<dyn Reader>),
+    Follow(Following),
 }
 
 /// Asks a store again that does not answer.
@@ -135,6 +136,7 @@ fn begin_as_primary(
 fn begin_as_secondary(
     log: &dyn Log,
     options: &MemberOptions,
+    keeper: &Keeper,
     patience: &Patience,
 ) -> Result<(Engine, Work), MemberError> {
     let mut reader = patience.ask(|| Ok(log.open_reader()?))?;
@@ -144,11 +146,12 @@ fn begin_as_secondary(
         engine = dropped(engine, options, kept)?;
     }
     engine.note_committed(Lsn(kept), engine.last_optime());
+    let mut following = Following::new(reader, options.engine.clock.clone());
     // Clients are not to see how a new member begins with nothing.
     loop {
-        let entries = patience.ask(|| Ok(reader.read(engine.last_lsn().0, READ_BYTES)?))?;
+        let entries = patience.ask(|| Ok(following.next(engine.last_lsn().0, keeper.delay())?))?;
         if entries.is_empty() {
-            return Ok((engine, Work::Follow(reader)));
+            return Ok((engine, Work::Follow(following)));
         }
         apply(&engine, entries)?;
     }

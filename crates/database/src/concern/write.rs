@@ -5,7 +5,8 @@
 //! `w: 1` replies at once, the journal follows within 100 ms.
 
 use nestor_model::{ErrorCode, Str};
-use nestor_storage::Guarantee;
+use nestor_storage::{Guarantee, Topology, WantedTags};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How many nodes have to have a write.
@@ -17,8 +18,8 @@ pub enum Acknowledgement {
     Majority,
     /// `w: "name"`: a mode defined in a replica set's configuration.
     Mode(Str),
-    /// `w: {tag: n}`.
-    Tags,
+    /// `w: {tag: n}`: as a mode that says so.
+    Tags(WantedTags),
 }
 
 /// A write concern as a client gave it.
@@ -76,21 +77,20 @@ pub fn implicit_concern(replica_set: bool) -> WriteConcern {
     }
 }
 
-/// Why a set of so many members can never satisfy a write concern, if so.
-pub fn unsatisfiable(concern: &WriteConcern, members: usize) -> Option<(ErrorCode, String)> {
+/// Why a set can never satisfy a write concern, if so. `topology` is asked for when that depends on it.
+pub fn unsatisfiable(concern: &WriteConcern, topology: impl Fn() -> Arc<Topology>) -> Option<(ErrorCode, String)> {
+    let too_few = |why: &str| Some((ErrorCode::UnsatisfiableWriteConcern, why.to_owned()));
     match &concern.w {
-        Acknowledgement::Nodes(n) if *n as usize > members => Some((
-            ErrorCode::UnsatisfiableWriteConcern,
-            "Not enough data-bearing nodes".to_owned(),
-        )),
-        Acknowledgement::Mode(mode) => Some((
+        Acknowledgement::Nodes(n) if *n > 1 && *n as usize > topology().config.members.len() => {
+            too_few("Not enough data-bearing nodes")
+        }
+        Acknowledgement::Mode(mode) if topology().config.mode(mode).is_none() => Some((
             ErrorCode::UnknownReplWriteConcern,
             format!("No write concern mode named '{mode}' found in replica set configuration"),
         )),
-        Acknowledgement::Tags => Some((
-            ErrorCode::UnsatisfiableWriteConcern,
-            "Not enough data-bearing nodes match the tags".to_owned(),
-        )),
+        Acknowledgement::Tags(tags) if !topology().config.has_tags(tags, |_| true) => {
+            too_few("Not enough data-bearing nodes match the tags")
+        }
         _ => None,
     }
 }

@@ -82,7 +82,7 @@ pub struct Statement<'r> {
 }
 
 /// A commit that the answer has to wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// The commit that is waited for.
     pub lsn: Lsn,

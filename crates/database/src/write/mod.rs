@@ -25,7 +25,7 @@ pub mod timeseries;
 pub mod update;
 pub mod validator;
 
-use crate::concern::write::{Acknowledgement, WriteConcern, implicit_concern};
+use crate::concern::write::{Acknowledgement, WriteConcern, implicit_concern, unsatisfiable};
 use crate::lock;
 use crate::sessions::transaction::Transaction;
 use crate::sessions::{Session, StatementResult};
@@ -275,12 +275,19 @@ impl Statement<'_> {
         }
     }
 
-    /// What the answer waits for. More members than there are it does not wait for: that is an error of the write concern.
+    /// What the answer waits for. What the set can never satisfy it does not wait for: that is an error of the write concern.
     pub fn guarantee(&self, concern: &WriteConcern) -> Option<Guarantee> {
         let engine = &self.database.engine;
-        match concern.guarantee(engine.is_member()) {
-            Some(Guarantee::Applied(wanted)) if wanted as usize > engine.member_count() => Some(Guarantee::Committed),
-            guarantee => guarantee,
+        if !engine.is_member() {
+            return concern.guarantee(false);
+        }
+        if unsatisfiable(concern, || engine.topology()).is_some() {
+            return Some(Guarantee::Committed);
+        }
+        match &concern.w {
+            Acknowledgement::Mode(mode) => engine.topology().config.mode(mode).cloned().map(Guarantee::Tagged),
+            Acknowledgement::Tags(tags) => Some(Guarantee::Tagged(tags.clone())),
+            _ => concern.guarantee(true),
         }
     }
 

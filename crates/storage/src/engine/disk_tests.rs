@@ -188,7 +188,7 @@ fn after_a_failed_write_or_sync_only_reads_go_on() {
             disk.broken_syncs.store(false, Ordering::SeqCst);
         }
         assert_eq!(keys(&engine), if sync { "ab" } else { "a" });
-        assert!(engine.has_reached(commit.lsn, Guarantee::Durable));
+        assert!(engine.has_reached(commit.lsn, &Guarantee::Durable));
         assert!(engine.checkpoint().is_err() == sync);
     }
 }
@@ -206,7 +206,7 @@ fn waiters_share_syncs_and_nobody_is_forgotten() {
                 for i in 0..20 {
                     let commit = put(engine, &format!("{thread}-{i} ")).unwrap();
                     engine.wait_durable(commit.lsn).unwrap();
-                    assert!(engine.has_reached(commit.lsn, Guarantee::Durable));
+                    assert!(engine.has_reached(commit.lsn, &Guarantee::Durable));
                 }
             });
         }
@@ -220,7 +220,7 @@ fn waiters_share_syncs_and_nobody_is_forgotten() {
     receive.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
     let commit = put(&engine, "y").unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
-    while !engine.has_reached(commit.lsn, Guarantee::Durable) {
+    while !engine.has_reached(commit.lsn, &Guarantee::Durable) {
         assert!(Instant::now() < deadline);
         thread::yield_now();
     }

@@ -36,6 +36,11 @@ pub struct CommitFrame {
     pub bytes: Vec<u8>,
 }
 
+/// The optime of a frame's last oplog entry; `None` for bytes that are no frame.
+pub fn time_of_frame(bytes: &[u8]) -> Option<Timestamp> {
+    frame::length(bytes).is_ok().then(|| frame::optime(bytes))
+}
+
 /// Documents of a collection, by its name and UUID.
 pub type CollectionDocuments = ((Namespace, [u8; 16]), Vec<RawDocBuf>);
 

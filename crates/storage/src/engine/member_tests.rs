@@ -146,7 +146,7 @@ fn what_the_log_does_not_have_can_be_dropped() {
         "the log does not have it"
     );
     first.wait_durable(lost.lsn).unwrap();
-    assert!(!first.has_reached(lost.lsn, Guarantee::Committed));
+    assert!(!first.has_reached(lost.lsn, &Guarantee::Committed));
     assert!(first.base_lsn().unwrap() <= shared.lsn);
     let tail = first.tail(shared.lsn).unwrap();
     assert_eq!(tail.len(), 1);

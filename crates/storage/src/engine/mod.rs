@@ -30,7 +30,7 @@ pub(crate) mod recovery;
 pub use backup::{Backup, RestoreOptions, Restored, UPLOAD, restore};
 pub use commits::Subscription;
 pub use history::{HistoryStats, PastState};
-pub use member::{CollectionDocuments, CommitFrame, FrameReader};
+pub use member::{CollectionDocuments, CommitFrame, FrameReader, time_of_frame};
 pub use options::{EngineOptions, EngineStats, Pins, Room};
 
 use crate::base::tree::{Tree, TreeOptions};

@@ -10,7 +10,7 @@ use crate::journal::sync::Callback;
 use crate::topology::{FIRST_TERM, Guarantee, MemberState, OpTime, Positions, Steward, Topology};
 use crate::{Engine, Lsn, Result, StorageError};
 use nestor_model::Timestamp;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
 
 /// Called once when the topology has changed.
@@ -28,8 +28,6 @@ struct Member {
     term: AtomicI64,
     /// Of the topology.
     shown_term: AtomicI64,
-    /// How many members there are.
-    count: AtomicUsize,
     /// Commits up to here are in the log of the set.
     committed: AtomicU64,
     state: Mutex<State>,
@@ -45,6 +43,8 @@ struct State {
     waiting: Vec<(u64, Guarantee, Callback)>,
     watching: Vec<Changed>,
     steward: Option<Arc<dyn Steward>>,
+    /// As it was told last.
+    topology: Option<Arc<Topology>>,
     ended: bool,
 }
 
@@ -54,7 +54,6 @@ impl Reached {
             is_writable: AtomicBool::new(false),
             term: AtomicI64::new(0),
             shown_term: AtomicI64::new(FIRST_TERM),
-            count: AtomicUsize::new(1),
             committed: AtomicU64::new(0),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -129,13 +128,18 @@ impl Member {
     }
 
     /// Whether a commit has come as far as the set has to tell. `own` is the last commit of this member.
-    fn has(&self, state: &State, seq: u64, guarantee: Guarantee, own: u64) -> bool {
+    fn has(&self, state: &State, seq: u64, guarantee: &Guarantee, own: u64) -> bool {
+        let applied = state.others.iter().filter(|other| other.applied >= seq);
         match guarantee {
             Guarantee::Durable => true,
             Guarantee::Committed => self.committed() >= seq,
-            Guarantee::Applied(wanted) => {
-                let others = state.others.iter().filter(|other| other.applied >= seq).count();
-                others + usize::from(own >= seq) >= wanted as usize
+            Guarantee::Applied(wanted) => applied.count() + usize::from(own >= seq) >= *wanted as usize,
+            Guarantee::Tagged(wanted) => {
+                let Some(topology) = &state.topology else { return false };
+                let own = topology.own_config().filter(|_| own >= seq);
+                topology.config.has_tags(wanted, |member| {
+                    own == Some(member) || applied.clone().any(|other| other.name == member.host)
+                })
             }
         }
     }
@@ -145,7 +149,7 @@ impl Member {
         let waiting = std::mem::take(&mut state.waiting);
         let (done, waiting): (Vec<_>, Vec<_>) = waiting
             .into_iter()
-            .partition(|(seq, guarantee, _)| self.has(&state, *seq, *guarantee, own));
+            .partition(|(seq, guarantee, _)| self.has(&state, *seq, guarantee, own));
         state.waiting = waiting;
         drop(state);
         self.changed.notify_all();
@@ -183,7 +187,7 @@ impl Inner {
         match (&self.reached.member, &self.store) {
             (Some(member), _) if guarantee != Guarantee::Durable => {
                 let mut state = member.state();
-                if member.has(&state, seq, guarantee, self.current().seq) {
+                if member.has(&state, seq, &guarantee, self.current().seq) {
                     drop(state);
                     done(Ok(()));
                 } else if state.ended {
@@ -211,15 +215,11 @@ impl Engine {
         member.map_or(FIRST_TERM, |member| member.shown_term.load(Ordering::Relaxed))
     }
 
-    /// How many members the topology has.
-    pub fn member_count(&self) -> usize {
-        let member = self.inner.reached.member.as_ref();
-        member.map_or(1, |member| member.count.load(Ordering::Relaxed))
-    }
-
     /// Whether somebody waits until members show a commit.
     pub fn awaits_members(&self) -> bool {
-        let applied = |(_, guarantee, _): &(u64, Guarantee, Callback)| matches!(guarantee, Guarantee::Applied(_));
+        let applied = |(_, guarantee, _): &(u64, Guarantee, Callback)| {
+            matches!(guarantee, Guarantee::Applied(_) | Guarantee::Tagged(_))
+        };
         let member = self.inner.reached.member.as_ref();
         member.is_some_and(|member| member.state().waiting.iter().any(applied))
     }
@@ -251,12 +251,15 @@ impl Engine {
         topology.changes += 1;
         if let Some(member) = &reached.member {
             member.shown_term.store(topology.term, Ordering::Relaxed);
-            member.count.store(topology.members.len(), Ordering::Relaxed);
         }
         *current = Arc::new(topology);
+        let told = current.clone();
         drop(current);
         if let Some(member) = &reached.member {
-            let watching = std::mem::take(&mut member.state().watching);
+            let mut state = member.state();
+            state.topology = Some(told);
+            let watching = std::mem::take(&mut state.watching);
+            member.advance(state, self.inner.current().seq);
             watching.into_iter().for_each(|changed| changed());
         }
     }
@@ -366,10 +369,10 @@ impl Engine {
 
     /// Whether a commit has reached a guarantee. A store that lives in memory is as durable as it gets. For a node that is alone,
     /// durable and committed are the same: it would survive a crash of the machine.
-    pub fn has_reached(&self, lsn: Lsn, guarantee: Guarantee) -> bool {
+    pub fn has_reached(&self, lsn: Lsn, guarantee: &Guarantee) -> bool {
         match (&self.inner.reached.member, &self.inner.store) {
-            (Some(member), _) if guarantee == Guarantee::Committed => member.committed() >= lsn.0,
-            (Some(member), _) if guarantee != Guarantee::Durable => {
+            (Some(member), _) if *guarantee == Guarantee::Committed => member.committed() >= lsn.0,
+            (Some(member), _) if *guarantee != Guarantee::Durable => {
                 member.has(&member.state(), lsn.0, guarantee, self.last_lsn().0)
             }
             (_, Some(store)) => store.journal.syncer.durable() >= lsn.0,
@@ -402,8 +405,8 @@ impl Engine {
 
     /// As [`Engine::wait_reached`] for a caller who has more to do than to wait: it syncs if nobody else does and syncs take a few
     /// milliseconds at most. `None`, at once, otherwise: then [`Engine::on_reached`] will tell.
-    pub fn try_reach(&self, lsn: Lsn, guarantee: Guarantee) -> Option<Result<()>> {
-        if guarantee != Guarantee::Durable && self.is_member() {
+    pub fn try_reach(&self, lsn: Lsn, guarantee: &Guarantee) -> Option<Result<()>> {
+        if *guarantee != Guarantee::Durable && self.is_member() {
             return self.has_reached(lsn, guarantee).then_some(Ok(()));
         }
         match &self.inner.store {

@@ -110,8 +110,8 @@ fn positions_and_terms_come_from_the_engine() {
     };
     assert_eq!(engine.positions().last, last);
     for guarantee in [Guarantee::Durable, Guarantee::Committed] {
-        engine.wait_reached(commit.lsn, guarantee).unwrap();
-        assert!(engine.has_reached(commit.lsn, guarantee));
+        engine.wait_reached(commit.lsn, guarantee.clone()).unwrap();
+        assert!(engine.has_reached(commit.lsn, &guarantee));
     }
     let Positions { durable, committed, .. } = engine.positions();
     assert_eq!((durable, committed), (last, last));

@@ -371,7 +371,7 @@ fn who_waits_for_what_is_committed_makes_it_so() {
         let signal = reader.signal();
         if early.is_empty() {
             assert!(signal.wait(Instant::now() + Duration::from_secs(60)));
-            assert!(engine.has_reached(commit.lsn, crate::Guarantee::Committed));
+            assert!(engine.has_reached(commit.lsn, &crate::Guarantee::Committed));
             assert_eq!(ids(&rest_of(&mut reader).unwrap()), [id]);
         }
         assert_eq!(reader.position(), LogPosition::after(commit.optime));

@@ -104,9 +104,9 @@ pub const SET: CommandSpec = Facts::no_collection("setDefaultRWConcern", "Sets t
                 "At least one of the \"defaultReadConcern\" or \"defaultWriteConcern\" fields must be present"
             );
         }
-        check_mode(context.terms.write_concern.as_ref())?;
+        check_mode(context, context.terms.write_concern.as_ref())?;
         let read = args.read.map(check_read).transpose()?;
-        let write_concern = args.write.map(check_write).transpose()?;
+        let write_concern = args.write.map(|write| check_write(context, write)).transpose()?;
         let now = (context.service.last_time(), nestor_database::clock::now_ms());
         let _changing = context.service.node.concerns.change();
         let mut concerns = context.service.node.concerns.get();
@@ -173,7 +173,7 @@ fn check_read(doc: RawDoc<'_>) -> Result<Document> {
     Ok(Document::from(doc.to_buf()))
 }
 
-fn check_write(doc: RawDoc<'_>) -> Result<Document> {
+fn check_write(context: &Context<'_>, doc: RawDoc<'_>) -> Result<Document> {
     if doc.is_empty() {
         return Ok(Document::new());
     }
@@ -184,7 +184,7 @@ fn check_write(doc: RawDoc<'_>) -> Result<Document> {
     if nestor_model::number::safe_i64(w) == Some(0) {
         bail!(BadValue, "{{w: 0}} is not suitable for the default write concern");
     }
-    check_mode(concern.as_ref())?;
+    check_mode(context, concern.as_ref())?;
     let mut out = doc! { "w": match nestor_model::number::safe_i64(w) {
         Some(nodes) => Value::Int32(nodes.clamp(0, i32::MAX.into()) as i32),
         None => w.to_value(),
@@ -201,9 +201,9 @@ fn check_write(doc: RawDoc<'_>) -> Result<Document> {
 }
 
 /// Refuses modes of write concerns that nobody defined. Errors: 79.
-fn check_mode(concern: Option<&WriteConcern>) -> Result<()> {
+fn check_mode(context: &Context<'_>, concern: Option<&WriteConcern>) -> Result<()> {
     let mode = concern.filter(|concern| matches!(concern.w, Acknowledgement::Mode(_)));
-    match mode.and_then(|concern| unsatisfiable(concern, 1)) {
+    match mode.and_then(|concern| unsatisfiable(concern, || context.service.engine.topology())) {
         Some((code, why)) => Err(Error::new(code, why)),
         None => Ok(()),
     }

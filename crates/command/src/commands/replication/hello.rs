@@ -15,7 +15,7 @@ use crate::service::Service;
 use crate::spec::CommandSpec;
 use nestor_database::users::UserName;
 use nestor_model::{ObjectId, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail};
-use nestor_storage::{OpTime, Topology};
+use nestor_storage::{MemberConfig, OpTime, Topology};
 use std::time::{Duration, Instant};
 
 /// Wire protocol version of MongoDB 8.0.
@@ -252,20 +252,61 @@ fn topology_counter(service: &Service) -> i64 {
 /// Appends who is in the replica set, as `hello` and `serverStatus` tell it. `me` is the name that the client reached this
 /// node under.
 pub fn append_members(topology: &Topology, set_name: &str, (me, primary_field): (&str, &str), reply: &mut RawWriter) {
-    reply.begin_array("hosts");
-    for (i, host) in topology.members(me).enumerate() {
-        reply.append_index(i, host);
+    let shown = || topology.members(me).filter(|(_, member)| !member.is_hidden);
+    let names = |reply: &mut RawWriter, field: &str, is_passive: bool| {
+        reply.begin_array(field);
+        let members = shown().filter(|(_, member)| (member.priority == 0.0) == is_passive);
+        for (i, (host, _)) in members.enumerate() {
+            reply.append_index(i, host);
+        }
+        reply.end();
+    };
+    names(reply, "hosts", false);
+    if shown().any(|(_, member)| member.priority == 0.0) {
+        names(reply, "passives", true);
     }
-    reply.end();
     reply.append("setName", set_name);
-    reply.append("setVersion", topology.config_version);
+    reply.append("setVersion", topology.config.version);
     reply.append(primary_field, topology.is_primary());
     reply.append("secondary", !topology.is_primary());
     if let Some(primary) = topology.primary(me) {
         reply.append("primary", primary);
     }
+    if let Some(own) = topology.own_config() {
+        append_own(own, reply);
+    }
     reply.append("me", topology.own(me));
     reply.append("electionId", topology.election_id());
+}
+
+/// What clients are told of the node itself, where it is not as members are unless somebody wants them otherwise.
+fn append_own(own: &MemberConfig, reply: &mut RawWriter) {
+    if own.priority == 0.0 {
+        reply.append("passive", true);
+    }
+    if own.is_hidden {
+        reply.append("hidden", true);
+    }
+    if !own.delay.is_zero() {
+        reply.append("secondaryDelaySecs", delay_secs(own));
+    }
+    if !own.tags.is_empty() {
+        append_tags(own, reply);
+    }
+}
+
+/// How far a member is behind, as `hello` and the configuration tell it.
+pub fn delay_secs(member: &MemberConfig) -> i64 {
+    i64::try_from(member.delay.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// Appends the tags of a member.
+pub fn append_tags(member: &MemberConfig, reply: &mut RawWriter) {
+    reply.begin_document("tags");
+    for (name, value) in &member.tags {
+        reply.append(name, value.as_str());
+    }
+    reply.end();
 }
 
 /// Appends an optime.

@@ -1,8 +1,9 @@
-//! What a replica set of one node reports about itself.
+//! What a replica set reports about itself, and how it is changed.
 
 pub mod apply_ops;
 pub mod client_metadata;
 pub mod hello;
+pub mod reconfig;
 pub mod repl_set;
 pub mod resize_oplog;
 
@@ -16,7 +17,7 @@ pub(crate) const SPECS: &[&CommandSpec] = &[
     &repl_set::STATUS,
     &repl_set::CONFIG,
     &repl_set::INITIATE,
-    &repl_set::RECONFIG,
+    &reconfig::SPEC,
     &repl_set::STEP_DOWN,
     &repl_set::FREEZE,
     &repl_set::MAINTENANCE,

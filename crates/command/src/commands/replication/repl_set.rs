@@ -1,15 +1,14 @@
 //! The `replSet*` commands. A set of one is as it is; members of a set whose log is elsewhere add themselves, and may be asked to step down
 //! or to stay back.
 
-use super::hello::append_optime;
+use super::hello::{append_optime, append_tags, delay_secs};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::rights::Action;
 use nestor_exec::interrupt::while_waiting;
-use nestor_model::order::compare;
-use nestor_model::{DocRef, RawDoc, RawWriter, Result, ValueRef, bail};
+use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_storage::{MemberState, OpTime, Positions, Steward, Topology};
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,41 +61,6 @@ pub const INITIATE: CommandSpec = Facts::no_collection("replSetInitiate", "Begin
         let args = Initiate::parse(context.body, context.sequences)?;
         check_initiated(&context.service.engine.topology(), set, args.config)
     });
-
-/// `replSetReconfig`: there is nothing to configure in a set of one. What is configured already may be asked for by force, as programs that
-/// start servers for tests do.
-pub const RECONFIG: CommandSpec = Facts::no_collection(
-    "replSetReconfig",
-    "Changes the replica set; a set of one stays as it is.",
-)
-.flags(Flags::ADMIN)
-.needs(Needs::server(Action::ReplSetConfigure))
-.runs(|context, _reply| {
-    let args = Reconfig::parse(context.body, context.sequences)?;
-    let name = set_name(context)?;
-    if context.service.engine.is_member() {
-        bail!(
-            CommandNotSupported,
-            "replSetReconfig is not supported: members add themselves to the set {name}"
-        );
-    }
-    let mut writer = RawWriter::onto(Vec::new());
-    write_config(context, &mut writer, name);
-    let bytes = writer.finish();
-    let own = RawDoc::validate(&bytes)?;
-    let own = own.get("config").and_then(ValueRef::as_document);
-    match own.and_then(|own| difference(own, args.config)) {
-        Some(field) => bail!(
-            NewReplicaSetConfigurationIncompatible,
-            "a replica set of one cannot be reconfigured: {field} would change"
-        ),
-        None if args.force => Ok(()),
-        None => bail!(
-            NewReplicaSetConfigurationIncompatible,
-            "a replica set of one cannot be reconfigured: its version would change"
-        ),
-    }
-});
 
 /// `replSetStepDown`: nobody could take over.
 pub const STEP_DOWN: CommandSpec = Facts::no_collection("replSetStepDown", "Makes the primary a secondary; a set of one has nobody to take over.")
@@ -168,22 +132,6 @@ crate::args! {
         #[allow(dead_code)]
         "initialSync" => initial_sync: Option<i64>,
     }
-}
-
-crate::args! {
-    struct Reconfig<'a>: "replSetReconfig" command {
-        "replSetReconfig" => config: RawDoc<'a>,
-        "force" => force: bool,
-    }
-}
-
-/// A field of `given` that says something else than `own`; the version, which every change raises, is not looked at.
-fn difference(own: DocRef<'_>, given: RawDoc<'_>) -> Option<String> {
-    let differs = |name: &str, value: ValueRef<'_>| own.get(name).is_none_or(|own| compare(own, value).is_ne());
-    given
-        .iter()
-        .find(|(name, value)| !matches!(*name, "version" | "term") && differs(name, *value))
-        .map(|(name, _)| name.to_owned())
 }
 
 crate::args! {
@@ -277,7 +225,7 @@ fn check_member(topology: &Topology, member: ValueRef<'_>) -> Result<()> {
     for (name, value) in member.iter() {
         match (name, value) {
             ("_id", _) => {}
-            ("host", ValueRef::String(host)) if topology.members.iter().any(|known| known == host) => {}
+            ("host", ValueRef::String(host)) if topology.config.member(host).is_some() => {}
             ("host", host) => bail!(
                 InvalidReplicaSetConfig,
                 "members add themselves to the set: {host:?} has not"
@@ -294,7 +242,10 @@ crate::args! {
     }
 }
 
-fn set_name<'a>(context: &Context<'a>) -> Result<&'a str> {
+/// The name of the set.
+///
+/// Errors: the node is in none.
+pub(super) fn set_name<'a>(context: &Context<'a>) -> Result<&'a str> {
     match &context.service.options.replica_set {
         Some(name) => Ok(name.as_str()),
         None => bail!(NoReplicationEnabled, "not running with --replSet"),
@@ -318,7 +269,7 @@ fn write_status(context: &Context<'_>, reply: &mut RawWriter, name: &str) {
     reply.append("syncSourceHost", "");
     reply.append("syncSourceId", -1);
     reply.append("heartbeatIntervalMillis", 2000i64);
-    let count = i32::try_from(topology.members.len()).unwrap_or(i32::MAX);
+    let count = i32::try_from(topology.config.members.len()).unwrap_or(i32::MAX);
     let majority = count / 2 + 1;
     for (field, number) in [
         ("majorityVoteCount", majority),
@@ -356,9 +307,9 @@ fn write_status(context: &Context<'_>, reply: &mut RawWriter, name: &str) {
         ..MemberState::default()
     };
     reply.begin_array("members");
-    for (i, name) in topology.members(context.conn.host.as_str()).enumerate() {
+    for (i, (name, config)) in topology.members(context.conn.host.as_str()).enumerate() {
         reply.begin_document_at(i);
-        reply.append("_id", i32::try_from(i).unwrap_or(i32::MAX));
+        reply.append("_id", config.id);
         reply.append("name", name);
         let is_own = i == topology.own;
         let member = if is_own {
@@ -375,7 +326,7 @@ fn write_status(context: &Context<'_>, reply: &mut RawWriter, name: &str) {
             reply.append("electionTime", elected);
             reply.append("electionDate", ValueRef::DateTime(node.started_ms));
         }
-        reply.append("configVersion", topology.config_version);
+        reply.append("configVersion", topology.config.version);
         reply.append("configTerm", topology.term as i32);
         if is_own {
             reply.append("self", true);
@@ -424,24 +375,24 @@ fn write_member(reply: &mut RawWriter, member: Option<&MemberState>, is_own: boo
     reply.append("infoMessage", "");
 }
 
-fn write_config(context: &Context<'_>, reply: &mut RawWriter, name: &str) {
+/// Appends the configuration, as `replSetGetConfig` tells it.
+pub(super) fn write_config(context: &Context<'_>, reply: &mut RawWriter, name: &str) {
     let topology = context.service.engine.topology();
     reply.begin_document("config");
     reply.append("_id", name);
-    reply.append("version", topology.config_version);
+    reply.append("version", topology.config.version);
     reply.append("term", topology.term as i32);
     reply.begin_array("members");
-    for (i, host) in topology.members(context.conn.host.as_str()).enumerate() {
+    for (i, (host, member)) in topology.members(context.conn.host.as_str()).enumerate() {
         reply.begin_document_at(i);
-        reply.append("_id", i32::try_from(i).unwrap_or(i32::MAX));
+        reply.append("_id", member.id);
         reply.append("host", host);
         reply.append("arbiterOnly", false);
         reply.append("buildIndexes", true);
-        reply.append("hidden", false);
-        reply.append("priority", 1.0);
-        reply.begin_document("tags");
-        reply.end();
-        reply.append("secondaryDelaySecs", 0i64);
+        reply.append("hidden", member.is_hidden);
+        reply.append("priority", member.priority);
+        append_tags(member, reply);
+        reply.append("secondaryDelaySecs", delay_secs(member));
         reply.append("votes", 1);
         reply.end();
     }
@@ -456,6 +407,13 @@ fn write_config(context: &Context<'_>, reply: &mut RawWriter, name: &str) {
     reply.append("catchUpTimeoutMillis", -1);
     reply.append("catchUpTakeoverDelayMillis", 30_000);
     reply.begin_document("getLastErrorModes");
+    for (name, tags) in &topology.config.modes {
+        reply.begin_document(name);
+        for (tag, count) in tags.iter() {
+            reply.append(tag, i32::try_from(*count).unwrap_or(i32::MAX));
+        }
+        reply.end();
+    }
     reply.end();
     reply.begin_document("getLastErrorDefaults");
     reply.append("w", 1);
