@@ -12,6 +12,7 @@ use crate::{Engine, Lsn, Result, StorageError};
 use nestor_model::Timestamp;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
+use std::time::Duration;
 
 /// Called once when the topology has changed.
 type Changed = Box<dyn FnOnce() + Send>;
@@ -32,6 +33,8 @@ struct Member {
     committed: AtomicU64,
     state: Mutex<State>,
     changed: Condvar,
+    /// Somebody more waits.
+    awaited: Condvar,
 }
 
 #[derive(Default)]
@@ -41,6 +44,8 @@ struct State {
     /// The other members.
     others: Vec<MemberState>,
     waiting: Vec<(u64, Guarantee, Callback)>,
+    /// Somebody is to be told by [`Member::awaited`] when so many wait.
+    wanted: Option<usize>,
     watching: Vec<Changed>,
     steward: Option<Arc<dyn Steward>>,
     /// As it was told last.
@@ -57,6 +62,7 @@ impl Reached {
             committed: AtomicU64::new(0),
             state: Mutex::default(),
             changed: Condvar::new(),
+            awaited: Condvar::new(),
         };
         Self {
             topology: RwLock::new(Arc::new(Topology::alone())),
@@ -97,6 +103,7 @@ impl Reached {
         let watching = std::mem::take(&mut state.watching);
         drop(state);
         member.changed.notify_all();
+        member.awaited.notify_all();
         waiting
             .into_iter()
             .for_each(|(_, _, done)| done(Err(StorageError::Closed)));
@@ -144,8 +151,8 @@ impl Member {
         }
     }
 
-    /// Lets those go whose commits have come far enough.
-    fn advance(&self, mut state: MutexGuard<'_, State>, own: u64) {
+    /// Lets those go whose commits have come far enough, and counts them.
+    fn advance(&self, mut state: MutexGuard<'_, State>, own: u64) -> usize {
         let waiting = std::mem::take(&mut state.waiting);
         let (done, waiting): (Vec<_>, Vec<_>) = waiting
             .into_iter()
@@ -153,7 +160,9 @@ impl Member {
         state.waiting = waiting;
         drop(state);
         self.changed.notify_all();
+        let count = done.len();
         done.into_iter().for_each(|(_, _, done)| done(Ok(())));
+        count
     }
 }
 
@@ -195,6 +204,10 @@ impl Inner {
                     done(Err(StorageError::Closed));
                 } else {
                     state.waiting.push((seq, guarantee, done));
+                    if state.wanted.is_some_and(|wanted| state.waiting.len() >= wanted) {
+                        state.wanted = None;
+                        member.awaited.notify_all();
+                    }
                 }
             }
             (_, Some(store)) => store.journal.syncer.on_durable(seq, done),
@@ -278,17 +291,35 @@ impl Engine {
         }
     }
 
-    /// Tells that the log of the set has all commits up to this one.
-    pub fn note_committed(&self, lsn: Lsn, optime: Timestamp) {
+    /// Tells that the log of the set has all commits up to this one. Returns how many waited for that, and go on.
+    pub fn note_committed(&self, lsn: Lsn, optime: Timestamp) -> usize {
         let Some(member) = &self.inner.reached.member else {
-            return;
+            return 0;
         };
         let mut state = member.state();
         if member.committed() < lsn.0 {
             member.committed.store(lsn.0, Ordering::Release);
             state.committed = optime;
         }
-        member.advance(state, self.inner.current().seq);
+        member.advance(state, self.inner.current().seq)
+    }
+
+    /// How many wait for the log of the set or for members.
+    pub fn waiting(&self) -> usize {
+        let member = self.inner.reached.member.as_ref();
+        member.map_or(0, |member| member.state().waiting.len())
+    }
+
+    /// Waits until so many wait for the log of the set or for members, the store closes, or this time has passed.
+    pub fn wait_for_waiting(&self, count: usize, at_most: Duration) {
+        let Some(member) = &self.inner.reached.member else {
+            return;
+        };
+        let mut state = member.state();
+        state.wanted = Some(count);
+        let lacks = |state: &mut State| state.waiting.len() < count && !state.ended;
+        let waited = member.awaited.wait_timeout_while(state, at_most, lacks);
+        waited.expect("no holder of the lock panics").0.wanted = None;
     }
 
     /// Tells what the other members said of themselves.
