@@ -37,6 +37,7 @@ class Set:
 
     def __init__(self, folder, size=3, log=None, flags=(), env=None):
         self.folder = folder
+        folder.mkdir(exist_ok=True)
         # A store of one's own, `s3://bucket/path`, with its credentials in the environment.
         named = os.environ.get("NESTOR_CLUSTER_LOG")
         self.log = log or (f"{named}/{uuid.uuid4()}" if named else f"file://{folder}/log")
@@ -73,7 +74,9 @@ class Set:
     def start(self, at):
         host = self.hosts[at]
         flags = ["--replSet", SET, "--log", self.log, "--host", host, *self.flags]
-        member = harness.Server(self.folder / f"member{at}", *flags, port=self.ports[at], env=self.env)
+        # One environment for all, or one for each.
+        env = self.env[at] if isinstance(self.env, list) else self.env
+        member = harness.Server(self.folder / f"member{at}", *flags, port=self.ports[at], env=env)
         self.members[at] = member.start()
 
     def kill(self, at):

@@ -1,7 +1,9 @@
 """Members of a replica set whose log is in an object store (docs/cluster.md), here in a directory."""
 
+import os
 import shutil
 import signal
+import subprocess
 import threading
 import time
 
@@ -309,6 +311,78 @@ def test_a_new_member_begins_from_a_checkpoint(tmp_path):
             direct = members.direct(new)
             assert direct.test.command("validate", "things")["valid"]
             assert direct.test.things.count_documents({"x": 3}) == 14
+
+
+def test_moments_are_restored_and_branched_off(tmp_path):
+    """From what is beside the log, while the set goes on; the log is kept as long as the oplog is to be."""
+    cluster.needs_cluster(tmp_path)
+    with Store() as store:
+        env = store.door().environment
+        flags = ["--logCheckpoints", "40", "--oplogMinRetentionHours", "1"]
+        origin, to = "s3://bucket/set", "s3://bucket/branch"
+        with cluster.Set(tmp_path, size=2, log=origin, env=env, flags=flags) as members:
+            client = members.client()
+            things = client.test.get_collection("things", write_concern=WriteConcern("majority"))
+            things.create_index("x")
+            things.insert_many([{"_id": n, "x": n % 7, "text": "x" * 1000} for n in range(1000)])
+            begun = time.monotonic()
+            written = 1000
+            lists = lambda: sum("/records/checkpoints/" in path for path in list(store.objects))  # noqa: E731
+            moments = {}
+            while lists() < 3:
+                things.insert_one({"_id": written, "x": written % 7})
+                written += 1
+                if written % 40 == 0:
+                    moments[written] = client.test.command("ping")["operationTime"]
+                    # The next commit is of a later time, whatever the clock says.
+                    things.insert_one({"_id": written, "x": written % 7})
+                    written += 1
+                assert time.monotonic() - begun < cluster.PATIENCE_S
+            things.insert_one({"_id": "later"})
+            environment = {**os.environ, **env}
+
+            def nestor(*arguments):
+                done = subprocess.run([cluster.harness.BIN, *arguments], env=environment, capture_output=True, text=True)
+                return done.returncode, done.stdout + done.stderr
+
+            for count in [min(moments), max(moments)]:
+                at = f"{moments[count].time}:{moments[count].inc}"
+                status, said = nestor("restore", "--log", origin, "--at", at, "--dbpath", str(tmp_path / f"at{count}"))
+                assert status == 0 and f"restored the state of {at}" in said, said
+                with cluster.harness.Server(tmp_path / f"at{count}") as alone:
+                    restored = alone.client().test
+                    assert restored.things.count_documents({}) == count
+                    assert restored.command("validate", "things")["valid"]
+                    restored.things.insert_one({"_id": "own"})
+            status, said = nestor("restore", "--log", origin, "--dbpath", str(tmp_path / "newest"))
+            assert status == 0, said
+            cluster.harness.check(tmp_path / "newest")
+            status, said = nestor("restore", "--log", origin, "--at", "5", "--dbpath", str(tmp_path / "early"))
+            assert (status, "what is kept begins with" in said) == (1, True), said
+            status, said = nestor("restore", "--log", "s3://bucket/none", "--dbpath", str(tmp_path / "none"))
+            assert (status, "has no commits" in said) == (1, True), said
+
+            count = max(moments)
+            before = set(store.objects)
+            at = f"{moments[count].time}:{moments[count].inc}"
+            status, said = nestor("branch", "--log", origin, "--to", to, "--at", at)
+            assert status == 0 and f"{to} is a branch with the state of {at}" in said, said
+            made = set(store.objects) - before
+            assert not any("/packs/" in path for path in made), "no base is copied"
+            status, said = nestor("branch", "--log", origin, "--to", to)
+            assert (status, "there is a log at" in said) == (1, True), said
+            with cluster.Set(tmp_path / "branch", size=2, log=to, env=env, flags=["--logCheckpoints", "40"]) as other:
+                staging = other.client().test.get_collection("things", write_concern=WriteConcern(w=2))
+                assert staging.count_documents({}) == count
+                staging.delete_many({"x": 3})
+                staging.insert_one({"_id": "own"})
+                assert other.direct(0).test.things.count_documents({}) == other.direct(1).test.things.count_documents({})
+                assert other.client().test.command("validate", "things")["valid"]
+            assert things.find_one({"_id": "later"}) and not things.find_one({"_id": "own"})
+            assert things.count_documents({"x": 3}) > 100
+            status, said = nestor("branch", "--log", origin, "--forget", to)
+            assert status == 0, said
+            assert not any("/branches/" in path for path in store.objects)
 
 
 def config_of(client):

@@ -1,7 +1,9 @@
 //! What the log of a replica set must do.
 
 use crate::Result;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A commit in the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,11 +44,26 @@ pub trait Log: Send + Sync {
     /// Copies a file of the store to `to`, which must not exist.
     fn download(&self, name: &str, to: &Path) -> Result<()>;
 
+    /// Writes a file of the store that is in memory, in one request.
+    fn put(&self, name: &str, contents: &[u8]) -> Result<()>;
+
+    /// A file of the store, which must be there.
+    fn contents(&self, name: &str) -> Result<Vec<u8>>;
+
+    /// A part of a file of the store, in one request. Shorter where the file ends.
+    fn get(&self, name: &str, part: Range<u64>) -> Result<Vec<u8>>;
+
     /// Removes a file of the store, if it is there.
     fn remove(&self, name: &str) -> Result<()>;
 
-    /// Names of the files below a folder, in order.
+    /// Names of the files below a folder and those below it, in order.
     fn files(&self, folder: &str) -> Result<Vec<String>>;
+
+    /// Where it is, as whoever opened it said.
+    fn address(&self) -> &str;
+
+    /// The log at another address, of whose files this one's refer to some.
+    fn elsewhere(&self, address: &str) -> Result<Arc<dyn Log>>;
 }
 
 /// The only writer of a log, until another one is opened.
@@ -57,7 +74,7 @@ pub trait Writer: Send {
     /// The number of the last entry; 0 for an empty log.
     fn last(&mut self) -> Result<u64>;
 
-    /// Appends entries, of which the first has the number after [`Writer::last`] or repeats what was sent before with an unknown
+    /// Appends entries, of which the first has the number after [`Writer::last`] (any number in an empty log) or repeats what was sent before with an unknown
     /// outcome. When this returns they are durable: no failure of a member loses them. All of a call share one write of the store.
     fn append(&mut self, entries: &[Entry]) -> Result<()>;
 

@@ -3,6 +3,7 @@
 use crate::log::{Entry, Log, Reader, Version, Writer};
 use crate::{LogError, Result};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -21,6 +22,9 @@ pub enum Fate {
 #[derive(Clone, Default)]
 pub struct MemoryLog {
     store: Arc<Mutex<Store>>,
+    address: Arc<str>,
+    /// All logs that know each other, by address.
+    all: Arc<Mutex<BTreeMap<Arc<str>, Arc<Mutex<Store>>>>>,
 }
 
 #[derive(Default)]
@@ -40,6 +44,20 @@ impl MemoryLog {
     /// An empty one.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty one at an address under which this one, and all that know it, find it ([`Log::elsewhere`]).
+    pub fn beside(&self, address: &str) -> Self {
+        let new = Self {
+            store: Arc::default(),
+            address: address.into(),
+            all: self.all.clone(),
+        };
+        let mut all = self.all.lock().expect("no holder of the lock panics");
+        all.insert(self.address.clone(), self.store.clone());
+        all.insert(new.address.clone(), new.store.clone());
+        drop(all);
+        new
     }
 
     /// Decides about the next call that writes and has no fate yet.
@@ -146,6 +164,25 @@ impl Log for MemoryLog {
         std::fs::write(to, contents).map_err(|e| LogError::Unavailable(e.to_string()))
     }
 
+    fn put(&self, name: &str, contents: &[u8]) -> Result<()> {
+        self.write(|store| {
+            store.files.insert(name.to_owned(), contents.to_vec());
+            Ok(())
+        })
+    }
+
+    fn contents(&self, name: &str) -> Result<Vec<u8>> {
+        self.get(name, 0..u64::MAX)
+    }
+
+    fn get(&self, name: &str, part: Range<u64>) -> Result<Vec<u8>> {
+        let store = self.store();
+        let contents = store.files.get(name);
+        let contents = contents.ok_or_else(|| LogError::Damaged(format!("{name} is missing")))?;
+        let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(contents.len());
+        Ok(contents[at(part.start)..at(part.end)].to_vec())
+    }
+
     fn remove(&self, name: &str) -> Result<()> {
         self.write(|store| {
             store.files.remove(name);
@@ -162,6 +199,21 @@ impl Log for MemoryLog {
             .filter(|name| name.starts_with(&below))
             .cloned()
             .collect())
+    }
+
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn elsewhere(&self, address: &str) -> Result<Arc<dyn Log>> {
+        let all = self.all.lock().expect("no holder of the lock panics");
+        let store = all.get(address).cloned();
+        let unknown = || LogError::Address(format!("no log is at {address}"));
+        Ok(Arc::new(Self {
+            store: store.ok_or_else(unknown)?,
+            address: address.into(),
+            all: self.all.clone(),
+        }))
     }
 }
 
@@ -196,6 +248,9 @@ impl Writer for MemoryWriter {
     fn append(&mut self, entries: &[Entry]) -> Result<()> {
         self.log.write(|store| {
             self.check(store)?;
+            if let (true, Some(first)) = (store.entries.is_empty(), entries.first()) {
+                store.first = store.first.max(first.seq);
+            }
             for entry in entries {
                 store.entries.insert(entry.seq, entry.frame.clone());
             }

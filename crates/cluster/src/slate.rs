@@ -34,6 +34,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::future::Future;
 use std::io::{Read, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +62,7 @@ pub struct SlateLog {
 }
 
 struct Shared {
+    address: String,
     store: Arc<dyn ObjectStore>,
     runtime: Runtime,
     /// Whether objects can be replaced on a condition.
@@ -87,6 +89,7 @@ impl SlateLog {
             .map_err(|e| unavailable(&e))?;
         Ok(Self {
             shared: Arc::new(Shared {
+                address: address.to_owned(),
                 store,
                 runtime,
                 replaces,
@@ -107,7 +110,7 @@ impl SlateLog {
     }
 
     /// The contents of an object; `None` if there is none.
-    fn get(&self, at: &ObjectPath) -> Result<Option<Vec<u8>>> {
+    fn object(&self, at: &ObjectPath) -> Result<Option<Vec<u8>>> {
         self.shared.wait(async {
             match self.shared.store.get(at).await {
                 Ok(found) => Ok(Some(found.bytes().await.map_err(|e| unavailable(&e))?.to_vec())),
@@ -262,7 +265,7 @@ impl Log for SlateLog {
             let Some(version) = self.versions(name)?.last().copied() else {
                 return Ok(None);
             };
-            if let Some(contents) = self.get(&version_path(name, version))? {
+            if let Some(contents) = self.object(&version_path(name, version))? {
                 return Ok(Some((version, contents)));
             }
         }
@@ -281,7 +284,7 @@ impl Log for SlateLog {
             Ok(_) => {}
             // A request that was repeated meets its own object.
             Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {
-                return Ok(self.get(&at)?.as_deref() == Some(contents));
+                return Ok(self.object(&at)?.as_deref() == Some(contents));
             }
             Err(error) => return Err(unavailable(&error)),
         }
@@ -304,7 +307,7 @@ impl Log for SlateLog {
         let listed = self.shared.wait(self.shared.store.list_with_delimiter(Some(&folder)));
         let mut found = Vec::new();
         for object in listed.map_err(|e| unavailable(&e))?.objects {
-            if let (Some(name), Some(said)) = (object.location.filename(), self.get(&object.location)?) {
+            if let (Some(name), Some(said)) = (object.location.filename(), self.object(&object.location)?) {
                 found.push((name.to_owned(), said));
             }
         }
@@ -360,14 +363,44 @@ impl Log for SlateLog {
         }
     }
 
+    fn put(&self, name: &str, contents: &[u8]) -> Result<()> {
+        let at = ObjectPath::from(format!("files/{name}"));
+        let payload = PutPayload::from(contents.to_vec());
+        let put = self.shared.wait(self.shared.store.put(&at, payload));
+        put.map(|_| ()).map_err(|e| unavailable(&e))
+    }
+
+    fn contents(&self, name: &str) -> Result<Vec<u8>> {
+        let found = self.object(&ObjectPath::from(format!("files/{name}")))?;
+        found.ok_or_else(|| LogError::Damaged(format!("{name} is missing")))
+    }
+
+    fn get(&self, name: &str, part: Range<u64>) -> Result<Vec<u8>> {
+        let at = ObjectPath::from(format!("files/{name}"));
+        let found = self.shared.wait(self.shared.store.get_range(&at, part));
+        Ok(found.map_err(|e| unavailable(&e))?.to_vec())
+    }
+
     fn files(&self, folder: &str) -> Result<Vec<String>> {
-        let below = ObjectPath::from(format!("files/{folder}"));
-        let listed = self.shared.wait(self.shared.store.list_with_delimiter(Some(&below)));
-        let listed = listed.map_err(|e| unavailable(&e))?.objects;
-        let name = |at: &ObjectPath| at.as_ref().strip_prefix("files/").map(str::to_owned);
-        let mut names: Vec<String> = listed.iter().filter_map(|object| name(&object.location)).collect();
+        let mut folders = vec![ObjectPath::from(format!("files/{folder}"))];
+        let mut names = Vec::new();
+        while let Some(below) = folders.pop() {
+            let listed = self.shared.wait(self.shared.store.list_with_delimiter(Some(&below)));
+            let listed = listed.map_err(|e| unavailable(&e))?;
+            let name = |at: &ObjectPath| at.as_ref().strip_prefix("files/").map(str::to_owned);
+            names.extend(listed.objects.iter().filter_map(|object| name(&object.location)));
+            folders.extend(listed.common_prefixes);
+        }
         names.sort_unstable();
         Ok(names)
+    }
+
+    fn address(&self) -> &str {
+        &self.shared.address
+    }
+
+    fn elsewhere(&self, address: &str) -> Result<Arc<dyn Log>> {
+        Ok(Arc::new(Self::open(address)?))
     }
 }
 

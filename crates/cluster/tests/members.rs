@@ -3,9 +3,10 @@
 // All of it is a test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use nestor_cluster::member::{Member, MemberError, MemberOptions, Roles, checkpoints, start};
+use nestor_cluster::member::checkpoints::{self, Checkpoint, moments};
+use nestor_cluster::member::{Member, MemberError, MemberOptions, Roles, start};
 use nestor_cluster::{Log, MemoryLog};
-use nestor_model::{CollectionOptions, Namespace, RecordId, doc};
+use nestor_model::{CollectionOptions, Namespace, RecordId, Timestamp, doc};
 use nestor_storage::{Configuration, Engine, EngineOptions, Guarantee, Lsn, TreeId, View, WantedTags, record};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
@@ -40,9 +41,13 @@ impl Set {
     }
 
     fn with_checkpoints(size: usize, checkpoint_commits: u64) -> Self {
+        Self::over(MemoryLog::new(), size, checkpoint_commits)
+    }
+
+    fn over(log: MemoryLog, size: usize, checkpoint_commits: u64) -> Self {
         let (tell, over) = mpsc::channel();
         let mut set = Self {
-            log: Arc::new(MemoryLog::new()),
+            log: Arc::new(log),
             dirs: (0..size).map(|_| tempfile::tempdir().unwrap()).collect(),
             members: (0..size).map(|_| None).collect(),
             over,
@@ -399,11 +404,150 @@ fn a_new_member_begins_from_a_checkpoint_and_the_log_is_trimmed_behind_it() {
     // A checkpoint with a file that is not what it was is none: the one before it is taken.
     let (_, checkpoints) = checkpoints::read(&*set.log).unwrap();
     let newest = checkpoints.last().unwrap();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    set.log.upload(&newest.path_of("base.nestor"), file.path()).unwrap();
+    set.log.put(&newest.path_of("base.blocks"), b"others").unwrap();
     drop(engine);
     set.kill(2);
     set.dirs[2] = tempfile::tempdir().unwrap();
     set.start(2);
     set.wait_equal(first);
+}
+
+/// Commits until there are so many checkpoints, of which the newest has the last commit before.
+fn fill(set: &mut Set, engine: &Engine, prefix: &str, wanted: impl Fn(&[Checkpoint]) -> bool) -> Lsn {
+    let begun = Instant::now();
+    let mut last = Lsn(0);
+    for count in 0.. {
+        let mut ws = engine.begin();
+        // More than a block, and other bytes each time.
+        let value: Vec<u8> = (0..20_000u32).map(|at| (at.wrapping_mul(count + 1) >> 7) as u8).collect();
+        ws.put(T, format!("{prefix}{count:04} ").as_bytes(), &value[..]);
+        ws.oplog(doc! { "ts": Timestamp::default(), "t": 0i64, "op": "n", "o": doc! { "k": prefix } }.to_raw())
+            .unwrap();
+        last = engine.commit(ws).unwrap().lsn;
+        engine.wait_reached(last, Guarantee::Applied(2)).unwrap();
+        set.renew();
+        if wanted(&checkpoints::read(&*set.log).unwrap().1) {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "no checkpoint after {count} commits");
+    }
+    last
+}
+
+fn time_of(engine: &Engine, lsn: Lsn) -> Timestamp {
+    engine.frames(Lsn(lsn.0 - 1)).next(1).unwrap()[0].optime
+}
+
+fn options_of_a_moment() -> EngineOptions {
+    let mut options = EngineOptions::new(Arc::new(|| 7_000));
+    options.oplog_bytes_max = u64::MAX;
+    options
+}
+
+/// What did not change is not uploaded again, what nobody refers to is removed, and halves of checkpoints too.
+#[test]
+fn a_checkpoint_uploads_what_the_one_before_does_not_have() {
+    let mut set = Set::with_checkpoints(2, 60);
+    let first = set.primary();
+    let engine = set.engine(first);
+    let seconds = |list: &[Checkpoint]| list.len() == 2;
+    fill(&mut set, &engine, "a", seconds);
+    let bytes = |set: &Set, id: &str| -> u64 {
+        let packs = set.log.files("packs").unwrap();
+        let of = packs.iter().filter(|pack| pack.starts_with(&format!("packs/{id}/")));
+        of.map(|pack| set.log.get(pack, 0..u64::MAX).unwrap().len() as u64).sum()
+    };
+    let (_, list) = checkpoints::read(&*set.log).unwrap();
+    let (one, two) = (list[0].clone(), list[1].clone());
+    let uploaded = bytes(&set, two.id());
+    assert!(uploaded > 0 && uploaded < two.base_bytes() * 3 / 4, "{uploaded} of {}", two.base_bytes());
+    // Of a member that ended on the way.
+    let half = "packs/z-1-1-1-9/0";
+    set.log.put(half, b"half").unwrap();
+    let is_gone = |list: &[Checkpoint]| list.iter().all(|kept| kept.id() != one.id());
+    fill(&mut set, &engine, "b", is_gone);
+    let begun = Instant::now();
+    while set.log.files("packs").unwrap().iter().any(|pack| pack == half) {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", set.log.files("packs"));
+        set.renew();
+    }
+    assert!(set.log.files(&format!("checkpoints/{}", one.id())).unwrap().is_empty());
+    // The newest refers to packs of those before, and a new member has everything.
+    set.dirs.push(tempfile::tempdir().unwrap());
+    set.members.push(None);
+    set.start(2);
+    engine.wait_reached(engine.last_lsn(), Guarantee::Applied(3)).unwrap();
+    set.wait_equal(first);
+    let dir = set.dirs[2].path();
+    assert!(!dir.join("upload").exists() && !dir.join("beginning").exists());
+}
+
+#[test]
+fn moments_are_restored_and_branched_off() {
+    let mut set = Set::over(MemoryLog::new().beside("memory://origin"), 2, 40);
+    let first = set.primary();
+    let engine = set.engine(first);
+    let early = put(&engine, "A ");
+    fill(&mut set, &engine, "a", |list| list.len() == 2);
+    let (_, list) = checkpoints::read(&*set.log).unwrap();
+    let lsn = put(&engine, "moment ");
+    let at = time_of(&engine, lsn);
+    let wanted = keys(&engine);
+    let later = put(&engine, "z later ");
+    engine.wait_reached(later, Guarantee::Committed).unwrap();
+    // A time in the newest checkpoint or behind it, one between the two, and one before everything that is kept.
+    let restored = |at: Option<Timestamp>| {
+        let dir = tempfile::tempdir().unwrap();
+        let moment = moments::restore_moment(&*set.log, dir.path(), at, options_of_a_moment())?;
+        let alone = Engine::open(dir.path(), options_of_a_moment()).unwrap();
+        assert_eq!(alone.last_optime(), moment.until);
+        let found = keys(&alone);
+        put(&alone, "goes on");
+        alone.close().unwrap();
+        Ok::<_, MemberError>(found)
+    };
+    assert_eq!(restored(Some(at)).unwrap(), wanted);
+    assert_eq!(restored(None).unwrap(), keys(&engine));
+    let between = restored(list[0].from()).unwrap();
+    assert!(wanted.starts_with(&between) && between.len() < wanted.len(), "{between}");
+    while set.log.open_reader().unwrap().read(0, 1).is_ok() {
+        std::thread::yield_now();
+    }
+    let refused = restored(Some(time_of_first(early))).unwrap_err().to_string();
+    assert!(refused.contains("what is kept begins with"), "{refused}");
+
+    let branch = set.log.beside("memory://branch");
+    let made = moments::branch(&*set.log, &branch, Some(at)).unwrap();
+    assert_eq!(made.until, at);
+    assert!(branch.files("packs").unwrap().is_empty(), "no base is copied");
+    let refused = moments::branch(&*set.log, &branch, None).unwrap_err().to_string();
+    assert!(refused.contains("there is a log at memory://branch already"), "{refused}");
+    // The set goes on, and drops the checkpoint that the branch refers to.
+    let is_gone = |now: &[Checkpoint]| now.iter().all(|kept| kept.id() != list[0].id() && kept.id() != list[1].id());
+    fill(&mut set, &engine, "b", is_gone);
+    let mut other = Set::over(branch.clone(), 2, 40);
+    let own = other.primary();
+    let of_branch = other.engine(own);
+    assert_eq!(keys(&of_branch), wanted);
+    let lsn = put(&of_branch, "own ");
+    of_branch.wait_reached(lsn, Guarantee::Applied(2)).unwrap();
+    assert!(!keys(&engine).contains("own"));
+    // When it has checkpoints of its own that need nothing of its origin, that keeps nothing for it.
+    let begun = Instant::now();
+    while !set.log.files("branches").unwrap().is_empty() {
+        assert!(begun.elapsed() < 3 * PATIENCE, "the branch needs its origin");
+        let seen = checkpoints::read(&branch).unwrap().0;
+        for key in 0..60 {
+            put(&of_branch, &format!("a{key:04} "));
+        }
+        fill(&mut other, &of_branch, "own", |_| checkpoints::read(&branch).unwrap().0 > seen);
+    }
+    assert!(keys(&of_branch).contains("moment own "), "{}", keys(&of_branch));
+    let refused = moments::forget_branch(&*set.log, "memory://branch").unwrap_err().to_string();
+    assert!(refused.contains("keeps nothing for a branch"), "{refused}");
+}
+
+/// The time of a commit that no journal has any more: clocks of these tests begin with 100.
+fn time_of_first(_: Lsn) -> Timestamp {
+    Timestamp { secs: 100, inc: 1 }
 }

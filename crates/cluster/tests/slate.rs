@@ -74,6 +74,15 @@ fn keeps_the_contract(log: &dyn Log, scratch: &Path) {
     log.download("checkpoints/8/base", &to).unwrap();
     assert_eq!(log.files("checkpoints/8").unwrap(), ["checkpoints/8/base"]);
     assert!(std::fs::read(&to).unwrap() == std::fs::read(&from).unwrap());
+    log.put("checkpoints/8/below/small", b"0123456789").unwrap();
+    assert_eq!(log.contents("checkpoints/8/below/small").unwrap(), b"0123456789");
+    assert_eq!(log.get("checkpoints/8/below/small", 2..5).unwrap(), b"234");
+    assert_eq!(log.get("checkpoints/8/below/small", 8..50).unwrap(), b"89");
+    assert!(log.contents("checkpoints/8/none").is_err());
+    assert_eq!(log.files("checkpoints").unwrap(), ["checkpoints/8/base", "checkpoints/8/below/small"]);
+    log.remove("checkpoints/8/base").unwrap();
+    log.remove("checkpoints/8/base").unwrap();
+    assert_eq!(log.files("checkpoints/8").unwrap(), ["checkpoints/8/below/small"]);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use crate::client::{Client, ClientError, Uri, number};
 use crate::master_key;
 use clap::Args;
+use nestor_cluster::member::checkpoints::moments::{self, Moment};
+use nestor_cluster::member::open_log;
 use nestor_model::namespace::ADMIN;
 use nestor_model::{RawDoc, Timestamp, ValueRef, doc};
 use nestor_storage::{EngineOptions, RestoreOptions, restore};
@@ -30,20 +32,40 @@ pub struct BackupArgs {
 #[derive(Args, Debug)]
 pub struct RestoreArgs {
     /// Directory of a backup; given for the full one and for each incremental one that follows it
-    #[arg(long, value_name = "DIR", required = true)]
+    #[arg(long, value_name = "DIR", required_unless_present = "log", conflicts_with = "log")]
     pub from: Vec<PathBuf>,
+    /// Instead of backups, the log of a replica set and what its members have uploaded: s3://BUCKET/PATH or file:///PATH
+    #[arg(long, value_name = "ADDRESS")]
+    pub log: Option<String>,
     /// The data directory to make; must not exist, or be empty
     #[arg(long, value_name = "DIR")]
     pub dbpath: PathBuf,
     /// Restore the state of this time: seconds since the epoch, and a number within the second, as timestamps of the oplog have it
-    #[arg(long, value_name = "SECONDS[:ORDINAL]", value_parser = timestamp)]
+    #[arg(long, visible_alias = "at", value_name = "SECONDS[:ORDINAL]", value_parser = timestamp)]
     pub to: Option<Timestamp>,
     /// The data directory that was backed up, if its oplog is still there: it goes on where the last backup ends
-    #[arg(long = "oplogFrom", value_name = "DIR")]
+    #[arg(long = "oplogFrom", value_name = "DIR", conflicts_with = "log")]
     pub oplog_from: Option<PathBuf>,
     /// File with the master key of an encrypted backup
-    #[arg(long = "encryptionKeyFile", value_name = "FILE")]
+    #[arg(long = "encryptionKeyFile", value_name = "FILE", conflicts_with = "log")]
     pub encryption_key_file: Option<PathBuf>,
+}
+
+/// Arguments of `nestor branch`.
+#[derive(Args, Debug)]
+pub struct BranchArgs {
+    /// Log of the replica set: s3://BUCKET/PATH or file:///PATH
+    #[arg(long, value_name = "ADDRESS")]
+    pub log: String,
+    /// Where the branch is to have its log; nothing may be there. Start members with it, and a name of a set of its own
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "forget", conflicts_with = "forget")]
+    pub to: Option<String>,
+    /// Branch off the state of this time, instead of the newest: seconds since the epoch, and a number within the second
+    #[arg(long, value_name = "SECONDS[:ORDINAL]", value_parser = timestamp)]
+    pub at: Option<Timestamp>,
+    /// Keep nothing any more for the branch that had its log there
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "at")]
+    pub forget: Option<String>,
 }
 
 /// `seconds` or `seconds:ordinal`. Without an ordinal it is the end of that second.
@@ -108,18 +130,51 @@ fn summary(reply: RawDoc<'_>) -> String {
 
 /// Makes the data directory and prints the time that it is of. The error is for people to read.
 pub fn run_restore(args: &RestoreArgs) -> Result<(), String> {
+    if let Some(address) = &args.log {
+        let log = open_log(address).map_err(|error| error.to_string())?;
+        let moment = moments::restore_moment(&*log, &args.dbpath, args.to, engine_options());
+        let Moment { until, commits } = moment.map_err(|error| error.to_string())?;
+        let Timestamp { secs, inc } = until;
+        let dir = args.dbpath.display();
+        println!("restored the state of {secs}:{inc} into {dir}; {commits} commits came from the log");
+        return Ok(());
+    }
     let wanted = RestoreOptions {
         from: args.from.clone(),
         journal: args.oplog_from.clone(),
         to: args.dbpath.clone(),
         until: args.to,
+        moves: false,
     };
-    let mut options = EngineOptions::new(Arc::new(crate::serve::wall_secs));
-    // How much of the oplog is kept, the server decides that opens the directory.
-    options.oplog_bytes_max = u64::MAX;
+    let mut options = engine_options();
     options.master_key = args.encryption_key_file.as_deref().map(master_key::read).transpose()?;
     let Timestamp { secs, inc } = restore(&wanted, options).map_err(|error| error.to_string())?.until;
     println!("restored the state of {secs}:{inc} into {}", args.dbpath.display());
+    Ok(())
+}
+
+fn engine_options() -> EngineOptions {
+    let mut options = EngineOptions::new(Arc::new(crate::serve::wall_secs));
+    // How much of the oplog is kept, the server decides that opens the directory.
+    options.oplog_bytes_max = u64::MAX;
+    options
+}
+
+/// Makes a branch of a set, or forgets one, and prints what became of it. The error is for people to read.
+pub fn run_branch(args: &BranchArgs) -> Result<(), String> {
+    let open = |address: &str| open_log(address).map_err(|error| error.to_string());
+    let origin = open(&args.log)?;
+    if let Some(branch) = &args.forget {
+        moments::forget_branch(&*origin, branch).map_err(|error| error.to_string())?;
+        println!("nothing is kept for {branch} any more");
+        return Ok(());
+    }
+    let to = args.to.as_deref().unwrap_or_default();
+    let branch = moments::branch(&*origin, &*open(to)?, args.at).map_err(|error| error.to_string())?;
+    let Moment { until, commits } = branch;
+    let Timestamp { secs, inc } = until;
+    println!("{to} is a branch with the state of {secs}:{inc}; {commits} commits were copied, and no base");
+    println!("start members with --log {to} and a --replSet of their own");
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! The command line. Flags have mongod's names where they mean the same; unknown ones are refused.
 
 use clap::{Args, Parser, Subcommand};
-use nestor::backup::{self, BackupArgs, RestoreArgs};
+use nestor::backup::{self, BackupArgs, BranchArgs, RestoreArgs};
 use nestor::bench::BenchArgs;
 use nestor::check::Verdict;
 use nestor::config;
@@ -50,8 +50,10 @@ enum Command {
     },
     /// Have a running server copy its data directory while writes go on
     Backup(Box<BackupArgs>),
-    /// Make a data directory of backups, as it was at the end of the last or at a time before
+    /// Make a data directory of backups, or of a replica set's log, as it was at the end of the last or at a time before
     Restore(Box<RestoreArgs>),
+    /// Make a writable copy of a replica set as it was at a time, which shares with it what does not change
+    Branch(Box<BranchArgs>),
     /// Load a file into a collection
     Import(Box<ImportArgs>),
     /// Write a collection to a file
@@ -371,6 +373,7 @@ pub fn run() -> ExitCode {
         },
         Command::Backup(args) => (1, backup::back_up(&args)),
         Command::Restore(args) => (1, backup::run_restore(&args)),
+        Command::Branch(args) => (1, backup::run_branch(&args)),
         Command::Import(args) => (1, nestor::import::run(&args)),
         Command::Export(args) => (1, nestor::export::run(&args)),
         Command::Sql(args) => (1, nestor::shell::run(&args)),

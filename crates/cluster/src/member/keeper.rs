@@ -1,5 +1,6 @@
 //! The keeper: lease, announcements, and what other members are told and tell.
 
+use super::checkpoints;
 use super::config::{self, SetConfig};
 use super::shipper::spawn;
 use super::{MemberError, MemberOptions, Roles, Stop};
@@ -456,8 +457,10 @@ impl Keeper {
         }
     }
 
-    /// Whether it is up to this member to upload checkpoints: a secondary spares the primary the work.
-    pub(super) fn uploads(&self) -> bool {
+    /// Whether it is up to this member to upload checkpoints: a secondary spares the primary the work. Of several it is the one that
+    /// uploaded the newest (`last_by`, as ids of checkpoints name members), whose base has most of its blocks where that one has
+    /// them.
+    pub(super) fn uploads(&self, last_by: Option<&str>) -> bool {
         let state = self.state();
         let others = state.heard.iter().filter(|(_, (_, at))| at.elapsed() < ALIVE);
         match state.own {
@@ -465,7 +468,8 @@ impl Keeper {
             None => {
                 let primary = state.held.as_ref().map(|lease| lease.holder.as_str());
                 let mut secondaries = others.filter(|(name, _)| Some(name.as_str()) != primary);
-                secondaries.all(|(name, _)| *name > self.host)
+                let rank = |name: &str| (Some(&*checkpoints::name_of(name)) != last_by, name.to_owned());
+                secondaries.all(|(name, _)| rank(name) > rank(&self.host))
             }
         }
     }

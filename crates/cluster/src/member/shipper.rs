@@ -109,7 +109,7 @@ fn ship(
     while !stop.is_set() {
         if looked.elapsed() >= TRIM {
             looked = Instant::now();
-            match trim(writer, log, keeper, trimmed) {
+            match trim(engine, writer, log, keeper, trimmed) {
                 Ok(below) => trimmed = below,
                 Err(error @ LogError::Fenced(_)) => return Err(error.into()),
                 Err(error) => tracing::warn!(%error, "the log is not trimmed"),
@@ -158,10 +158,22 @@ fn ship(
 }
 
 /// Removes what nobody needs who has said anything lately, and whoever begins from a checkpoint that is kept. The entry of a checkpoint's last
-/// commit stays, by which its base is known to be of this log. Returns below which number there is nothing.
-fn trim(writer: &mut dyn Writer, log: &dyn Log, keeper: &Keeper, trimmed: u64) -> Result<u64, LogError> {
+/// commit stays, by which its base is known to be of this log. While the oldest checkpoint is of the time that the oplog is to be kept,
+/// everything stays: the moments of that time before it are restored from the log alone. Returns below which number there is nothing.
+fn trim(
+    engine: &Engine,
+    writer: &mut dyn Writer,
+    log: &dyn Log,
+    keeper: &Keeper,
+    trimmed: u64,
+) -> Result<u64, LogError> {
     let (_, kept) = checkpoints::read(log)?;
     let Some(oldest) = kept.first() else { return Ok(trimmed) };
+    let age = engine.log_retention().age_min.as_secs();
+    let begins = u64::from(engine.last_optime().secs).saturating_sub(age);
+    if age > 0 && u64::from(oldest.from().unwrap_or_default().secs) > begins {
+        return Ok(trimmed);
+    }
     let below = oldest.seq.min(keeper.applied_by_all());
     if below > trimmed {
         writer.trim(below)?;

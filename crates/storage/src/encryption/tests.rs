@@ -436,6 +436,7 @@ fn backups_are_encrypted_too() {
             journal,
             to: place(to),
             until: None,
+            moves: false,
         };
         for wrong in [None, Some(9)] {
             let mut options = EngineOptions::at_time(100);

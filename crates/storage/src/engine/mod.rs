@@ -27,7 +27,9 @@ mod reached;
 mod reclaim;
 pub(crate) mod recovery;
 
-pub use backup::{Backup, RestoreOptions, Restored, UPLOAD, restore};
+pub use backup::{
+    BLOCK_BYTES, Backup, Hash as BlockHash, PutBlock, RestoreOptions, Restored, UPLOAD, block_hashes, hash_of_block, restore,
+};
 pub use commits::Subscription;
 pub use history::{HistoryStats, PastState};
 pub use member::{CollectionDocuments, CommitFrame, FrameReader, time_of_frame};

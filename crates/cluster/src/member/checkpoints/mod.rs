@@ -1,36 +1,50 @@
-//! Checkpoints of the set: copies of a member's store beside the log, from which new members begin and behind which the log is trimmed.
+//! Checkpoints of the set: copies of a member's store beside the log, from which new members begin, moments are restored and branches
+//! grow, and behind which the log is trimmed.
 //!
 //! ```text
-//! files/checkpoints/<id>/...   the files of a backup (nestor_storage's engine::backup)
-//! records/checkpoints          which of them are whole: written when all files of one are there
+//! files/checkpoints/<id>/...   the files of a backup (nestor_storage's engine::backup) without its base, and base.map
+//! files/packs/<id>/<n>         blocks of the base that no checkpoint before had
+//! files/branches/<address>     packs that a branch refers to
+//! records/checkpoints          which checkpoints are whole: written when everything of one is there
 //! ```
 //!
-//! A checkpoint that the record does not name is half uploaded, and nobody begins from it; whoever began it removes it. Each file is compared with
-//! its hash when a member begins from it.
+//! A block that the checkpoint before has, at the same place of the base, is not uploaded again: the map says in which pack it is
+//! ([`map`]). A pack goes when no checkpoint and no branch refers to it; the few blocks that are left of a pack are uploaded again before
+//! that, so that packs are at least about half full of what is needed.
 //!
-//! A member begins in a folder below its data directory. While that folder is there, the directory holds nothing that anybody has
-//! used, and the next start begins again.
+//! A checkpoint that the record does not name is half uploaded, and nobody begins from it; whoever uploads the next one removes it. Each
+//! file and block is compared with its hash when a member begins from it.
+//!
+//! Reading order: this list, [`map`], [`upload`], [`fetch`], [`moments`].
 
-use super::keeper::Keeper;
-use super::{MemberError, MemberOptions, Stop};
+mod fetch;
+mod map;
+pub mod moments;
+mod upload;
+
+pub(super) use fetch::{begin, is_empty};
+pub(super) use upload::run;
+
+use super::MemberError;
 use crate::{Log, LogError, Version};
-use nestor_model::{RawDoc, RawWriter, ValueRef};
-use nestor_storage::{Engine, RestoreOptions, StorageError, UPLOAD, restore};
-use std::fs;
+use nestor_model::{RawDoc, RawWriter, Timestamp, ValueRef};
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The name of the record, and of the folder.
 const RECORD: &str = "checkpoints";
-/// Checkpoints that are kept. The log is kept from the older one on, for members that are just beginning from it.
-const KEPT: usize = 2;
-/// Where a member begins, below its data directory.
-const BEGINNING: &str = "beginning";
-/// How often a member looks whether one is due.
-const LOOK: Duration = Duration::from_secs(2);
+/// The folders of packs and of what branches say.
+const PACKS: &str = "packs";
+const BRANCHES: &str = "branches";
+/// The file of a checkpoint that says where the blocks of its base are.
+const MAP: &str = "base.map";
+/// The base in a backup, and the hashes of its blocks.
+const BASE: &str = "base.nestor";
+const HASHES: &str = "base.blocks";
+/// Requests to the store at the same time.
+const AT_ONCE: usize = 8;
 
 /// A checkpoint that is whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,15 +53,58 @@ pub struct Checkpoint {
     id: String,
     /// The last commit in its base: whoever begins from it needs those behind it.
     pub seq: u64,
+    /// The optime of that commit; none in a record of old.
+    from: Option<Timestamp>,
+    /// The optime of the last commit that it has.
+    until: Option<Timestamp>,
+    /// Bytes of its base.
+    base_bytes: u64,
+    /// What comes behind its base is that of another set, and not to be applied.
+    is_base_only: bool,
     /// Its files, the manifest last.
     files: Vec<String>,
 }
 
 impl Checkpoint {
+    /// Its name.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The optime of the last commit in its base; `None` of one that an older version made.
+    pub fn from(&self) -> Option<Timestamp> {
+        self.from
+    }
+
+    /// Bytes of its base.
+    pub fn base_bytes(&self) -> u64 {
+        self.base_bytes
+    }
+
     /// The name of one of its files in the store.
     pub fn path_of(&self, file: &str) -> String {
         format!("{RECORD}/{}/{file}", self.id)
     }
+
+    /// `HOST-SEQ-VERSION-LAST`: who made it, [`Self::seq`], the version of the record before it, and the last commit there was.
+    fn new_id(host: &str, seq: u64, version: Version, last: u64) -> String {
+        format!("{}-{seq}-{version}-{last}", name_of(host))
+    }
+}
+
+/// A member as ids name it: letters, digits and points, and `-` in the place of all else.
+pub(super) fn name_of(host: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+    host.chars().map(letter).collect()
+}
+
+/// The part of a checkpoint's id that names its member, and its last commit; `None` for an id of another form.
+fn parts_of(id: &str) -> Option<(&str, u64)> {
+    let mut parts = id.rsplitn(4, '-');
+    let (last, version, seq, host) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let is_number = |part: &str| part.parse::<u64>().is_ok();
+    let seq = seq.parse().ok()?;
+    (is_number(last) && is_number(version)).then_some((host, seq))
 }
 
 /// The checkpoints that are whole, the oldest first, and the version of the record.
@@ -60,12 +117,19 @@ pub fn read(log: &dyn Log) -> Result<(Version, Vec<Checkpoint>), LogError> {
 }
 
 fn encode(checkpoints: &[Checkpoint]) -> Vec<u8> {
+    let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let mut out = RawWriter::onto(Vec::new());
-    for Checkpoint { id, seq, files } in checkpoints {
-        out.begin_document(id);
-        out.append("seq", i64::try_from(*seq).unwrap_or(i64::MAX));
+    for checkpoint in checkpoints {
+        out.begin_document(&checkpoint.id);
+        out.append("seq", number(checkpoint.seq));
+        if let (Some(from), Some(until)) = (checkpoint.from, checkpoint.until) {
+            out.append("from", from);
+            out.append("until", until);
+        }
+        out.append("baseBytes", number(checkpoint.base_bytes));
+        out.append("baseOnly", checkpoint.is_base_only);
         out.begin_array("files");
-        for (i, file) in files.iter().enumerate() {
+        for (i, file) in checkpoint.files.iter().enumerate() {
             out.append_index(i, file.as_str());
         }
         out.end();
@@ -78,14 +142,23 @@ fn decode(bytes: &[u8]) -> Option<Vec<Checkpoint>> {
     let document = RawDoc::validate(bytes).ok()?;
     let one = |(id, value): (&str, ValueRef<'_>)| {
         let ValueRef::Document(said) = value else { return None };
-        let ValueRef::Int64(seq) = said.get("seq")? else {
-            return None;
+        let number = |name| match said.get(name) {
+            Some(ValueRef::Int64(number)) => u64::try_from(number).ok(),
+            _ => None,
+        };
+        let time = |name| match said.get(name) {
+            Some(ValueRef::Timestamp(time)) => Some(time),
+            _ => None,
         };
         let files = said.get("files")?.as_array()?;
         let files = files.iter().map(|file| file.as_str().map(str::to_owned));
         Some(Checkpoint {
             id: id.to_owned(),
-            seq: u64::try_from(seq).ok()?,
+            seq: number("seq")?,
+            from: time("from"),
+            until: time("until"),
+            base_bytes: number("baseBytes").unwrap_or(0),
+            is_base_only: said.get("baseOnly").is_some_and(|only| only.truthy()),
             files: files.collect::<Option<_>>()?,
         })
     };
@@ -96,198 +169,32 @@ fn local(path: &Path, error: &io::Error) -> MemberError {
     MemberError::Refused(format!("{}: {error}", path.display()))
 }
 
-/// Has a member with an empty directory begin from the newest checkpoint, if there is one.
-pub(super) fn begin(log: &dyn Log, options: &MemberOptions) -> Result<(), MemberError> {
-    let dir = &options.dir;
-    let beginning = dir.join(BEGINNING);
-    if beginning.exists() {
-        // The start before ended on the way here.
-        empty(dir)?;
+/// Does all jobs, some at the same time, until one fails.
+fn in_parallel<T: Sync>(
+    jobs: &[T],
+    work: impl Fn(&T) -> Result<(), MemberError> + Sync,
+) -> Result<(), MemberError> {
+    let next = AtomicUsize::new(0);
+    let failed = Mutex::new(None);
+    let is_failed = || failed.lock().map_or(true, |failed| failed.is_some());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE.min(jobs.len()) {
+            scope.spawn(|| {
+                while !is_failed()
+                    && let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    if let (Err(error), Ok(mut failed)) = (work(job), failed.lock()) {
+                        failed.get_or_insert(error);
+                    }
+                }
+            });
+        }
+    });
+    match failed.into_inner() {
+        Ok(None) => Ok(()),
+        Ok(Some(error)) => Err(error),
+        Err(_) => Err(MemberError::Refused("a thread of a checkpoint panicked".into())),
     }
-    if !is_empty(dir) {
-        return Ok(());
-    }
-    let (_, checkpoints) = read(log)?;
-    for checkpoint in checkpoints.iter().rev() {
-        match fetch(log, checkpoint, options) {
-            Ok(()) => return Ok(()),
-            Err(error) => {
-                tracing::warn!(%error, checkpoint = checkpoint.id, "a checkpoint of the set is of no use");
-                empty(dir)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn fetch(log: &dyn Log, checkpoint: &Checkpoint, options: &MemberOptions) -> Result<(), MemberError> {
-    let beginning = options.dir.join(BEGINNING);
-    let (from, to) = (beginning.join("backup"), beginning.join("data"));
-    for file in &checkpoint.files {
-        let path = from.join(file);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|e| local(folder, &e))?;
-        }
-        log.download(&checkpoint.path_of(file), &path)?;
-    }
-    let mut engine = options.engine.clone();
-    // It commits nothing of its own when it opens.
-    engine.is_member = true;
-    let wanted = RestoreOptions {
-        from: vec![from.clone()],
-        journal: None,
-        to: to.clone(),
-        until: None,
-    };
-    restore(&wanted, engine)?;
-    for entry in fs::read_dir(&to).map_err(|e| local(&to, &e))? {
-        let entry = entry.map_err(|e| local(&to, &e))?;
-        let at = options.dir.join(entry.file_name());
-        fs::rename(entry.path(), &at).map_err(|e| local(&at, &e))?;
-    }
-    fs::remove_dir_all(&from).map_err(|e| local(&from, &e))?;
-    // What was moved is on disk before the sign goes that it may not be.
-    let sync = |path: &Path| fs::File::open(path).and_then(|dir| dir.sync_all());
-    sync(&options.dir).map_err(|e| local(&options.dir, &e))?;
-    fs::remove_dir_all(&beginning).map_err(|e| local(&beginning, &e))
-}
-
-pub(super) fn is_empty(dir: &Path) -> bool {
-    fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none())
-}
-
-fn empty(dir: &Path) -> Result<(), MemberError> {
-    let remove = |entry: io::Result<fs::DirEntry>| {
-        let entry = entry?;
-        match entry.file_type()?.is_dir() {
-            true => fs::remove_dir_all(entry.path()),
-            false => fs::remove_file(entry.path()),
-        }
-    };
-    // The sign that nothing here was used goes last.
-    let beginning = dir.join(BEGINNING);
-    let entries = fs::read_dir(dir).map_err(|e| local(dir, &e))?;
-    let mut others = entries.filter(|entry| !matches!(entry, Ok(entry) if entry.path() == beginning));
-    others.try_for_each(remove).map_err(|e| local(dir, &e))?;
-    match beginning.exists() {
-        true => fs::remove_dir_all(&beginning).map_err(|e| local(&beginning, &e)),
-        false => Ok(()),
-    }
-}
-
-/// Uploads checkpoints whenever one is due, until the role is over. What fails is tried again.
-pub(super) fn run(
-    engine: Engine,
-    log: Arc<dyn Log>,
-    options: MemberOptions,
-    keeper: Arc<Keeper>,
-    stop: Arc<Stop>,
-) -> Result<JoinHandle<()>, MemberError> {
-    super::shipper::spawn("cluster-checkpoints", move || {
-        let uploader = Uploader {
-            engine,
-            log,
-            options,
-            stop,
-        };
-        while !uploader.stop.wait(LOOK) {
-            if let Err(error) = uploader.look(&keeper) {
-                tracing::warn!(%error, "no checkpoint of the set is uploaded");
-            }
-        }
-    })
-}
-
-struct Uploader {
-    engine: Engine,
-    log: Arc<dyn Log>,
-    options: MemberOptions,
-    stop: Arc<Stop>,
-}
-
-impl Uploader {
-    fn look(&self, keeper: &Keeper) -> Result<(), MemberError> {
-        if !keeper.uploads() {
-            return Ok(());
-        }
-        let (version, mut checkpoints) = read(&*self.log)?;
-        let newest = checkpoints.last().map_or(0, |checkpoint| checkpoint.seq);
-        if self.engine.last_lsn().0 < newest.saturating_add(self.options.checkpoint_commits) {
-            return Ok(());
-        }
-        let dir = self.options.dir.join(UPLOAD);
-        let result = self.upload(&dir);
-        // What is left is removed the next time.
-        let _ = fs::remove_dir_all(&dir);
-        let Some(checkpoint) = result? else { return Ok(()) };
-        let gone = match (checkpoints.len() + 1).checked_sub(KEPT) {
-            Some(count) => checkpoints.drain(..count).collect(),
-            None => Vec::new(),
-        };
-        checkpoints.push(checkpoint.clone());
-        let is_first = self.log.replace_record(RECORD, version, &encode(&checkpoints))?;
-        match is_first {
-            true => gone.iter().try_for_each(|old| self.remove(old)),
-            // Another member has uploaded one.
-            false => self.remove(&checkpoint),
-        }
-    }
-
-    /// `None` if it is time to end.
-    fn upload(&self, dir: &Path) -> Result<Option<Checkpoint>, MemberError> {
-        if dir.exists() {
-            fs::remove_dir_all(dir).map_err(|e| local(dir, &e))?;
-        }
-        // What the base has need not be in the journal that is copied.
-        self.engine.checkpoint()?;
-        let seq = self.engine.base_lsn()?.0;
-        let check = || match self.stop.is_set() {
-            true => Err(StorageError::Closed),
-            false => Ok(()),
-        };
-        let backup = match self.engine.backup(dir, None, check) {
-            Err(StorageError::Closed) => return Ok(None),
-            backup => backup?,
-        };
-        let mut files = Vec::new();
-        list(dir, dir, &mut files)?;
-        // The manifest names and hashes the others.
-        files.sort_by_key(|file| (file == "nestor.backup", file.clone()));
-        let host = self.options.host.replace(':', "-");
-        let checkpoint = Checkpoint {
-            id: format!("{host}-{seq}-{}", backup.id),
-            seq,
-            files,
-        };
-        for file in &checkpoint.files {
-            if self.stop.is_set() {
-                self.remove(&checkpoint)?;
-                return Ok(None);
-            }
-            self.log.upload(&checkpoint.path_of(file), &dir.join(file))?;
-        }
-        Ok(Some(checkpoint))
-    }
-
-    fn remove(&self, checkpoint: &Checkpoint) -> Result<(), MemberError> {
-        for file in checkpoint.files.iter().rev() {
-            self.log.remove(&checkpoint.path_of(file))?;
-        }
-        Ok(())
-    }
-}
-
-/// Names of all files below `dir`, relative to `root`.
-fn list(root: &Path, dir: &Path, files: &mut Vec<String>) -> Result<(), MemberError> {
-    for entry in fs::read_dir(dir).map_err(|e| local(dir, &e))? {
-        let path: PathBuf = entry.map_err(|e| local(dir, &e))?.path();
-        if path.is_dir() {
-            list(root, &path, files)?;
-        } else if let Some(name) = path.strip_prefix(root).ok().and_then(Path::to_str) {
-            files.push(name.to_owned());
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -296,19 +203,35 @@ mod tests {
 
     #[test]
     fn the_list_round_trips() {
+        let time = |secs| Some(Timestamp { secs, inc: 1 });
         let checkpoints = vec![
             Checkpoint {
-                id: "a-1-12-77".into(),
+                id: "a-1-12-77-3".into(),
                 seq: 12,
+                from: time(5),
+                until: time(6),
+                base_bytes: 99,
+                is_base_only: true,
                 files: vec!["journal/x".into(), "nestor.backup".into()],
             },
             Checkpoint {
                 id: "b-1-90-78".into(),
                 seq: 90,
+                from: None,
+                until: None,
+                base_bytes: 0,
+                is_base_only: false,
                 files: vec![],
             },
         ];
         assert_eq!(decode(&encode(&checkpoints)), Some(checkpoints));
         assert_eq!(decode(b"x"), None);
+    }
+
+    #[test]
+    fn ids_tell_their_member_and_commit() {
+        let id = Checkpoint::new_id("db-1.example:27017", 77, 3, 90);
+        assert_eq!(parts_of(&id), Some(("db-1.example-27017", 77)));
+        assert_eq!(parts_of("db-1-77-9a1b"), None, "as they were");
     }
 }

@@ -20,13 +20,15 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 
-pub(super) const BLOCK_BYTES: usize = 16 << 10;
+/// Bytes of a block; the last one of a base may be shorter.
+pub const BLOCK_BYTES: usize = 16 << 10;
 pub(super) const HASH_BYTES: usize = 16;
 const MAGIC: &[u8; 8] = b"NestorBH";
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 16;
 
-pub(super) type Hash = [u8; HASH_BYTES];
+/// The hash of a block.
+pub type Hash = [u8; HASH_BYTES];
 
 /// SHA-256 of what it is given, cut to [`HASH_BYTES`].
 pub(super) struct Hasher(Sha256);
@@ -60,8 +62,8 @@ pub(super) fn header() -> [u8; HEADER_BYTES] {
     header
 }
 
-/// The hashes in the file at `path`, of a base of so many bytes.
-pub(super) fn read(path: &Path, base_bytes: u64) -> Result<Vec<u8>> {
+/// The hashes in the file at `path`, of a base of so many bytes: those of its blocks, one after the other.
+pub fn read(path: &Path, base_bytes: u64) -> Result<Vec<u8>> {
     let failed = |operation| move |error: std::io::Error| StorageError::io(operation, path, &error);
     let corrupt = |offset, reason: &str| StorageError::Corrupt {
         file: path.to_owned(),
@@ -86,8 +88,8 @@ pub(super) fn read(path: &Path, base_bytes: u64) -> Result<Vec<u8>> {
     Ok(hashes)
 }
 
-/// The hash of block `number`.
-pub(super) fn at(hashes: &[u8], number: u64) -> Option<&[u8]> {
+/// The hash of block `number`; `None` beyond the last.
+pub fn at(hashes: &[u8], number: u64) -> Option<&[u8]> {
     let start = usize::try_from(number).ok()?.checked_mul(HASH_BYTES)?;
     hashes.get(start..start.checked_add(HASH_BYTES)?)
 }

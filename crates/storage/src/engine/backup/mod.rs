@@ -31,6 +31,7 @@ mod blocks;
 mod manifest;
 mod restore;
 
+pub use blocks::{BLOCK_BYTES, Hash, at as hash_of_block, read as block_hashes};
 pub use restore::{RestoreOptions, Restored, restore};
 
 use super::Engine;
@@ -38,7 +39,7 @@ use super::history::start;
 use crate::journal::mark::Mark;
 use crate::journal::segment::{self, Segment};
 use crate::journal::{Position, frame};
-use crate::{Result, StorageError, files};
+use crate::{Lsn, Result, StorageError, files};
 use blocks::Hasher;
 use manifest::{Held, Last, MANIFEST, Manifest};
 use nestor_model::{ErrorCode, Timestamp};
@@ -74,6 +75,8 @@ pub struct Backup {
     pub from: Timestamp,
     /// Optime of the last commit in it.
     pub until: Timestamp,
+    /// Number of the last commit in its base.
+    pub from_lsn: Lsn,
     /// Whether its parents and it together restore every state from the parents' first one on.
     pub continues: bool,
     /// Bytes of the base that the state has.
@@ -83,6 +86,9 @@ pub struct Backup {
     /// Bytes of the journal that were copied.
     pub journal_bytes: u64,
 }
+
+/// Takes the number, hash and bytes of a block of the base. All have [`BLOCK_BYTES`] but the last.
+pub type PutBlock<'a, E> = dyn FnMut(u64, &Hash, &[u8]) -> Result<(), E> + 'a;
 
 /// Keeps what a backup needs of the journal until it is done; one at a time.
 struct Pin<'a>(&'a Engine);
@@ -112,6 +118,29 @@ impl Engine {
         &self,
         to: &Path,
         parent: Option<&Path>,
+        check: impl FnMut() -> Result<(), E>,
+    ) -> Result<Backup, E> {
+        self.make_backup::<E>(to, parent, None, check)
+    }
+
+    /// Makes a full backup of which the blocks of the base are handed to `put`, in order, and not written into `to`: whoever has them puts
+    /// them together to a file `base.nestor` there before it is restored.
+    ///
+    /// Errors: as [`Engine::backup`], and those of `put`.
+    pub fn backup_blocks<E: From<StorageError>>(
+        &self,
+        to: &Path,
+        put: &mut PutBlock<'_, E>,
+        check: impl FnMut() -> Result<(), E>,
+    ) -> Result<Backup, E> {
+        self.make_backup(to, None, Some(put), check)
+    }
+
+    fn make_backup<E: From<StorageError>>(
+        &self,
+        to: &Path,
+        parent: Option<&Path>,
+        put: Option<&mut PutBlock<'_, E>>,
         mut check: impl FnMut() -> Result<(), E>,
     ) -> Result<Backup, E> {
         let inner = &*self.inner;
@@ -149,13 +178,24 @@ impl Engine {
             segment: journal_from,
             offset: 0,
         }));
-        let mut base = Base::open(&directory.join(BASE))?;
+        let base = Base::open(&directory.join(BASE))?;
         drop(hold);
         let before = match &parent {
             Some((path, parent)) => Some(blocks::read(&path.join(BLOCKS), parent.base.bytes)?),
             None => None,
         };
-        let copied = base.copy(to, before.as_deref(), &mut check)?;
+        let copied = match put {
+            Some(put) => {
+                let (base, blocks) = base.copy(to, put, &mut check)?;
+                CopiedBase {
+                    bytes: base.bytes,
+                    base,
+                    blocks,
+                    changed: None,
+                }
+            }
+            None => base.copy_into(to, before.as_deref(), &mut check)?,
+        };
         drop(snapshot);
 
         let (end, segments) = {
@@ -234,6 +274,7 @@ impl Engine {
             parent: manifest.parent,
             from: from.optime,
             until: end.optime,
+            from_lsn: Lsn(from.seq),
             base_bytes: manifest.base.bytes,
             copied_bytes: copied.bytes,
             journal_bytes,
@@ -287,7 +328,7 @@ fn make_empty(to: &Path, data: &Path, is_member: bool) -> Result<()> {
         let known = path.ancestors().find_map(|above| above.canonicalize().ok());
         known.unwrap_or_else(|| path.to_owned())
     };
-    let is_upload = is_member && to == data.join(UPLOAD);
+    let is_upload = is_member && to.starts_with(data.join(UPLOAD));
     if !is_upload && absolute(to).starts_with(absolute(data)) {
         return Err(invalid("it is within the data directory"));
     }
@@ -346,13 +387,41 @@ impl Base {
     }
 
     /// Copies it into `to`: all of it, or the blocks whose hashes differ from those of `before`.
-    fn copy<E: From<StorageError>>(
-        &mut self,
+    fn copy_into<E: From<StorageError>>(
+        &self,
         to: &Path,
         before: Option<&[u8]>,
         check: &mut impl FnMut() -> Result<(), E>,
     ) -> Result<CopiedBase, E> {
         let mut out = Output::create(&to.join(if before.is_some() { CHANGED } else { BASE }))?;
+        let mut put = |number: u64, hash: &Hash, block: &[u8]| {
+            match before {
+                Some(before) if blocks::at(before, number) == Some(&hash[..]) => {}
+                Some(_) => {
+                    out.write(&number.to_le_bytes())?;
+                    out.write(block)?;
+                }
+                None => out.write(block)?,
+            }
+            Ok(())
+        };
+        let (base, blocks) = self.copy(to, &mut put, check)?;
+        let copied = out.finish(CHANGED)?;
+        Ok(CopiedBase {
+            base,
+            blocks,
+            bytes: copied.bytes,
+            changed: before.is_some().then_some(copied),
+        })
+    }
+
+    /// Hands its blocks on and writes their hashes into `to`. Returns what the manifest says of the base and of the file of hashes.
+    fn copy<E: From<StorageError>>(
+        &self,
+        to: &Path,
+        put: &mut PutBlock<'_, E>,
+        check: &mut impl FnMut() -> Result<(), E>,
+    ) -> Result<(Held, Held), E> {
         let mut hashes = Output::create(&to.join(BLOCKS))?;
         hashes.write(&blocks::header())?;
         let mut buffer = vec![0; COPY_BYTES];
@@ -375,28 +444,16 @@ impl Base {
                 let hash = blocks::hash(block);
                 hashes.write(&hash)?;
                 whole.update(&hash);
-                match before {
-                    Some(before) if blocks::at(before, number) == Some(&hash[..]) => {}
-                    Some(_) => {
-                        out.write(&number.to_le_bytes())?;
-                        out.write(block)?;
-                    }
-                    None => out.write(block)?,
-                }
+                put(number, &hash, block)?;
             }
             done += wanted as u64;
         }
-        let copied = out.finish(CHANGED)?;
-        Ok(CopiedBase {
-            base: Held {
-                name: BASE.into(),
-                bytes: self.bytes,
-                hash: whole.finish(),
-            },
-            blocks: hashes.finish(BLOCKS)?,
-            bytes: copied.bytes,
-            changed: before.is_some().then_some(copied),
-        })
+        let base = Held {
+            name: BASE.into(),
+            bytes: self.bytes,
+            hash: whole.finish(),
+        };
+        Ok((base, hashes.finish(BLOCKS)?))
     }
 
     /// Reads at `offset`. What was cut off the file meanwhile no snapshot needed.

@@ -28,6 +28,8 @@ pub struct RestoreOptions {
     pub to: PathBuf,
     /// The last commit that is to be in it: that of this time, or the last one before.
     pub until: Option<Timestamp>,
+    /// The base of a full backup becomes that of the directory and is gone from the backup, instead of being copied.
+    pub moves: bool,
 }
 
 /// The result of a restore.
@@ -65,7 +67,7 @@ pub fn restore(wanted: &RestoreOptions, options: EngineOptions) -> Result<Restor
     make_empty(&wanted.to)?;
     let journal = wanted.to.join(JOURNAL);
     create_directory(&journal)?;
-    restore_base(&chain[..=base], &wanted.to)?;
+    restore_base(&chain[..=base], &wanted.to, wanted.moves)?;
     for (seq, (path, held)) in &segments {
         let name = segment::file_name(*seq);
         let copy = copy_file(path, &journal.join(&name), &name, u64::MAX)?;
@@ -231,9 +233,14 @@ fn changed(path: &Path, offset: u64) -> StorageError {
 }
 
 /// Puts the base of the last of these backups together.
-fn restore_base(chain: &[Source], to: &Path) -> Result<()> {
+fn restore_base(chain: &[Source], to: &Path, moves: bool) -> Result<()> {
     let path = to.join(BASE);
-    copy_file(&chain[0].dir.join(BASE), &path, BASE, u64::MAX)?;
+    let from = chain[0].dir.join(BASE);
+    if moves {
+        fs::rename(&from, &path).map_err(|error| StorageError::io("rename", &from, &error))?;
+    } else {
+        copy_file(&from, &path, BASE, u64::MAX)?;
+    }
     let file = files::open(&path).map_err(|error| StorageError::io("open", &path, &error))?;
     for source in &chain[1..] {
         write_changed(source, &file, &path)?;

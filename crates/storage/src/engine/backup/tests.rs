@@ -103,6 +103,7 @@ impl Model {
             journal: None,
             to: to.clone(),
             until,
+            moves: false,
         };
         let result = restore(&wanted, options()).map(|restored| {
             let engine = Engine::open(&to, options()).unwrap();
@@ -194,6 +195,7 @@ fn the_journal_of_the_directory_goes_on_where_the_backups_end() {
             journal: Some(model.dir.path().join("data")),
             to: to.clone(),
             until,
+            moves: false,
         };
         restore(&wanted, options()).unwrap();
         assert_eq!(contents(&Engine::open(&to, options()).unwrap()), state);
@@ -290,6 +292,7 @@ fn it_is_consistent_while_others_write() {
                 journal: None,
                 to: restored.clone(),
                 until: None,
+                moves: false,
             };
             assert_eq!(restore(&wanted, options()).unwrap().until, backup.until);
             let report = crate::check::check(&restored, None, &|_| unreachable!("there is no collection")).unwrap();
@@ -333,6 +336,7 @@ fn what_cannot_be_is_refused() {
         journal: None,
         to: model.dir.path().join("r"),
         until: None,
+        moves: false,
     };
     let refusal = restore(&wanted(&[1]), options()).unwrap_err().to_string();
     assert!(refusal.contains("needs its parents"), "{refusal}");
