@@ -1,7 +1,7 @@
 # Every target calls one script; the scripts install what is missing (a Rust
 # toolchain, a C compiler, Python's venv) and say so before they do.
 
-.PHONY: help run news test check fmt bless crash hostile histories histories-set histories-faults simulation cluster fuzz bench spec clients spark sample clean
+.PHONY: help run news test check fmt bless crash hostile histories histories-set histories-faults failovers simulation cluster fuzz bench spec clients spark sample clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ histories-set: ## the same against a replica set of three members whose store, c
 
 histories-faults: ## shows that `make histories` finds deliberate faults
 	@scripts/test histories-faults
+
+failovers: ## drivers in four languages through failovers of a replica set (COUNT=50)
+	@NESTOR_FAILOVERS=$${COUNT:-50} scripts/test failovers
 
 simulation: ## members of a replica set over a log in memory, in any order, by seeds (SEEDS=10000, or SEED=)
 	@NESTOR_SIMULATION_SEEDS=$${SEEDS:-10000} $(if $(SEED),NESTOR_SIMULATION_SEED=$(SEED)) scripts/cargo test --release -q -p nestor-cluster --test simulation -- --nocapture

@@ -259,3 +259,30 @@ need_news() {
         touch "$built"
     fi
 }
+
+# need_mongo_drivers: the Java driver, from Maven Central, and the program of the end-to-end tests with the Go driver. Sets $mongo_java (a
+# class path) and $mongo_go, each empty when it cannot be had.
+mongo_java_version=5.6.1
+need_mongo_drivers() {
+    mongo_java= mongo_go=
+    local folder=$cache/mongo-java-$mongo_java_version name
+    if have java && have mvn; then
+        for name in mongodb-driver-sync mongodb-driver-core bson; do
+            [ -f "$folder/$name-$mongo_java_version.jar" ] && continue
+            say "fetching the Java driver with Maven: $name ($folder)"
+            (cd "$cache" && mvn -q -B dependency:copy -Dartifact="org.mongodb:$name:$mongo_java_version" -DoutputDirectory="$folder" >/dev/null) || folder=
+            [ -n "$folder" ] || break
+        done
+        [ -z "$folder" ] || mongo_java=$folder/*
+    fi
+    local source=$root/tests/e2e/failovers/go go=go stamp program
+    have go || go=/usr/local/go/bin/go
+    have "$go" || return 0
+    stamp=$("$go" version | cat - "$source/main.go" "$source/go.sum" | sha256sum | cut -c1-16)
+    program=$cache/mongo-go-$stamp
+    if [ ! -f "$program" ]; then
+        say "building the program of the tests with the Go driver ($program)"
+        (cd "$source" && "$go" build -buildvcs=false -o "$program" .) || return 0
+    fi
+    mongo_go=$program
+}
