@@ -66,7 +66,7 @@ def command_name(message):
 class Proxy:
     """Listens on `port` (0: any free one) and passes messages on to `target`, a pair of host and port.
 
-    `target` and `cuts` may be set while the proxy runs; each connection looks when it is opened, or at each request.
+    `target`, `cuts` and `latency_s` may be set while the proxy runs; each connection looks when it is opened, or at each request.
     What becomes of the requests of the n-th connection depends on `seed` and n alone.
     """
 
@@ -74,6 +74,8 @@ class Proxy:
         self.target = target
         self.cuts = cuts or Cuts()
         self.seed = seed
+        # So long takes each message, in either direction.
+        self.latency_s = 0.0
         self.address = ("127.0.0.1", port)
         # How many requests met which fate.
         self.fates = collections.Counter()
@@ -174,6 +176,8 @@ class Proxy:
                 return
             if fate == "delayed":
                 await asyncio.sleep(self.cuts.delay_s)
+            if self.latency_s:
+                await asyncio.sleep(self.latency_s)
             if fate in ("reply_lost", "reply_halved"):
                 replies["fate"] = fate
             if not await write(writer, message) or fate == "client_gone":
@@ -181,6 +185,8 @@ class Proxy:
 
     async def _pass_replies(self, reader, writer, replies):
         while (message := await read_message(reader)) is not None:
+            if self.latency_s:
+                await asyncio.sleep(self.latency_s)
             if replies["fate"] == "reply_lost":
                 return
             if replies["fate"] == "reply_halved":
