@@ -27,6 +27,8 @@ pub struct Lease {
     pub barred_ms: u64,
     /// The primary waits for members: they say at once how far they are.
     pub is_awaiting: bool,
+    /// The word of its knocks, by which members tell them from others' datagrams; 0 if it has none.
+    pub knock: u64,
 }
 
 impl Lease {
@@ -40,6 +42,7 @@ impl Lease {
         out.append("barred", self.barred.as_str());
         out.append("barredMS", number(self.barred_ms));
         out.append("awaiting", self.is_awaiting);
+        out.append("knock", self.knock.cast_signed());
         out.finish()
     }
 
@@ -61,6 +64,10 @@ impl Lease {
             barred: text("barred")?,
             barred_ms: number("barredMS")?,
             is_awaiting: document.get("awaiting").is_some_and(|awaiting| awaiting.truthy()),
+            knock: match document.get("knock") {
+                Some(ValueRef::Int64(word)) => word.cast_unsigned(),
+                _ => 0,
+            },
         })
     }
 }
@@ -215,6 +222,7 @@ mod tests {
             barred: "c:1".into(),
             barred_ms: 60_000,
             is_awaiting: true,
+            knock: u64::MAX - 6,
         };
         assert_eq!(Lease::decode(&lease.encode()), Some(lease));
         assert_eq!(Lease::decode(&[5, 0, 0, 0, 0]), None);

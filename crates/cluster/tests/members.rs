@@ -419,7 +419,9 @@ fn fill(set: &mut Set, engine: &Engine, prefix: &str, wanted: impl Fn(&[Checkpoi
     for count in 0.. {
         let mut ws = engine.begin();
         // More than a block, and other bytes each time.
-        let value: Vec<u8> = (0..20_000u32).map(|at| (at.wrapping_mul(count + 1) >> 7) as u8).collect();
+        let value: Vec<u8> = (0..20_000u32)
+            .map(|at| (at.wrapping_mul(count + 1) >> 7) as u8)
+            .collect();
         ws.put(T, format!("{prefix}{count:04} ").as_bytes(), &value[..]);
         ws.oplog(doc! { "ts": Timestamp::default(), "t": 0i64, "op": "n", "o": doc! { "k": prefix } }.to_raw())
             .unwrap();
@@ -455,12 +457,17 @@ fn a_checkpoint_uploads_what_the_one_before_does_not_have() {
     let bytes = |set: &Set, id: &str| -> u64 {
         let packs = set.log.files("packs").unwrap();
         let of = packs.iter().filter(|pack| pack.starts_with(&format!("packs/{id}/")));
-        of.map(|pack| set.log.get(pack, 0..u64::MAX).unwrap().len() as u64).sum()
+        of.map(|pack| set.log.get(pack, 0..u64::MAX).unwrap().len() as u64)
+            .sum()
     };
     let (_, list) = checkpoints::read(&*set.log).unwrap();
     let (one, two) = (list[0].clone(), list[1].clone());
     let uploaded = bytes(&set, two.id());
-    assert!(uploaded > 0 && uploaded < two.base_bytes() * 3 / 4, "{uploaded} of {}", two.base_bytes());
+    assert!(
+        uploaded > 0 && uploaded < two.base_bytes() * 3 / 4,
+        "{uploaded} of {}",
+        two.base_bytes()
+    );
     // Of a member that ended on the way.
     let half = "packs/z-1-1-1-9/0";
     set.log.put(half, b"half").unwrap();
@@ -509,7 +516,10 @@ fn moments_are_restored_and_branched_off() {
     assert_eq!(restored(Some(at)).unwrap(), wanted);
     assert_eq!(restored(None).unwrap(), keys(&engine));
     let between = restored(list[0].from()).unwrap();
-    assert!(wanted.starts_with(&between) && between.len() < wanted.len(), "{between}");
+    assert!(
+        wanted.starts_with(&between) && between.len() < wanted.len(),
+        "{between}"
+    );
     while set.log.open_reader().unwrap().read(0, 1).is_ok() {
         std::thread::yield_now();
     }
@@ -521,9 +531,15 @@ fn moments_are_restored_and_branched_off() {
     assert_eq!(made.until, at);
     assert!(branch.files("packs").unwrap().is_empty(), "no base is copied");
     let refused = moments::branch(&*set.log, &branch, None).unwrap_err().to_string();
-    assert!(refused.contains("there is a log at memory://branch already"), "{refused}");
+    assert!(
+        refused.contains("there is a log at memory://branch already"),
+        "{refused}"
+    );
     // The set goes on, and drops the checkpoint that the branch refers to.
-    let is_gone = |now: &[Checkpoint]| now.iter().all(|kept| kept.id() != list[0].id() && kept.id() != list[1].id());
+    let is_gone = |now: &[Checkpoint]| {
+        now.iter()
+            .all(|kept| kept.id() != list[0].id() && kept.id() != list[1].id())
+    };
     fill(&mut set, &engine, "b", is_gone);
     let mut other = Set::over(branch.clone(), 2, 40);
     let own = other.primary();
@@ -540,10 +556,14 @@ fn moments_are_restored_and_branched_off() {
         for key in 0..60 {
             put(&of_branch, &format!("a{key:04} "));
         }
-        fill(&mut other, &of_branch, "own", |_| checkpoints::read(&branch).unwrap().0 > seen);
+        fill(&mut other, &of_branch, "own", |_| {
+            checkpoints::read(&branch).unwrap().0 > seen
+        });
     }
     assert!(keys(&of_branch).contains("moment own "), "{}", keys(&of_branch));
-    let refused = moments::forget_branch(&*set.log, "memory://branch").unwrap_err().to_string();
+    let refused = moments::forget_branch(&*set.log, "memory://branch")
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("keeps nothing for a branch"), "{refused}");
 }
 

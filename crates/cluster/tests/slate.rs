@@ -79,7 +79,10 @@ fn keeps_the_contract(log: &dyn Log, scratch: &Path) {
     assert_eq!(log.get("checkpoints/8/below/small", 2..5).unwrap(), b"234");
     assert_eq!(log.get("checkpoints/8/below/small", 8..50).unwrap(), b"89");
     assert!(log.contents("checkpoints/8/none").is_err());
-    assert_eq!(log.files("checkpoints").unwrap(), ["checkpoints/8/base", "checkpoints/8/below/small"]);
+    assert_eq!(
+        log.files("checkpoints").unwrap(),
+        ["checkpoints/8/base", "checkpoints/8/below/small"]
+    );
     log.remove("checkpoints/8/base").unwrap();
     log.remove("checkpoints/8/base").unwrap();
     assert_eq!(log.files("checkpoints/8").unwrap(), ["checkpoints/8/below/small"]);

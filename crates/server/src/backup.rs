@@ -58,7 +58,12 @@ pub struct BranchArgs {
     #[arg(long, value_name = "ADDRESS")]
     pub log: String,
     /// Where the branch is to have its log; nothing may be there. Start members with it, and a name of a set of its own
-    #[arg(long, value_name = "ADDRESS", required_unless_present = "forget", conflicts_with = "forget")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        required_unless_present = "forget",
+        conflicts_with = "forget"
+    )]
     pub to: Option<String>,
     /// Branch off the state of this time, instead of the newest: seconds since the epoch, and a number within the second
     #[arg(long, value_name = "SECONDS[:ORDINAL]", value_parser = timestamp)]

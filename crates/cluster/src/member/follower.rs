@@ -1,6 +1,7 @@
 //! A secondary applies the log: all of it at once, or, if it is delayed, what is old enough.
 
 use super::keeper::Keeper;
+use super::knocks::About;
 use super::shipper::spawn_role;
 use super::start::{READ_BYTES, apply};
 use super::{MemberError, Stop};
@@ -11,8 +12,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long it waits at the end of the log before it looks again.
+/// How long it waits at the end of the log before it looks again, unless somebody knocks: then, and while knocks do not arrive.
 const LOOK: Duration = Duration::from_millis(20);
+const LOOK_WITH_KNOCKS: Duration = Duration::from_millis(200);
 /// How long it waits when the store does not answer.
 const AGAIN: Duration = Duration::from_millis(200);
 
@@ -61,11 +63,18 @@ pub(super) fn run(
 
 fn follow(engine: &Engine, following: &mut Following, keeper: &Keeper, stop: &Stop) -> Result<(), MemberError> {
     while !stop.is_set() {
+        let heard = keeper.knocks().heard(About::Log);
         match following.next(engine.last_lsn().0, keeper.delay()) {
             Ok(entries) if entries.is_empty() => {
-                stop.wait(LOOK);
+                let look = match keeper.knocks().arrive() && keeper.delay().is_zero() {
+                    true => LOOK_WITH_KNOCKS,
+                    false => LOOK,
+                };
+                keeper.knocks().wait(About::Log, heard, look);
             }
             Ok(entries) => match apply(engine, entries) {
+                // Whoever waits for this member is told.
+                Ok(()) => keeper.knocks().notice(About::Members),
                 Err(MemberError::Storage(StorageError::Closed)) => return Ok(()),
                 // The disk may have room again.
                 Err(MemberError::Storage(error @ StorageError::OutOfDiskSpace { .. })) => {

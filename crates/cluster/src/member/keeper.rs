@@ -2,6 +2,7 @@
 
 use super::checkpoints;
 use super::config::{self, SetConfig};
+use super::knocks::{About, Knock, Knocks, new_word};
 use super::shipper::spawn;
 use super::{MemberError, MemberOptions, Roles, Stop};
 use crate::lease::{self, Lease, LeaseWatch, Standing};
@@ -9,6 +10,7 @@ use crate::{Log, LogError, Version};
 use nestor_model::{RawDoc, RawWriter, Timestamp, ValueRef};
 use nestor_storage::{Configuration, Engine, Guarantee, Lsn, MemberConfig, MemberState, OpTime, Steward, Topology};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -45,6 +47,9 @@ pub(super) struct Keeper {
     roles: Arc<dyn Roles>,
     stop: Arc<Stop>,
     started: Instant,
+    knocks: Knocks,
+    /// How long after they were made this member applies commits.
+    delay_secs: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -55,6 +60,8 @@ struct State {
     own: Option<Version>,
     /// The epoch of its writer; 0 before it has one.
     epoch: u64,
+    /// The word of its knocks when it is primary.
+    word: u64,
     /// The lease as it was seen last, unless it was over.
     held: Option<Lease>,
     engine: Option<Engine>,
@@ -86,11 +93,14 @@ impl Keeper {
             roles: options.roles.clone(),
             stop,
             started: Instant::now(),
+            knocks: Knocks::open(&options.host),
+            delay_secs: AtomicU64::new(config.config.member(&options.host).map_or(0, |own| own.delay.as_secs())),
             state: Mutex::new(State {
                 config,
                 watch: LeaseWatch::new(&options.host, options.lease),
                 own: None,
                 epoch: 0,
+                word: new_word(),
                 held: None,
                 engine: None,
                 frozen_until: None,
@@ -108,6 +118,11 @@ impl Keeper {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its knocks, and those that it hears.
+    pub(super) fn knocks(&self) -> &Knocks {
+        &self.knocks
     }
 
     pub(super) fn is_primary(&self) -> bool {
@@ -143,10 +158,14 @@ impl Keeper {
         !frozen && self.own(state).is_some_and(|own| own.priority > 0.0)
     }
 
-    /// How long after they were made it applies commits.
+    /// How long after they were made it applies commits. Does not wait for what the keeper asks the store.
     pub(super) fn delay(&self) -> Duration {
-        let state = self.state();
-        self.own(&state).map_or(Duration::ZERO, |own| own.delay)
+        Duration::from_secs(self.delay_secs.load(Ordering::Relaxed))
+    }
+
+    fn note_config(&self, state: &State) {
+        let delay = self.own(state).map_or(Duration::ZERO, |own| own.delay);
+        self.delay_secs.store(delay.as_secs(), Ordering::Relaxed);
     }
 
     /// The members that are there and have a higher priority than this one, and what they said last.
@@ -206,6 +225,7 @@ impl Keeper {
             barred,
             barred_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
             is_awaiting: state.awaited.is_some_and(|at| at.elapsed() < PROMPT_FOR),
+            knock: state.word,
             ..Lease::default()
         }
     }
@@ -265,12 +285,15 @@ impl Keeper {
     fn wait(&self, until: Instant) -> bool {
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || self.stop.wait(left.min(PROMPT)) {
+            if left.is_zero() || self.stop.is_set() {
                 return self.stop.is_set();
             }
+            let heard = self.knocks.heard(About::Members);
             if let Err(error) = self.be_prompt() {
                 tracing::warn!(%error, "members do not hear of each other");
             }
+            // A member says how far it is, or this one has come further; without knocks it looks by its clock.
+            self.knocks.wait(About::Members, heard, left.min(PROMPT));
         }
     }
 
@@ -284,9 +307,18 @@ impl Keeper {
                 state.awaited = Some(Instant::now());
                 self.hear(&mut state)?;
             }
-        } else if state.held.as_ref().is_some_and(|lease| lease.is_awaiting) && engine.last_lsn() > state.announced_lsn
-        {
+            return Ok(());
+        }
+        let is_awaited =
+            state.held.as_ref().is_some_and(|lease| lease.is_awaiting) || self.knocks.awaited_within(PROMPT_FOR);
+        if is_awaited && engine.last_lsn() > state.announced_lsn {
             self.announce(&mut state)?;
+            drop(state);
+            let about = About::Members;
+            self.knocks.knock(Knock {
+                about,
+                is_awaiting: false,
+            });
         }
         Ok(())
     }
@@ -294,6 +326,10 @@ impl Keeper {
     /// One round. Says why the role is over, if it is.
     fn keep(self: &Arc<Self>) -> Result<Option<&'static str>, LogError> {
         let mut state = self.state();
+        if let (Some(_), Some(engine)) = (state.own, &state.engine) {
+            let (about, is_awaiting) = (About::Presence, engine.awaits_members());
+            self.knocks.knock(Knock { about, is_awaiting });
+        }
         if let Some(version) = state.own {
             match self
                 .log
@@ -320,6 +356,7 @@ impl Keeper {
         }
         if let Some(config) = config::read(&*self.log)? {
             state.config = config;
+            self.note_config(&state);
         }
         if self.own(&state).is_none() {
             return Ok(Some("the member was removed from the set"));
@@ -368,6 +405,12 @@ impl Keeper {
     fn tell_topology(&self, state: &State) {
         let Some(engine) = &state.engine else { return };
         let config = &state.config.config;
+        let others = config.members.iter().filter(|member| member.host != self.host);
+        self.knocks
+            .set_hosts(others.map(|member| member.host.clone()).collect());
+        let word = state.held.as_ref().map_or(0, |lease| lease.knock);
+        self.knocks
+            .set_word(if state.own.is_some() { state.word } else { word });
         let place = |name: &str| config.members.iter().position(|member| member.host == name);
         let primary = state.held.as_ref().filter(|lease| lease.epoch > 0 && !state.steps_down);
         let known = engine.topology();

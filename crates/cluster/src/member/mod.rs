@@ -10,12 +10,13 @@
 //! A role is for the life of a process: whoever is to become primary or to be it no more ends what it does and starts anew
 //! ([`Roles::over`]), so that nothing in memory can be of the role before. What a start does is the same after a crash.
 //!
-//! Reading order: [`config`] (who is there), [`mod@start`], `shipper`, `follower`, `keeper`, `rollback`, [`checkpoints`].
+//! Reading order: [`config`] (who is there), [`mod@start`], `shipper`, `follower`, `keeper`, `knocks`, `rollback`, [`checkpoints`].
 
 pub mod checkpoints;
 pub mod config;
 mod follower;
 mod keeper;
+mod knocks;
 mod rollback;
 mod shipper;
 mod start;

@@ -2,6 +2,7 @@
 
 use super::checkpoints;
 use super::keeper::Keeper;
+use super::knocks::{About, Knock};
 use super::{MemberError, Stop};
 use crate::{Entry, Log, LogError, Writer};
 use nestor_storage::{CommitFrame, Engine, StorageError};
@@ -151,6 +152,8 @@ fn ship(
                 Err(error) => return Err(error.into()),
             }
         }
+        let (about, is_awaiting) = (About::Log, engine.awaits_members());
+        keeper.knocks().knock(Knock { about, is_awaiting });
         let answered = engine.note_committed(lsn, optime);
         pace.appended(begun.elapsed(), answered, engine.waiting());
     }

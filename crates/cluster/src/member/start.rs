@@ -2,6 +2,7 @@
 
 use super::follower::Following;
 use super::keeper::Keeper;
+use super::knocks::Knocks;
 use super::{Member, MemberError, MemberOptions, Stop, checkpoints, config, follower, rollback, shipper};
 use crate::{Entry, Log, LogError, Writer, reconcile};
 use nestor_storage::{Engine, Lsn};
@@ -35,7 +36,7 @@ pub fn start(log: Arc<dyn Log>, options: MemberOptions) -> Result<Member, Member
     let keeper = Arc::new(Keeper::new(log.clone(), &options, set, stop.clone()));
     // From here on the lease is renewed if it is ours, however long the rest takes.
     let is_primary = patience.ask(|| Ok(keeper.take_if_free()?))?;
-    let mut threads = vec![keeper.clone().run()?];
+    let mut threads = vec![keeper.clone().run()?, Knocks::run(keeper.clone(), stop.clone())?];
     let started = match is_primary {
         true => begin_as_primary(&*log, &options, &keeper, &patience),
         false => begin_as_secondary(&*log, &options, &keeper, &patience),

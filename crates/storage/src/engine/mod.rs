@@ -28,7 +28,8 @@ mod reclaim;
 pub(crate) mod recovery;
 
 pub use backup::{
-    BLOCK_BYTES, Backup, Hash as BlockHash, PutBlock, RestoreOptions, Restored, UPLOAD, block_hashes, hash_of_block, restore,
+    BLOCK_BYTES, Backup, Hash as BlockHash, PutBlock, RestoreOptions, Restored, UPLOAD, block_hashes, hash_of_block,
+    restore,
 };
 pub use commits::Subscription;
 pub use history::{HistoryStats, PastState};

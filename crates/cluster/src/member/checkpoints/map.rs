@@ -188,7 +188,8 @@ mod tests {
         expected.extend_from_slice(b"\0\0\x09\0packs/b/0\x08\0s3://o/x\x09\0packs/a/7");
         expected.extend_from_slice(b"\x04\0\0\0");
         for run in [[1, 0, 2], [0, 0, 1], [1, 3, 1], [0, 1, 1]] {
-            run.iter().for_each(|n: &u32| expected.extend_from_slice(&n.to_le_bytes()));
+            run.iter()
+                .for_each(|n: &u32| expected.extend_from_slice(&n.to_le_bytes()));
         }
         assert_eq!(example().encode(), expected);
     }

@@ -170,10 +170,7 @@ fn local(path: &Path, error: &io::Error) -> MemberError {
 }
 
 /// Does all jobs, some at the same time, until one fails.
-fn in_parallel<T: Sync>(
-    jobs: &[T],
-    work: impl Fn(&T) -> Result<(), MemberError> + Sync,
-) -> Result<(), MemberError> {
+fn in_parallel<T: Sync>(jobs: &[T], work: impl Fn(&T) -> Result<(), MemberError> + Sync) -> Result<(), MemberError> {
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(None);
     let is_failed = || failed.lock().map_or(true, |failed| failed.is_some());

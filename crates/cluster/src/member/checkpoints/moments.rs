@@ -94,16 +94,26 @@ fn checkpoint_at(log: &dyn Log, at: Option<Timestamp>) -> Result<Option<Checkpoi
         return Ok(Some(found.clone()));
     }
     let first = match log.open_reader()?.read(0, 1) {
-        Ok(entries) if entries.is_empty() => {
-            let address = log.address();
-            return Err(MemberError::Refused(format!("{address} has no commits: no set has written there")));
+        Ok(entries) => {
+            let Some(first) = entries.first() else {
+                let address = log.address();
+                return Err(MemberError::Refused(format!(
+                    "{address} has no commits: no set has written there"
+                )));
+            };
+            let first = time_of_frame(&first.frame);
+            if at.is_none_or(|at| first.is_none_or(|first| first <= at)) {
+                return Ok(None);
+            }
+            first
         }
-        Ok(_) => return Ok(None),
         Err(LogError::Trimmed { .. }) => checkpoints.iter().find_map(|checkpoint| checkpoint.from),
         Err(error) => return Err(error.into()),
     };
     let Timestamp { secs, inc } = first.unwrap_or_default();
-    Err(MemberError::Refused(format!("what is kept begins with the state of {secs}:{inc}")))
+    Err(MemberError::Refused(format!(
+        "what is kept begins with the state of {secs}:{inc}"
+    )))
 }
 
 /// The name of the file by which a branch keeps the packs of the log that it is a branch of: its address, in hexadecimal digits.
@@ -127,7 +137,9 @@ pub fn branch(origin: &dyn Log, to: &dyn Log, at: Option<Timestamp>) -> Result<M
     }
     let checkpoint = pinned(origin, to, at)?;
     // The last commit of the base is what members compare theirs with.
-    let mut last = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.seq.saturating_sub(1));
+    let mut last = checkpoint
+        .as_ref()
+        .map_or(0, |checkpoint| checkpoint.seq.saturating_sub(1));
     let (mut until, mut commits) = (Timestamp::default(), 0);
     let mut reader = origin.open_reader()?;
     loop {
@@ -172,7 +184,11 @@ fn pinned(origin: &dyn Log, to: &dyn Log, at: Option<Timestamp>) -> Result<Optio
                 true => origin.put(&pin, text.as_bytes())?,
                 false => origin.elsewhere(&store)?.put(&pin, text.as_bytes())?,
             }
-            origins.push(if store.is_empty() { origin.address().to_owned() } else { store });
+            origins.push(if store.is_empty() {
+                origin.address().to_owned()
+            } else {
+                store
+            });
         }
         to.put(ORIGINS, origins.join("\n").as_bytes())?;
         // Whoever removes packs takes the checkpoint off the list first, and then looks for branches.
@@ -204,7 +220,10 @@ fn refer(origin: &dyn Log, to: &dyn Log, checkpoint: &Checkpoint) -> Result<(), 
     };
     match to.replace_record(RECORD, 0, &encode(&[branched]))? {
         true => Ok(()),
-        false => Err(MemberError::Refused(format!("somebody else writes at {}", to.address()))),
+        false => Err(MemberError::Refused(format!(
+            "somebody else writes at {}",
+            to.address()
+        ))),
     }
 }
 
@@ -215,7 +234,9 @@ pub fn forget_branch(origin: &dyn Log, branch: &str) -> Result<(), MemberError> 
     let pin = pin_of(branch);
     if !origin.files(BRANCHES)?.contains(&pin) {
         let address = origin.address();
-        return Err(MemberError::Refused(format!("{address} keeps nothing for a branch at {branch}")));
+        return Err(MemberError::Refused(format!(
+            "{address} keeps nothing for a branch at {branch}"
+        )));
     }
     Ok(origin.remove(&pin)?)
 }

@@ -25,8 +25,10 @@ const KEPT_FOR_MOMENTS: u32 = 24;
 const SMALL_PACKS: usize = 8;
 /// How often a member looks whether one is due.
 const LOOK: Duration = Duration::from_secs(2);
-/// After an upload none begins for so many times what it took: reading all of the base costs the member's disk.
+/// After an upload none begins for so many times what it took, because reading all of the base costs the member's disk; a base that is smaller
+/// than this costs nothing that counts.
 const REST: u32 = 20;
+const REST_BYTES: u64 = 64 << 20;
 
 /// Uploads checkpoints whenever one is due, until the role is over. What fails is tried again.
 pub(in crate::member) fn run(
@@ -77,8 +79,10 @@ impl Uploader {
         let result = self.upload(&dir, version, checkpoints.last());
         // What is left is removed the next time.
         let _ = fs::remove_dir_all(&dir);
-        self.rests_until = Instant::now() + begun.elapsed() * REST;
         let Some(checkpoint) = result? else { return Ok(()) };
+        if checkpoint.base_bytes >= REST_BYTES {
+            self.rests_until = Instant::now() + begun.elapsed() * REST;
+        }
         checkpoints.push(checkpoint.clone());
         let kept = kept(&checkpoints, self.engine.log_retention().age_min);
         if !self.log.replace_record(RECORD, version, &encode(&kept))? {
