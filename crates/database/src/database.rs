@@ -160,9 +160,10 @@ impl Database {
         });
         // Whoever does not write needs none of it; nobody begins to within a process.
         let is_writable = engine.is_writable();
-        let history = is_writable
-            .then(|| history::recover(&engine, &sessions, &node.options.log))
-            .flatten();
+        let history = match is_writable {
+            true => history::recover(&engine, &sessions, &node.options.log),
+            false => Some(history::follow(&engine, &node.options.log)),
+        };
         let columns = Arc::new(Columns::new(engine.clone(), options.column_bytes_max));
         let database = Self {
             snapshots: Snapshots::default(),

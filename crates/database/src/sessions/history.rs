@@ -4,25 +4,36 @@
 //! executed; a thread reads its last half hour from the oldest entry on, and the last commits in any case, because a clock that jumps
 //! makes half an hour of a moment. Commands with a transaction number, of
 //! whatever session, wait until it is through: only then is the newest number of a session known. That is bounded by the
-//! oplog's size. (Noting the sessions at checkpoints would make it shorter, at the price of a second place that has to agree
-//! with the oplog after every crash.) Documents that findAndModify returned stand in the
+//! oplog's size. Documents that findAndModify returned stand in the
 //! oplog before its change.
+//!
+//! A secondary reads on for as long as it is one, and notes what it knows in a file now and then ([`super::noted`]): when it becomes primary it reads
+//! what came after that. The file names the commit up to which it reaches, so one that does not agree with the oplog is as none.
 
 use crate::lock;
 use crate::observe::log::Log;
 use crate::session_id::{Lsid, Owner};
 use crate::sessions::transaction::State;
-use crate::sessions::{Sessions, StatementResult, TIMEOUT};
+use crate::sessions::{Sessions, StatementResult, TIMEOUT, noted};
 use crate::uuid::Uuid;
 use nestor_model::number::safe_i64;
-use nestor_model::{Error, RawDoc, Result, Timestamp, ValueRef, doc};
+use nestor_model::{Error, ErrorCode, RawDoc, Result, Timestamp, ValueRef, doc};
 use nestor_storage::{Engine, Lsn, StorageError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// So many commits are read, whatever their times say.
 const COMMITS_MIN: u64 = 20_000;
+
+/// A secondary notes what it knows so often, if there is enough that is new: so many commits a new primary reads back in no time.
+const NOTE: Duration = Duration::from_secs(5);
+const NOTE_COMMITS: u64 = 5_000;
+/// What noting costs is at most this part of its time.
+const NOTE_PART: u32 = 20;
+/// How long a secondary waits for commits before it looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The thread that reads. It holds the store: when this is dropped the thread ends, and has ended, so that nobody is refused who
 /// opens the store again.
@@ -91,11 +102,7 @@ fn tell(log: &Log, error: &Error) {
 /// Goes on after what it misses: the newest entries are those that are asked for. Returns the first thing missed. Ends when
 /// `stopped` is set.
 fn read(engine: &Engine, sessions: &Sessions, newest: Timestamp, stopped: &AtomicBool) -> Result<()> {
-    let half_an_hour_ago = Timestamp {
-        secs: newest.secs.saturating_sub(TIMEOUT.as_secs() as u32),
-        inc: 0,
-    };
-    let from = half_an_hour_ago.min(time_before_last(engine, COMMITS_MIN));
+    let from = begin(engine, sessions, newest);
     let mut cursor = engine.oplog_cursor(from).from_oldest();
     let mut result = Ok(());
     let mut lost_at = None;
@@ -114,6 +121,68 @@ fn read(engine: &Engine, sessions: &Sessions, newest: Timestamp, stopped: &Atomi
         result = result.and(noted);
     }
     result
+}
+
+/// From where on the oplog has to be read, because what came before is known, or too old.
+fn begin(engine: &Engine, sessions: &Sessions, newest: Timestamp) -> Timestamp {
+    if let Some(noted) = noted::read(engine, sessions) {
+        return noted;
+    }
+    let half_an_hour_ago = Timestamp {
+        secs: newest.secs.saturating_sub(TIMEOUT.as_secs() as u32),
+        inc: 0,
+    };
+    half_an_hour_ago.min(time_before_last(engine, COMMITS_MIN))
+}
+
+/// Starts reading on a secondary, for as long as it is one.
+pub fn follow(engine: &Engine, log: &Arc<Log>) -> Reader {
+    let stop = Arc::<AtomicBool>::default();
+    let (engine, log, stopped) = (engine.clone(), log.clone(), stop.clone());
+    let follow = move || {
+        // Its own: what clients of a secondary do in sessions is nothing to be known.
+        let sessions = Sessions::default();
+        if let Err(error) = read_on(&engine, &sessions, &stopped) {
+            tell(&log, &error);
+        }
+    };
+    // Without a thread nothing is noted, and the oplog is read back.
+    let thread = std::thread::Builder::new().name("session-history".into()).spawn(follow);
+    Reader {
+        thread: thread.ok(),
+        stop,
+    }
+}
+
+fn read_on(engine: &Engine, sessions: &Sessions, stopped: &AtomicBool) -> Result<()> {
+    let from = begin(engine, sessions, engine.last_optime());
+    let mut cursor = engine.oplog_cursor(from).from_oldest();
+    let (mut noted_at, mut noted_upto, mut rest) = (Instant::now(), Lsn(0), NOTE);
+    while !stopped.load(Ordering::Relaxed) {
+        // Everything up to here is read when there is no more.
+        let upto = engine.last_lsn();
+        loop {
+            match cursor.next() {
+                Ok(Some(entry)) => note(sessions, entry.as_raw())?,
+                Ok(None) => break,
+                Err(StorageError::OplogHistoryLost) => cursor = engine.oplog_cursor(cursor.position()).from_oldest(),
+                Err(StorageError::Closed) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+            if stopped.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+        }
+        if noted_at.elapsed() >= rest && upto.0 >= noted_upto.0 + NOTE_COMMITS {
+            let begun = Instant::now();
+            sessions.sweep();
+            noted::write(engine, sessions, upto)
+                .map_err(|error| Error::new(ErrorCode::InternalError, error.to_string()))?;
+            (noted_at, noted_upto, rest) = (Instant::now(), upto, NOTE.max(begun.elapsed() * NOTE_PART));
+        }
+        engine.wait_for_commit(upto, Instant::now() + LOOK);
+    }
+    Ok(())
 }
 
 /// The time of the commit before the last `count` ones; zero if not so many are kept.

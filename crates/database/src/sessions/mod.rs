@@ -4,6 +4,7 @@
 //! retries a command before it sends the next one.
 
 pub mod history;
+mod noted;
 pub mod transaction;
 
 use self::transaction::State;

@@ -509,7 +509,8 @@ impl Engine {
     }
 
     /// Where it is on disk; `None` for a store that lives in memory.
-    fn directory(&self) -> Option<&Path> {
+    /// The data directory; `None` for a store that lives in memory.
+    pub fn directory(&self) -> Option<&Path> {
         self.inner.store.as_ref()?.journal.dir().parent()
     }
 
