@@ -43,6 +43,8 @@ class Set:
         self.log = log or (f"{named}/{uuid.uuid4()}" if named else f"file://{folder}/log")
         self.flags = flags
         self.env = env or {}
+        # Of members that start from now on.
+        self.binary = harness.BIN
         self.ports = [free_port() for _ in range(size)]
         self.members = [None] * size
         self.clients = []
@@ -76,7 +78,7 @@ class Set:
         flags = ["--replSet", SET, "--log", self.log, "--host", host, *self.flags]
         # One environment for all, or one for each.
         env = self.env[at] if isinstance(self.env, list) else self.env
-        member = harness.Server(self.folder / f"member{at}", *flags, port=self.ports[at], env=env)
+        member = harness.Server(self.folder / f"member{at}", *flags, port=self.ports[at], env=env, binary=self.binary)
         self.members[at] = member.start()
 
     def kill(self, at):

@@ -72,6 +72,58 @@ def test_a_secondary_writes_nothing_and_reads_for_who_wants_it(members):
     assert refused.value.code == 115
 
 
+def test_pipelines_that_write_on_a_secondary(members):
+    """The primary runs them, and the secondary answers when it has what was written."""
+    client = members.client()
+    things = client.test.things
+    things.with_options(write_concern=WriteConcern(w=3)).insert_many([{"_id": n, "x": n % 3} for n in range(30)])
+    other = (members.primary() + 1) % 3
+    direct = members.direct(other).test
+    near = direct.get_collection("things", read_preference=ReadPreference.SECONDARY_PREFERRED)
+    assert list(near.aggregate([{"$match": {"x": 1}}, {"$out": "copy"}])) == []
+    assert direct.copy.count_documents({}) == 10, "it has them already"
+    merge = [{"$group": {"_id": "$x", "n": {"$sum": 1}}}, {"$merge": {"into": "sums"}}]
+    assert list(near.aggregate(merge, let={"a": 1}, comment="c")) == []
+    assert sorted(found["n"] for found in direct.sums.find()) == [10, 10, 10]
+    with pytest.raises(OperationFailure) as refused:
+        near.aggregate([{"$merge": {"into": "sums", "whenNotMatched": "fail", "on": "y"}}])
+    assert refused.value.code == 51183, "errors are the primary's"
+    causal = client.get_database("test", read_preference=ReadPreference.SECONDARY)
+    with client.start_session(causal_consistency=True) as session:
+        causal.things.aggregate([{"$match": {"x": 2}}, {"$out": "copy"}], session=session)
+        assert causal.copy.count_documents({"x": 2}, session=session) == 10
+        assert client.test.copy.count_documents({"x": 2}, session=session) == 10
+
+
+def test_pipelines_that_write_on_a_secondary_where_users_log_in(tmp_path):
+    """They run as the user who asks, with that user's rights."""
+    cluster.needs_cluster(tmp_path)
+    key = tmp_path / "key"
+    key.write_text("c2VjcmV0")
+    key.chmod(0o600)
+    system = {"username": "__system", "password": "c2VjcmV0", "authSource": "local", "authMechanism": "SCRAM-SHA-256"}
+    with cluster.Set(tmp_path, size=2, flags=["--keyFile", str(key)]) as members:
+        client = members.client(**system)
+        client.test.things.with_options(write_concern=WriteConcern(w=2)).insert_many([{"_id": n} for n in range(10)])
+        client.test.command("createUser", "writer", pwd="p", roles=["readWrite"], writeConcern={"w": 2})
+        client.test.command("createUser", "reader", pwd="p", roles=["read"], writeConcern={"w": 2})
+        other = 1 - members.primary()
+
+        def run(user):
+            direct = members.direct(other, username=user, password="p", authSource="test").test
+            near = direct.get_collection("things", read_preference=ReadPreference.SECONDARY_PREFERRED)
+            near.aggregate([{"$out": "copy"}])
+            return direct.copy.count_documents({})
+
+        assert run("writer") == 10
+        with pytest.raises(OperationFailure) as refused:
+            run("reader")
+        assert refused.value.code == 13
+        with pytest.raises(OperationFailure) as refused:
+            members.direct(other, username="writer", password="p", authSource="test").admin.command("assumeUser", "reader", db="test")
+        assert refused.value.code == 13
+
+
 def test_write_concerns_and_read_concerns(members):
     client = members.client()
     things = client.test.things

@@ -4,12 +4,13 @@ import contextlib
 import dataclasses
 import os
 import shutil
+import threading
 import time
 
 import cluster
 import pymongo
 import pytest
-from pymongo.errors import NotPrimaryError, PyMongoError, WTimeoutError
+from pymongo.errors import PyMongoError, WTimeoutError
 from pymongo.write_concern import WriteConcern
 from s3 import Faults, Store
 from test_bad_days import small_disk
@@ -169,6 +170,32 @@ def test_a_newer_version_has_been_here(tmp_path, store):
         assert members.client().test.things.count_documents({}) == 1
 
 
+def test_members_are_replaced_by_another_version(tmp_path, store):
+    """One after the other, the primary last, while clients write; and back again. NESTOR_BIN_BEFORE names the other version's binary; without it
+    it is this one."""
+    before = os.environ.get("NESTOR_BIN_BEFORE", cluster.harness.BIN)
+    members = cluster.Set(tmp_path, log="s3://bucket/set", env=store.door().environment, flags=["--logCheckpoints", "50"])
+    members.binary = before
+    with members:
+        things = members.client().get_database("test").get_collection("things", write_concern=MAJORITY)
+        written = 0
+
+        def write(count):
+            nonlocal written
+            insert(things, *range(written, written + count))
+            written += count
+
+        for binary in [cluster.harness.BIN, before]:
+            members.binary = binary
+            primary = members.primary()
+            for at in sorted(range(3), key=lambda at: at == primary):
+                write(40)
+                assert members.members[at].stop() == 0
+                members.start(at)
+            write(40)
+            assert [found["_id"] for found in members.wait_equal("things")] == list(range(written))
+
+
 # -- the disk ---------------------------------------------------------------------------------
 
 
@@ -215,6 +242,48 @@ def test_the_disk_of_one_member_fills(tmp_path, store, role):
         assert found >= {1, *acknowledged, "after"}
 
 
+# -- index builds -----------------------------------------------------------------------------
+
+
+def test_the_primary_goes_while_an_index_is_built(tmp_path, store):
+    """The build is dropped, and everybody has the same indexes; it is made again without a trace of the first."""
+    with cluster.Set(tmp_path, log="s3://bucket/set", env=store.door().environment) as members:
+        client = members.client()
+        things = client.test.get_collection("things", write_concern=MAJORITY)
+        for first in range(0, 30_000, 5_000):
+            things.insert_many([{"_id": n, "x": n % 1000, "text": f"{n}" * 20} for n in range(first, first + 5_000)])
+        primary = members.primary()
+        direct = members.direct(primary)
+        outcome = []
+
+        def build():
+            try:
+                direct.test.things.create_index([("x", 1), ("text", 1)])
+                outcome.append("built")
+            except PyMongoError as error:
+                outcome.append(str(error))
+
+        builder = threading.Thread(target=build)
+        builder.start()
+        until(lambda: outcome or direct.admin.command("currentOp", {"command.createIndexes": "things"})["inprog"], "it is being built")
+        members.kill(primary)
+        builder.join()
+        members.primary(but=primary)
+        members.start(primary)
+        insert(things, "after")
+        members.wait_equal("things")
+        name = "x_1_text_1"
+        there = [name in members.direct(at).test.things.index_information() for at in range(3)]
+        assert there in ([False] * 3, [True] * 3), (there, outcome)
+        assert outcome == ["built"] or not there[0], "what was told to be built at majority is there"
+        things.create_index([("x", 1), ("text", 1)])
+        things.with_options(write_concern=WriteConcern(w=3)).insert_one({"_id": "last"})
+        for at in range(3):
+            of_member = members.direct(at).test
+            assert of_member.command("validate", "things")["valid"]
+            assert of_member.things.count_documents({"x": 7}, hint=name) == 30
+
+
 # -- checkpoints ------------------------------------------------------------------------------
 
 
@@ -253,7 +322,8 @@ def test_checkpoints_while_the_store_has_bad_days(tmp_path, store):
                 assert time.monotonic() - begun < cluster.PATIENCE_S, "no checkpoint is whole"
 
         def ids():
-            return {path.split("/")[5 if "/packs/" in path else 5] for path in parts()}
+            """/bucket/set/files/packs/ID/N, and checkpoints likewise."""
+            return {path.split("/")[5] for path in parts()}
 
         until(lambda: len(ids()) <= 3, f"halves are removed: {ids()}")
         new = (primary + 1) % 3

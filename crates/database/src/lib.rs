@@ -20,6 +20,7 @@ pub mod database;
 pub mod document_filter;
 pub mod fail_points;
 pub mod failures;
+pub mod forward;
 pub mod fuzz;
 pub mod gates;
 pub mod index_build;

@@ -2,6 +2,7 @@
 
 use crate::audit::{Actor, Audit, Config, Event};
 use crate::concern::defaults::Defaults;
+use crate::forward::ToPrimary;
 use crate::gates::Gates;
 use crate::observe::counters::Counters;
 use crate::observe::log::Log;
@@ -83,6 +84,8 @@ pub struct Node {
     pub cluster_parameters: ClusterParameters,
     /// Encryption of connections.
     pub transport: Transport,
+    /// The way to the primary, for a secondary.
+    pub to_primary: ToPrimary,
     /// `autoCompact` is on.
     pub auto_compact: AtomicBool,
     /// The way to end it.
@@ -107,6 +110,7 @@ impl Node {
             concerns: Defaults::default(),
             cluster_parameters: ClusterParameters::default(),
             transport: Transport::default(),
+            to_primary: ToPrimary::default(),
             auto_compact: AtomicBool::new(false),
             stop: Stop::default(),
             process_id: ObjectId::generate(started_ms),

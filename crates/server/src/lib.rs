@@ -17,6 +17,7 @@ pub mod database;
 pub mod events;
 pub mod export;
 pub mod first_user;
+pub mod forward;
 pub mod fuzz;
 pub mod import;
 pub mod key_file;

@@ -2,6 +2,7 @@
 
 use crate::events;
 use crate::first_user;
+use crate::forward::ToMembers;
 use crate::key_file;
 use crate::limits;
 use crate::listener::{self, Listener};
@@ -503,6 +504,10 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
         "startup",
         doc! { "options": service.node.options.parsed.clone() },
     )?;
+    if member.is_some() {
+        let forward = ToMembers::new(&options, key.as_deref());
+        service.node.to_primary.set(Box::new(forward));
+    }
     if let Some(key) = &key {
         let users = &service.users;
         users

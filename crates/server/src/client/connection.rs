@@ -8,6 +8,7 @@ use nestor_database::login::mechanism::Mechanism;
 use nestor_model::{RawDoc, RawDocBuf, Value, ValueRef, doc};
 use nestor_wire::{Compressor, Content, OpCode};
 use std::io::{self, Read as _, Write as _};
+use std::time::Duration;
 
 /// One connection.
 pub struct Connection {
@@ -108,13 +109,28 @@ impl Connection {
 
     /// Sends the message of a command and returns its reply, whatever that says. The message can be sent again.
     pub fn exchange(&mut self, message: &mut [u8]) -> Result<RawDocBuf> {
+        self.send(message)?;
+        self.receive()
+    }
+
+    /// Sends the message of a command. It can be sent again.
+    pub fn send(&mut self, message: &mut [u8]) -> Result<()> {
         self.request_id = self.request_id.wrapping_add(1);
         set_request_id(message, self.request_id);
         let packed = self
             .compressor
             .map(|compressor| nestor_wire::compressed(message, compressor));
-        self.send_bytes(packed.as_deref().unwrap_or(message))?;
-        drop(packed);
+        self.send_bytes(packed.as_deref().unwrap_or(message))
+    }
+
+    /// Whether the first bytes of an answer are there, waited for as long as `at_most`.
+    pub fn has_answer(&mut self, at_most: Duration) -> Result<bool> {
+        let has_any = self.stream.has_any(at_most);
+        has_any.map_err(|e| self.network(e))
+    }
+
+    /// The reply to the command that was sent, whatever it says.
+    pub fn receive(&mut self) -> Result<RawDocBuf> {
         let mut reply = Vec::new();
         self.read_message(&mut reply)?;
         self.body(&reply)

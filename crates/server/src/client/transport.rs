@@ -64,6 +64,25 @@ impl Stream {
         }
     }
 
+    /// Whether bytes have come, or the end, waited for as long as `at_most`.
+    pub fn has_any(&self, at_most: Duration) -> io::Result<bool> {
+        let socket = match self {
+            Self::Tcp(s) => s,
+            // What is left of the handshake is no answer, and is read with it.
+            Self::Tls(s) => &s.sock,
+            Self::Unix(_) => return Ok(true),
+        };
+        let before = socket.read_timeout()?;
+        socket.set_read_timeout(Some(at_most))?;
+        let peeked = socket.peek(&mut [0]);
+        socket.set_read_timeout(before)?;
+        match peeked {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// How long the other side may take to send or receive a part; `None`: for ever.
     pub fn limit(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {

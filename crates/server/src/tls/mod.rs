@@ -29,7 +29,7 @@ pub enum TlsMode {
     /// The connections of clients that ask for it
     #[value(name = "allowTLS")]
     Allow,
-    /// As allowTLS; MongoDB also encrypts connections to other members, and here there are none
+    /// As allowTLS, and the connections to other members of a set
     #[value(name = "preferTLS")]
     Prefer,
     /// All over TCP; a client that does not speak TLS is sent away.

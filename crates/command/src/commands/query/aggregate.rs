@@ -130,6 +130,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     context.admit_shape(&shape)?;
     context.look_up_settings(&shape)?;
     context.describe(shape.clone());
+    if writes(args.pipeline.0) && !context.service.engine.is_writable() {
+        return super::forward::run(context, reply);
+    }
     let read = context.read_view()?;
     let view = read.view();
     let operation = prepare(context, view, &args, shape, Purpose::Run)?;

@@ -9,6 +9,7 @@ mod explain_pipeline;
 mod explain_trial;
 mod explain_write;
 pub mod find;
+mod forward;
 pub mod get_more;
 pub mod kill_cursors;
 pub mod map_reduce;

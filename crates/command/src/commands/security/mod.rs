@@ -1,5 +1,6 @@
 //! Logging in, users and roles.
 
+pub mod assume_user;
 pub mod authenticate;
 pub mod info;
 pub mod merge;
@@ -15,6 +16,7 @@ use nestor_database::rights::Action;
 /// The commands of this family.
 pub(crate) const SPECS: &[&CommandSpec] = &[
     &authenticate::SPEC,
+    &assume_user::SPEC,
     &sasl::START,
     &sasl::CONTINUE,
     &sasl::LOGOUT,
