@@ -87,6 +87,17 @@ def test_credentials_of_one_member_run_out(tmp_path, store):
         assert {found["_id"] for found in members.wait_equal("things")} == set(range(20))
 
 
+def test_a_store_without_conditional_creates(tmp_path, store):
+    """It would let two members write at the same place: nobody starts on it."""
+    store.ignores_conditions = True
+    env = store.door().environment
+    server = cluster.harness.Server(tmp_path / "a", "--replSet", "rs0", "--log", "s3://bucket/set", "--host", "127.0.0.1:1", env=env)
+    with pytest.raises(cluster.harness.DidNotStart) as refused:
+        server.start()
+    assert "ignores If-None-Match" in refused.value.output
+    assert not any("/records/" in path or "/log/" in path for path in store.objects)
+
+
 # -- the path ---------------------------------------------------------------------------------
 
 

@@ -25,6 +25,12 @@ pub trait Log: Send + Sync {
     /// Opens the log for reading; any number of readers may.
     fn open_reader(&self) -> Result<Box<dyn Reader>>;
 
+    /// Finds out whether the store creates an object only if it is not there, on which everything rests. `member` names whoever asks: two that ask
+    /// at the same time use different objects.
+    ///
+    /// Errors: [`LogError::Address`](crate::LogError::Address) if it does not.
+    fn verify(&self, member: &str) -> Result<()>;
+
     /// The newest version of a small record, for whoever looks for what others said.
     fn record(&self, name: &str) -> Result<Option<(Version, Vec<u8>)>>;
 

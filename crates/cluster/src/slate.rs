@@ -259,6 +259,43 @@ impl Log for SlateLog {
         }))
     }
 
+    fn verify(&self, member: &str) -> Result<()> {
+        let at = ObjectPath::from(format!("probes/{member}"));
+        let store = &self.shared.store;
+        let create = |contents: &'static [u8]| {
+            let options = PutOptions::from(PutMode::Create);
+            store.put_opts(&at, PutPayload::from_static(contents), options)
+        };
+        let found = self.shared.wait(async {
+            match store.delete(&at).await {
+                Ok(()) | Err(StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(unavailable(&error)),
+            }
+            let mut created = [false; 2];
+            for (is_created, contents) in created.iter_mut().zip([&b"first"[..], b"second"]) {
+                *is_created = match create(contents).await {
+                    Ok(_) => true,
+                    // That of a request that was repeated is as good.
+                    Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => false,
+                    Err(error) => return Err(unavailable(&error)),
+                };
+            }
+            let found = store.get(&at).await.map_err(|e| unavailable(&e))?;
+            let found = found.bytes().await.map_err(|e| unavailable(&e))?;
+            Ok((created[1], found == b"first"[..]))
+        })?;
+        // What is left is in nobody's way.
+        let _ = self.shared.wait(store.delete(&at));
+        match found {
+            (false, true) => Ok(()),
+            _ => Err(LogError::Address(format!(
+                "the store at {} creates an object that is there already (it ignores If-None-Match: *), so it cannot hold a log: two members \
+                 could write at the same place",
+                self.shared.address
+            ))),
+        }
+    }
+
     fn record(&self, name: &str) -> Result<Option<(Version, Vec<u8>)>> {
         // The newest one may be removed between the two requests, when newer ones are there.
         for _ in 0..3 {

@@ -21,6 +21,7 @@ fn seqs(entries: &[Entry]) -> Vec<u64> {
 
 /// What every log does.
 fn keeps_the_contract(log: &dyn Log, scratch: &Path) {
+    log.verify("a:1").unwrap();
     let mut early = log.open_reader().unwrap();
     assert_eq!(early.read(0, 1_000).unwrap(), []);
     let mut first = log.open_writer().unwrap();

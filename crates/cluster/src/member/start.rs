@@ -31,6 +31,9 @@ pub fn start(log: Arc<dyn Log>, options: MemberOptions) -> Result<Member, Member
             false => u32::MAX,
         },
     };
+    if checkpoints::is_empty(&options.dir) {
+        patience.ask(|| Ok(log.verify(&options.host)?))?;
+    }
     let set = patience.ask(|| config::join(&*log, &options.set, &options.host))?;
     patience.ask(|| checkpoints::begin(&*log, &options))?;
     let keeper = Arc::new(Keeper::new(log.clone(), &options, set, stop.clone()));
