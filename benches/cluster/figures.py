@@ -9,6 +9,9 @@ compared with.
 import argparse
 import concurrent.futures
 import contextlib
+import os
+import random
+import shutil
 import signal
 import statistics
 import sys
@@ -183,12 +186,61 @@ def lag(members, arguments):
     print(f"  median {statistics.median(seen) * 1000:.0f} ms")
 
 
+def beginning(members, arguments):
+    """How long a new member takes with so much data, beside writing as much to the disk."""
+    client = members.client()
+    things = client.test.get_collection("things", write_concern=WriteConcern(w=1))
+    pad = random.Random(1)
+    documents = int(arguments.gigabytes * 1e9 / 1000)
+    for first in range(0, documents, 2_000):
+        things.insert_many([{"_id": n, "text": pad.randbytes(950)} for n in range(first, min(documents, first + 2_000))])
+    client.test.get_collection("things", write_concern=WriteConcern(w=3)).insert_one({})
+    new = (members.primary() + 1) % 3
+    records = lambda: sum("/records/checkpoints/" in path for path in list(arguments.store.objects))  # noqa: E731
+    begun = time.monotonic()
+    while not records():
+        time.sleep(0.2)
+    print(f"the first checkpoint was whole after {time.monotonic() - begun:.1f} s more", flush=True)
+    uploaded = sum(len(entry[0]) for path, entry in list(arguments.store.objects.items()) if "/files/" in path)
+    members.kill(new)
+    folder = members.members[new].dbpath
+    shutil.rmtree(folder)
+    begun = time.monotonic()
+    with open(folder.parent / "probe", "wb") as probe:
+        for _ in range(uploaded >> 20):
+            probe.write(os.urandom(1 << 20))
+        os.fsync(probe.fileno())
+    disk = time.monotonic() - begun
+    (folder.parent / "probe").unlink()
+    begun = time.monotonic()
+    members.start(new)
+    took = time.monotonic() - begun
+    there = members.direct(new).test.things.estimated_document_count()
+    print(
+        f"a new member with {uploaded / 1e9:.2f} GB of a checkpoint and {there} documents accepts clients after {took:.1f} s;"
+        f" writing as much to the disk takes {disk:.1f} s",
+        flush=True,
+    )
+    # Another checkpoint after a thousandth of the documents has changed.
+    known = records()
+    sizes = {path: len(entry[0]) for path, entry in list(arguments.store.objects.items()) if "/files/" in path}
+    for n in range(0, documents, 1_000):
+        things.update_one({"_id": n}, {"$set": {"text": pad.randbytes(950)}})
+    client.admin.command("fsync", 1)
+    begun = time.monotonic()
+    while records() == known and time.monotonic() - begun < 120:
+        things.insert_one({})
+    more = sum(len(entry[0]) for path, entry in list(arguments.store.objects.items()) if "/files/" in path and path not in sizes)
+    print(f"the next checkpoint, after {documents // 1000} of them were changed, uploads {more / 1e6:.0f} MB", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--failovers", type=int, default=200)
     parser.add_argument("--log", choices=["s3", "file"], default="s3")
     parser.add_argument("--delay-ms", type=float, default=0, help="each request to the store takes so much longer")
-    parser.add_argument("--only", default="commits,reads,lag,failovers")
+    parser.add_argument("--only", default="commits,reads,lag,failovers", help="also: beginning")
+    parser.add_argument("--gigabytes", type=float, default=2, help="data of the set that a new member comes to")
     arguments = parser.parse_args()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -201,7 +253,8 @@ def main():
         for name in arguments.only.split(","):
             below = folder / name
             below.mkdir()
-            with cluster.Set(below, log=f"{log}-{name}" if log else None, env=env) as members:
+            flags = ["--logCheckpoints", "1000"] if name == "beginning" else []
+            with cluster.Set(below, log=f"{log}-{name}" if log else None, env=env, flags=flags) as members:
                 globals()[name](members, arguments)
 
 
