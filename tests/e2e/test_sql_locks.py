@@ -185,3 +185,32 @@ def test_holding_takes_the_right_to_update(start):
     reader = Sql(port, user="reader", password="x")
     for query in ["SELECT _id FROM items FOR UPDATE", "SELECT _id FROM items WHERE false FOR KEY SHARE", "SELECT 1 WHERE EXISTS (SELECT FROM items FOR SHARE)"]:
         refused("42501", reader.query, query)
+
+
+def test_lock_timeout(shop):
+    """Nobody waits for others for longer, within transactions and outside, for rows, keys and advisory locks; what waits for nothing goes on."""
+    _, port = shop
+    one, two = Sql(port), Sql(port)
+    two.query("CREATE TABLE places (id int PRIMARY KEY, pos int UNIQUE DEFERRABLE)")
+    one.query("BEGIN")
+    one.query("UPDATE items SET v = 1 WHERE id = 1")
+    one.query("INSERT INTO places VALUES (1, 7)")
+    one.query("SELECT pg_advisory_xact_lock(5)")
+    two.query("SET lock_timeout = '200ms'")
+    statements = [
+        "UPDATE items SET v = 2 WHERE id = 1",
+        "SELECT v FROM items WHERE id = 1 FOR UPDATE",
+        "INSERT INTO places VALUES (2, 7)",
+        "SELECT pg_advisory_lock(5)",
+    ]
+    for statement in statements:
+        assert "lock timeout" in refused("55P03", two.query, statement)
+        two.query("BEGIN")
+        refused("55P03", two.query, statement)
+        two.query("ROLLBACK")
+    two.query("UPDATE items SET v = 2 WHERE id = 2")
+    two.query("SET lock_timeout = 0")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        late = waits(pool, two.query, "INSERT INTO places VALUES (2, 7)")
+        one.query("COMMIT")
+        assert "places_pos_key" in refused("23505", late.result, 30)

@@ -11,6 +11,7 @@ use nestor_query::keys::MultikeyPaths;
 use nestor_query::matcher::{MatchExpr, Predicate};
 use nestor_query::text::TextSpec;
 use nestor_query::update::Touched;
+use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -148,10 +149,29 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
         None
     }
 
+    /// How its keys are computed, if they are what expressions give.
+    fn computed(&self) -> Option<&Arc<dyn Computed>> {
+        None
+    }
+
     /// Entries hold the values at the paths of their parts, so that documents need not be read for those.
     fn covers(&self) -> bool {
         true
     }
+}
+
+/// Computes the keys of an index.
+pub trait Computed: fmt::Debug + Send + Sync {
+    /// The values of all parts.
+    ///
+    /// Errors: those of the expressions.
+    fn values(&self, doc: DocRef<'_>) -> Result<Vec<Value>>;
+
+    /// The paths of the fields that are looked at.
+    fn paths(&self) -> Vec<Str>;
+
+    /// What it is, for whoever made it.
+    fn as_any(&self) -> &dyn Any;
 }
 
 /// Distances as the keys of an index tell them, in the units of [`Near::metric`].

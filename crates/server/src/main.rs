@@ -14,5 +14,6 @@ fn main() -> ExitCode {
     if let Err(error) = nestor::limits::forbid_core_files() {
         eprintln!("warning: core files of this process cannot be switched off: {error}");
     }
+    nestor_sql::run::indexed::install();
     cli::run()
 }

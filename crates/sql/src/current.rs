@@ -5,10 +5,12 @@
 use nestor_database::advisory::{AdvisoryLocks, Key, Mode};
 use nestor_exec::Interrupt;
 use nestor_exec::interrupt::while_waiting;
+use nestor_exec::write::check_wait;
 use nestor_model::{Result, Str};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// What functions see of the connection.
 pub struct Current {
@@ -20,6 +22,8 @@ pub struct Current {
     pub locks: Arc<AdvisoryLocks>,
     /// Says when the statement has to stop.
     pub interrupt: Interrupt,
+    /// How long it waits for a lock.
+    pub lock_timeout: Option<Duration>,
     /// Its user may do everything.
     pub is_superuser: bool,
 }
@@ -32,7 +36,12 @@ impl Current {
         if self.locks.try_take(self.id, key, mode)? {
             return Ok(());
         }
-        while_waiting(|| self.locks.take(self.id, key, mode, || self.interrupt.check()))
+        let until = self.lock_timeout.map(|most| Instant::now() + most);
+        let look = || {
+            self.interrupt.check()?;
+            check_wait(until)
+        };
+        while_waiting(|| self.locks.take(self.id, key, mode, look))
     }
 }
 

@@ -7,6 +7,10 @@ use std::cell::RefCell;
 /// How much it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
+    /// What helps to find a mistake.
+    Debug,
+    /// What is for whoever runs the server.
+    Log,
     /// What was asked for.
     Info,
     /// Something went another way than the statement says.
@@ -19,6 +23,8 @@ impl Severity {
     /// As messages show it.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Debug => "DEBUG",
+            Self::Log => "LOG",
             Self::Info => "INFO",
             Self::Notice => "NOTICE",
             Self::Warning => "WARNING",
@@ -31,10 +37,15 @@ impl Severity {
             _ if self == Self::Info => true,
             "error" | "fatal" | "panic" => false,
             "warning" => self == Self::Warning,
+            least if self == Self::Debug => least.starts_with("debug"),
+            least if self == Self::Log => least == "log" || least.starts_with("debug"),
             _ => true,
         }
     }
 }
+
+/// Messages that one statement may raise; those behind them are left out.
+const RAISED_MAX: usize = 10_000;
 
 thread_local! {
     static NOTICES: RefCell<Vec<(Severity, Error)>> = const { RefCell::new(Vec::new()) };
@@ -44,6 +55,22 @@ thread_local! {
 fn tell(severity: Severity, said: Error) {
     NOTICES.with_borrow_mut(|notices| {
         if !notices.iter().any(|(_, before)| before.message() == said.message()) {
+            notices.push((severity, said));
+        }
+    });
+}
+
+/// Tells what a block raises, as often as it does.
+pub fn raise(level: &str, said: Error) {
+    let severity = match level {
+        "DEBUG" => Severity::Debug,
+        "LOG" => Severity::Log,
+        "INFO" => Severity::Info,
+        "WARNING" => Severity::Warning,
+        _ => Severity::Notice,
+    };
+    NOTICES.with_borrow_mut(|notices| {
+        if notices.len() < RAISED_MAX {
             notices.push((severity, said));
         }
     });

@@ -1,6 +1,7 @@
 //! From text to statements: the grammar is `sqlparser`'s, in PostgreSQL's dialect.
 
 mod columns;
+pub mod conflict;
 pub(crate) mod cursors;
 pub mod databases;
 pub(crate) mod dialect;
@@ -11,6 +12,7 @@ mod merge;
 mod options;
 mod overriding;
 pub mod own;
+pub mod procedural;
 mod views;
 mod whole;
 mod windows;
@@ -80,6 +82,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     cursors::spell_out(&mut tokens);
     name_zone(&mut tokens);
     overriding::spell_out(&mut tokens)?;
+    conflict::spell_out(&mut tokens);
     whole::spell_out(&mut tokens);
     if wraps {
         own::wrap(&mut tokens);

@@ -77,6 +77,8 @@ pub struct Statement<'r> {
     pub relational: Option<&'r dyn Relational>,
     /// Knows what databases assert; without it none that asserts something is written to.
     pub asserted: Option<&'r dyn Asserted>,
+    /// How long it waits for another transaction; without it as long as it may run.
+    pub lock_timeout: Option<Duration>,
     /// The effects it wants besides its answer.
     pub effects: Effects,
 }
@@ -140,6 +142,7 @@ impl<'r> Statement<'r> {
             catalog_changes: RefCell::default(),
             relational: None,
             asserted: None,
+            lock_timeout: None,
             effects: Effects::default(),
         }
     }

@@ -35,12 +35,12 @@ use crate::system_profile;
 use nestor_exec::interrupt::while_waiting;
 use nestor_exec::write::collection_locks::Exclusion;
 use nestor_exec::write::oplog::{self, Image, Origin};
-use nestor_exec::write::{Obstacle, with_retry};
+use nestor_exec::write::{Obstacle, check_wait, with_retry_within};
 use nestor_model::namespace::LOCAL;
 use nestor_model::{CollectionOptions, Error, ErrorCode, Namespace, RawDocBuf, Result, Timestamp, Value, bail, doc};
 use nestor_storage::{Collection, CollectionId, Guarantee, Lsn, Reservation, StorageError, View, Waited, WriteSet};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Most statements of one write command.
 pub const STATEMENTS_MAX: usize = 100_000;
@@ -182,7 +182,9 @@ impl Statement<'_> {
         let mut waits_for = Vec::new();
         loop {
             // Transactions use what it would change: once they have ended it begins again.
-            if let Some(out) = with_retry(&self.interrupt, |obstacle| attempt(obstacle, &mut waits_for))? {
+            if let Some(out) = with_retry_within(&self.interrupt, self.lock_timeout, |obstacle| {
+                attempt(obstacle, &mut waits_for)
+            })? {
                 return Ok(out);
             }
         }
@@ -225,11 +227,15 @@ impl Statement<'_> {
     ///
     /// Errors: 107 when it waits for this one, those of the interrupt.
     fn await_end(&self, txn: &Transaction, obstacle: &Reservation) -> Result<()> {
+        let until = self.lock_timeout.map(|most| Instant::now() + most);
         while_waiting(|| {
             loop {
                 match txn.ws.wait_for(obstacle, LOOK) {
                     Waited::Released => return Ok(()),
-                    Waited::TimedOut => self.interrupt.check()?,
+                    Waited::TimedOut => {
+                        self.interrupt.check()?;
+                        check_wait(until)?;
+                    }
                     Waited::Deadlock => bail!(LockFailed, "deadlock detected"),
                 }
             }

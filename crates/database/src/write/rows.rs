@@ -9,11 +9,11 @@ use super::{Progress, check_capped, check_document_namespace, check_writable};
 use crate::masking;
 use crate::statement::Statement;
 use crate::write::validator::Validator;
-use nestor_exec::write::{Changed, Writer, with_retry};
-use nestor_model::{Error, ErrorCode, Namespace, RawDoc, RawDocBuf, Result, bail};
+use nestor_exec::write::{Changed, Writer, with_retry_within};
+use nestor_model::{Error, ErrorCode, Namespace, RawDoc, RawDocBuf, Result, Value, bail};
 use nestor_query::env::OpContext;
 use nestor_query::update::{Applied, Update};
-use nestor_storage::{Bytes, Collection, StorageError, View as _, WriteSet};
+use nestor_storage::{Bytes, Collection, Index, StorageError, View as _, WriteSet, keys};
 use std::sync::Arc;
 
 /// Keeps a record as it is until the commit: whoever changes or deletes it meanwhile conflicts with this write set, as if it had been written.
@@ -27,6 +27,18 @@ pub fn hold(ws: &mut WriteSet, collection: &Collection, record: &Bytes) -> Resul
     Ok(())
 }
 
+/// Keeps others from writing a key of an index until the commit, if they hold it as well: a key that no entry has is deleted, which all of
+/// them write.
+pub fn hold_key(ws: &mut WriteSet, collection: &Collection, index: &Index, values: &[Value]) {
+    // Entries begin with the type of a value, which is never the greatest byte.
+    let mut key = vec![0xFF];
+    for value in values {
+        keys::encode_into(value, false, &mut key);
+    }
+    ws.require_collection(collection.id);
+    ws.delete(index.tree, key);
+}
+
 impl Statement<'_> {
     /// Runs `work`, which holds rows in the write set it is given: until the end of the transaction, or, outside of transactions, just to wait until nobody
     /// else holds them. It begins again after conflicts, as [`Statement::atomically`] does.
@@ -37,7 +49,7 @@ impl Statement<'_> {
             return self.atomically(&mut Progress::default(), work);
         }
         let engine = &self.database.engine;
-        with_retry(&self.interrupt, |obstacle| {
+        with_retry_within(&self.interrupt, self.lock_timeout, |obstacle| {
             let mut ws = engine.begin_transaction(engine.snapshot());
             let out = work(&mut ws)?;
             obstacle.claim(engine, &mut ws)?;

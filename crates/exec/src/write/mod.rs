@@ -20,7 +20,7 @@ mod retry;
 mod update;
 
 pub use document_keys::document_keys;
-pub use retry::{Obstacle, with_retry};
+pub use retry::{Obstacle, check_wait, with_retry, with_retry_within};
 pub use update::Changed;
 
 use crate::catalog;

@@ -1,7 +1,7 @@
 //! Trying again after a write conflict.
 
 use crate::interrupt::{Interrupt, while_waiting};
-use nestor_model::{ErrorCode, Result};
+use nestor_model::{ErrorCode, Result, bail};
 use nestor_storage::{Commit, Engine, Reservation, StorageError, WriteSet};
 use std::time::{Duration, Instant};
 
@@ -31,34 +31,57 @@ impl Obstacle {
         Ok(result?)
     }
 
-    /// Waits until it is gone; true if there was one.
-    fn wait(&mut self, interrupt: &Interrupt) -> Result<bool> {
+    /// Waits until it is gone, no longer than `most`; true if there was one.
+    fn wait(&mut self, interrupt: &Interrupt, most: Option<Duration>) -> Result<bool> {
         let Some(reservation) = self.0.take() else {
             return Ok(false);
         };
-        let left = || match interrupt.deadline() {
-            Some(deadline) => deadline.saturating_duration_since(Instant::now()).min(LOOK),
-            None => LOOK,
+        let until = most.map(|most| Instant::now() + most);
+        let left = || {
+            let ends = [interrupt.deadline(), until].into_iter().flatten().min();
+            ends.map_or(LOOK, |end| end.saturating_duration_since(Instant::now()).min(LOOK))
         };
         while_waiting(|| {
             while !reservation.wait(left()) {
                 interrupt.check()?;
+                check_wait(until)?;
             }
             Ok(true)
         })
     }
 }
 
+/// Ends a wait for somebody else's transaction at its time.
+///
+/// Errors: 24.
+pub fn check_wait(until: Option<Instant>) -> Result<()> {
+    match until.is_some_and(|until| Instant::now() >= until) {
+        true => bail!(LockTimeout, "canceling statement due to lock timeout"),
+        false => Ok(()),
+    }
+}
+
 /// Runs `attempt` until it does not end in a write conflict. Single statements are retried inside the server,
 /// as MongoDB does; only transactions hand conflicts to the client. Each attempt takes a fresh snapshot.
-pub fn with_retry<T>(interrupt: &Interrupt, mut attempt: impl FnMut(&mut Obstacle) -> Result<T>) -> Result<T> {
+pub fn with_retry<T>(interrupt: &Interrupt, attempt: impl FnMut(&mut Obstacle) -> Result<T>) -> Result<T> {
+    with_retry_within(interrupt, None, attempt)
+}
+
+/// As [`with_retry`]; it waits for each obstacle no longer than `most`.
+///
+/// Errors: 24.
+pub fn with_retry_within<T>(
+    interrupt: &Interrupt,
+    most: Option<Duration>,
+    mut attempt: impl FnMut(&mut Obstacle) -> Result<T>,
+) -> Result<T> {
     let mut obstacle = Obstacle::default();
     let mut tries = 0u32;
     loop {
         match attempt(&mut obstacle) {
             Err(error) if error.code() == ErrorCode::WriteConflict => {
                 interrupt.check()?;
-                if obstacle.wait(interrupt)? {
+                if obstacle.wait(interrupt, most)? {
                     continue;
                 }
                 tries += 1;

@@ -8,6 +8,7 @@
 //! | [`sphere`] | `{a: 1, loc: "2dsphere"}` | of geometry the cells of the sphere that it lies in |
 //! | [`text`] | `{a: 1, t: "text"}` | of texts each term and what it scores |
 //! | [`plane`] | `{loc: "2d", a: 1}` | of a coordinate pair the square of a grid that it lies in |
+//! | [`expression`] | `{"lower(a)": "expression"}` | what expressions of SQL give |
 //!
 //! A kind says which specifications make sense ([`KindDef::check`]), how documents become keys
 //! ([`IndexKind::for_each_key`]), and how conditions become bounds and access paths ([`IndexKind::bounds`],
@@ -18,6 +19,7 @@
 //! A new kind is a folder and a line in [`KINDS`]. If it finds documents by other means than scans of entries in order,
 //! its access paths have a node of their own in [`crate::plan::PlanNode`], and that node an operator in `exec`.
 
+pub mod expression;
 pub mod hashed;
 pub mod ordered;
 pub mod plane;
@@ -54,6 +56,7 @@ const KINDS: &[&KindDef] = &[
     &sphere::KIND,
     &plane::KIND,
     &text::KIND,
+    &expression::KIND,
 ];
 
 /// Names of kinds that MongoDB has and Nestor does not.

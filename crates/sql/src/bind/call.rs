@@ -6,6 +6,7 @@ use crate::aggregates;
 use crate::catalog::Column;
 use crate::error::{fail, state, unsupported};
 use crate::expr::{Comparison, Expr, Node};
+use crate::functions::names::names_in;
 use crate::functions::{self, coerce};
 use crate::parse::dialect::BETWEEN_SYMMETRIC;
 use crate::plan::outward;
@@ -366,6 +367,11 @@ impl Binder<'_> {
                 }
                 .into())
             }
+            ("enum_first" | "enum_last" | "enum_range", 1 | 2)
+                if args.iter().any(|arg| matches!(arg.ty(), Type::Enum(_))) =>
+            {
+                labels_of(name, args)
+            }
             ("current_user" | "session_user" | "user" | "current_role", 0) => Ok(name_of(self.catalog.setting("user"))),
             ("current_catalog" | "current_database", 0) => Ok(name_of(self.catalog.setting("database"))),
             ("current_schema", 0) => Ok(name_of(self.catalog.setting("schema"))),
@@ -465,6 +471,11 @@ impl Binder<'_> {
                 args.truncate(1);
                 args.push(self.catalog_texts(name)?);
                 functions::call("catalog_text", args)
+            }
+            ("pg_sequence_last_value", 1) => {
+                args[0] = coerce(args[0].clone(), &Type::Oid, Context::Explicit)?;
+                args.push(self.catalog_texts(name)?);
+                coerce(functions::call("catalog_text", args)?, &Type::Int8, Context::Explicit)
             }
             ("pg_relation_size", 1 | 2) | ("pg_table_size" | "pg_total_relation_size" | "pg_indexes_size", 1) => {
                 if let Some(fork) = args.get(1)
@@ -638,12 +649,14 @@ impl Binder<'_> {
                 if let Ok(oid) = name.parse::<u32>() {
                     return Ok(Expr::constant(Value::Int64(i64::from(oid)), Type::Regclass));
                 }
-                let parts: Vec<&str> = name.split('.').map(|part| part.trim_matches('"')).collect();
+                let parts = names_in(name);
                 let plain = match parts.as_slice() {
-                    [.., schema, name] if !matches!(*schema, "public" | "pg_catalog" | "information_schema") => {
+                    [.., schema, name]
+                        if !matches!(schema.as_str(), "public" | "pg_catalog" | "information_schema") =>
+                    {
                         format!("{schema}.{name}")
                     }
-                    [.., name] => (*name).to_owned(),
+                    [.., name] => name.clone(),
                     [] => String::new(),
                 };
                 match self.catalog.oid_of(&plain) {
@@ -713,5 +726,35 @@ fn inside_out(expr: &Expr, by: usize) -> Expr {
         }
         .into(),
         _ => expr.map(&mut |part| inside_out(part, by)),
+    }
+}
+
+/// The labels of an enum: the first, the last, those from one to another. Values of enums are the places of their labels.
+///
+/// Errors: 42883 for two enums.
+fn labels_of(name: &str, args: Vec<Expr>) -> Result<Expr> {
+    let ty = args.iter().map(Expr::ty).find(|ty| matches!(ty, Type::Enum(_)));
+    let Some(Type::Enum(own)) = ty else {
+        return unsupported("labels of what is no enum");
+    };
+    let ty = Type::Enum(own.clone());
+    let last = i32::try_from(own.labels.len()).unwrap_or(i32::MAX) - 1;
+    let place = |at: i32| Expr::constant(Value::Int32(at), ty.clone());
+    match (name, args.as_slice()) {
+        ("enum_first", [_]) => Ok(place(0)),
+        ("enum_last", [_]) => Ok(place(last)),
+        ("enum_range", args) => {
+            let all = (0..=last).map(Value::Int32).collect();
+            let all = Expr::constant(Value::Array(nestor_model::Array::new(all)), ty.clone().array());
+            if args.len() < 2 {
+                return Ok(all);
+            }
+            let mut out = vec![all];
+            for arg in args {
+                out.push(coerce(arg.clone(), &ty, Context::Implicit)?);
+            }
+            functions::call("enum_range", out)
+        }
+        _ => Err(crate::error::no_function(format!("{name}({ty}, {ty})"))),
     }
 }

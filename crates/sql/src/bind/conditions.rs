@@ -79,6 +79,23 @@ impl Binder<'_> {
         Ok(out)
     }
 
+    /// An expression of an index over the columns of a table.
+    ///
+    /// Errors: those of binding it.
+    pub fn indexed(&mut self, table: &Arc<Table>, ast: &Ast) -> Result<Expr> {
+        self.levels.push(Level::default());
+        let scope = self.table_scope(table, None);
+        let value = self.expr(ast, &scope);
+        self.levels.pop();
+        let value = value?;
+        let mut beyond = false;
+        value.for_each_column(&mut |index| beyond |= index >= table.columns.len());
+        match beyond {
+            true => fail("0A000", "cannot use subquery in index expression"),
+            false => Ok(value),
+        }
+    }
+
     /// The predicate of an index of a table.
     ///
     /// Errors: those of binding it, 0A000 for subqueries.

@@ -10,7 +10,7 @@ use super::ident;
 use super::names::is_plain_collation;
 use super::types::data_type;
 use crate::catalog::schemas::PUBLIC;
-use crate::catalog::{Check, Column, Foreign, Identity, IdentityKind, Kind, Referential, Table, Timing};
+use crate::catalog::{Check, Column, Foreign, Identity, IdentityKind, Kind, Later, Referential, Table, Timing};
 use crate::error::{fail, unsupported};
 use crate::types::Type;
 use nestor_model::{Document, Namespace, Result, Value};
@@ -29,7 +29,14 @@ pub struct Unique {
     pub name: String,
     /// The paths.
     pub paths: Vec<String>,
+    /// When it is looked at.
+    pub timing: Timing,
+    /// Nulls are values like others.
+    pub nulls_equal: bool,
 }
+
+/// A key while its table is read: the name of its constraint, its columns, when it is looked at, and whether nulls are values like others.
+type Key = (Option<String>, Vec<String>, Timing, bool);
 
 /// What was declared of a table.
 #[derive(Clone, Debug, Default)]
@@ -109,8 +116,25 @@ impl Declared {
             key: self.key.clone(),
             key_name: self.key_name.clone(),
             foreign: self.foreign.clone(),
+            later: self.later(),
             ..Table::new(name, self.columns.clone(), Kind::Collection(ns.clone()))
         }
+    }
+
+    /// The keys that are looked at when rows have been written.
+    fn later(&self) -> Vec<Later> {
+        let later = self.unique.iter().filter(|unique| unique.timing != Timing::AtOnce);
+        let name = |path: &String| {
+            let column = self.columns.iter().find(|column| column.path == *path);
+            column.map_or_else(|| path.clone(), |column| column.name.clone())
+        };
+        let each = later.map(|unique| Later {
+            name: unique.name.clone(),
+            columns: unique.paths.iter().map(name).collect(),
+            timing: unique.timing,
+            nulls_equal: unique.nulls_equal,
+        });
+        each.collect()
     }
 
     /// What a CREATE TABLE for the table `name` declares.
@@ -120,7 +144,7 @@ impl Declared {
         let mut out = Self::default();
         let mut keys: Vec<Vec<String>> = Vec::new();
         let mut key_name: Option<String> = None;
-        let mut unique: Vec<(Option<String>, Vec<String>)> = Vec::new();
+        let mut unique: Vec<Key> = Vec::new();
         let mut checks: Vec<(Option<String>, Option<String>, String)> = Vec::new();
         let mut foreign: Vec<(Option<String>, Vec<String>, ForeignKeyConstraint)> = Vec::new();
         for def in &create.columns {
@@ -140,15 +164,20 @@ impl Declared {
                         key_name = constraint;
                         keys.push(vec![column.clone()]);
                     }
-                    ColumnOption::Unique(key) if key.nulls_distinct != NullsDistinctOption::NotDistinct => {
-                        at_once(key.characteristics)?;
-                        unique.push((constraint, vec![column.clone()]));
+                    ColumnOption::Unique(key) => {
+                        let nulls_equal = key.nulls_distinct == NullsDistinctOption::NotDistinct;
+                        unique.push((
+                            constraint,
+                            vec![column.clone()],
+                            timing(key.characteristics)?,
+                            nulls_equal,
+                        ));
                     }
                     ColumnOption::Check(check) if check.enforced != Some(false) => {
                         checks.push((constraint, Some(column.clone()), check.expr.to_string()));
                     }
                     ColumnOption::ForeignKey(key) => foreign.push((constraint, vec![column.clone()], key.clone())),
-                    ColumnOption::Unique(_) | ColumnOption::Check(_) => {
+                    ColumnOption::Check(_) => {
                         return unsupported("a constraint of this form");
                     }
                     _ => {}
@@ -162,11 +191,10 @@ impl Declared {
                     key_name = key.name.as_ref().map(ident);
                     keys.push(names(&key.columns)?);
                 }
-                TableConstraint::Unique(key)
-                    if key.include.is_empty() && key.nulls_distinct != NullsDistinctOption::NotDistinct =>
-                {
-                    at_once(key.characteristics)?;
-                    unique.push((key.name.as_ref().map(ident), names(&key.columns)?));
+                TableConstraint::Unique(key) if key.include.is_empty() => {
+                    let nulls_equal = key.nulls_distinct == NullsDistinctOption::NotDistinct;
+                    let name = key.name.as_ref().map(ident);
+                    unique.push((name, names(&key.columns)?, timing(key.characteristics)?, nulls_equal));
                 }
                 TableConstraint::Check(check) if check.enforced != Some(false) => {
                     checks.push((check.name.as_ref().map(ident), None, check.expr.to_string()));
@@ -189,12 +217,12 @@ impl Declared {
             false => fail("42703", format!("column \"{column}\" named in key does not exist")),
         };
         keys.iter().flatten().try_for_each(known)?;
-        unique.iter().flat_map(|(_, columns)| columns).try_for_each(known)?;
+        unique.iter().flat_map(|(_, columns, ..)| columns).try_for_each(known)?;
         foreign.iter().flat_map(|(_, columns, _)| columns).try_for_each(known)?;
         let mut given = Names::default();
         let all = [&key_name]
             .into_iter()
-            .chain(unique.iter().map(|(constraint, _)| constraint));
+            .chain(unique.iter().map(|(constraint, ..)| constraint));
         let all = all.chain(checks.iter().map(|(constraint, ..)| constraint));
         let all = all.chain(foreign.iter().map(|(constraint, ..)| constraint));
         all.flatten().try_for_each(|constraint| given.give(constraint, name))?;
@@ -214,14 +242,14 @@ impl Declared {
                         "_id".clone_into(&mut column.path);
                     }
                 }
-                _ => unique.insert(0, (Some(out.key_name.clone()), key)),
+                _ => unique.insert(0, (Some(out.key_name.clone()), key, Timing::AtOnce, false)),
             }
         }
         // Documents have one `_id`.
         if out.columns.iter().any(|column| column.name == "_id" && !column.is_key) {
             return unsupported("a column \"_id\" that is not the primary key");
         }
-        for (constraint, columns) in unique {
+        for (constraint, columns, timing, nulls_equal) in unique {
             let constraint = given.choose(constraint, format!("{name}_{}_key", columns.join("_")));
             let path = |column: &String| {
                 let found = out.columns.iter().find(|own| own.name == *column);
@@ -230,6 +258,8 @@ impl Declared {
             out.unique.push(Unique {
                 name: constraint,
                 paths: columns.iter().map(path).collect(),
+                timing,
+                nulls_equal,
             });
         }
         for (constraint, column, text) in checks {
@@ -287,7 +317,13 @@ impl Declared {
                 continue;
             }
             let names: Vec<String> = unique.paths.iter().map(named).collect();
-            texts.push(format!("CONSTRAINT {} UNIQUE ({})", quote(&unique.name), list(&names)));
+            texts.push(format!(
+                "CONSTRAINT {} UNIQUE{} ({}){}",
+                quote(&unique.name),
+                if unique.nulls_equal { " NULLS NOT DISTINCT" } else { "" },
+                list(&names),
+                unique.timing.words()
+            ));
         }
         for check in &self.checks {
             texts.push(format!("CONSTRAINT {} CHECK ({})", quote(&check.name), check.text));
@@ -411,11 +447,11 @@ fn timing(said: Option<ConstraintCharacteristics>) -> Result<Timing> {
     }
 }
 
-/// Refuses to look at the uniqueness of rows later.
+/// Refuses to look at primary keys later.
 fn at_once(said: Option<ConstraintCharacteristics>) -> Result<()> {
     match timing(said)? {
         Timing::AtOnce => Ok(()),
-        Timing::Deferrable | Timing::Deferred => unsupported("a PRIMARY KEY or UNIQUE that is DEFERRABLE"),
+        Timing::Deferrable | Timing::Deferred => unsupported("a PRIMARY KEY that is DEFERRABLE"),
     }
 }
 

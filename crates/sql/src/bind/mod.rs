@@ -1,6 +1,6 @@
 //! From statements as they were parsed to plans whose names and types are settled.
 //!
-//! Reading order: this file (scopes), [`names`], [`types`], [`from`], [`query`], [`select`] with [`grouped`] and [`determined`], [`expr`] with [`call`], [`compared`], [`window`] and [`places`] of errors, [`write`](mod@write) with [`conditions`], [`through`] and [`always`], [`alter`].
+//! Reading order: this file (scopes), [`names`], [`types`], [`from`], [`query`], [`select`] with [`grouped`] and [`determined`], [`expr`] with [`call`], [`compared`], [`window`] and [`places`] of errors, [`write`](mod@write) with [`conditions`], [`conflict`], [`through`] and [`always`], [`alter`].
 //!
 //! Subqueries, aggregates and window functions within expressions are bound where they stand, and stand in the expression as columns
 //! with numbers from [`PENDING`] on; whoever builds the plan puts a node below that gives the column ([`Binder::flush`]).
@@ -10,6 +10,7 @@ mod always;
 mod call;
 mod compared;
 mod conditions;
+pub mod conflict;
 pub mod declared;
 mod determined;
 pub mod duality;
@@ -30,6 +31,7 @@ pub mod types;
 mod window;
 pub mod write;
 
+pub(crate) use names::is_plain_collation;
 pub use names::{ident, object_name, parts};
 
 use crate::catalog::schemas::PUBLIC;

@@ -187,7 +187,7 @@ pub(super) fn field(expr: Expr, column: &ScopeColumn, path: &[String]) -> Result
 }
 
 /// Whether a collation is the order of characters, which texts have.
-pub(super) fn is_plain_collation(name: &ObjectName) -> bool {
+pub(crate) fn is_plain_collation(name: &ObjectName) -> bool {
     object_name(name).is_ok_and(|(schema, name)| {
         schema.is_none_or(|schema| schema == "pg_catalog")
             && matches!(name.as_str(), "C" | "POSIX" | "default" | "ucs_basic")

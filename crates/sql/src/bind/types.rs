@@ -159,7 +159,11 @@ pub fn data_type(ty: &DataType) -> Result<(Type, i32)> {
         DataType::JSON => (Type::Json, -1),
         DataType::JSONB => (Type::Jsonb, -1),
         DataType::Regclass => (Type::Regclass, -1),
-        DataType::Array(ArrayElemTypeDef::SquareBracket(element, _) | ArrayElemTypeDef::AngleBracket(element)) => {
+        DataType::Array(
+            ArrayElemTypeDef::SquareBracket(element, _)
+            | ArrayElemTypeDef::AngleBracket(element)
+            | ArrayElemTypeDef::Qualified(element, _),
+        ) => {
             let (element, modifier) = data_type(element)?;
             (
                 if element.element().is_some() {
@@ -200,7 +204,11 @@ pub fn known_type(ty: &DataType, find: &Find<'_>) -> Result<(Type, i32)> {
             };
             own.map_or_else(|| data_type(ty), |own| Ok((Type::Enum(own), -1)))
         }
-        DataType::Array(ArrayElemTypeDef::SquareBracket(element, _) | ArrayElemTypeDef::AngleBracket(element)) => {
+        DataType::Array(
+            ArrayElemTypeDef::SquareBracket(element, _)
+            | ArrayElemTypeDef::AngleBracket(element)
+            | ArrayElemTypeDef::Qualified(element, _),
+        ) => {
             let (element, modifier) = known_type(element, find)?;
             Ok((element.array(), modifier))
         }

@@ -4,6 +4,8 @@
 //! table that is not declared, a column of type `jsonb` takes values of any type and keeps them as what they are, `column.field` names a
 //! field within one, `_doc` is the document, and the columns of an insert into a collection without documents become its fields.
 
+pub use super::conflict::{Conflict, Inferred, Replacing};
+
 use super::always::{check_identity, is_always, why_always};
 use super::from::check_names;
 use super::merge::Merging;
@@ -20,9 +22,8 @@ use crate::types::cast::{self, Context};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{ApplyKind, Relation};
 use sqlparser::ast::{
-    Assignment, AssignmentTarget, ConflictTarget, Delete, Expr as Ast, FromTable, Insert, ObjectName, ObjectNamePart,
-    OnConflict, OnConflictAction, OnInsert, Query, SelectItem, SetExpr, Statement, TableFactor, TableObject,
-    TableWithJoins, Update, UpdateTableFromKind, With,
+    Assignment, AssignmentTarget, Delete, Expr as Ast, FromTable, Insert, ObjectName, ObjectNamePart, OnInsert, Query,
+    SelectItem, SetExpr, Statement, TableFactor, TableObject, TableWithJoins, Update, UpdateTableFromKind, With,
 };
 use std::sync::Arc;
 
@@ -96,29 +97,6 @@ impl Target {
     }
 }
 
-/// What to do with rows of documents that an insert would double.
-#[derive(Clone, Debug)]
-pub struct Conflict {
-    /// The columns that a unique index has to have, as paths; `None` for any index.
-    pub paths: Option<Vec<String>>,
-    /// The name of the index, if that was given instead.
-    pub constraint: Option<String>,
-    /// What the document that is there becomes; `None` leaves it as it is. Expressions see the columns of the table, as
-    /// [`Binder::scan`] gives them, twice: of the document that is there, and of the one that was to be inserted.
-    pub update: Option<Replacing>,
-}
-
-/// `DO UPDATE`.
-#[derive(Clone, Debug)]
-pub struct Replacing {
-    /// What is written.
-    pub targets: Vec<Target>,
-    /// The values, one for each.
-    pub values: Vec<Expr>,
-    /// Only if this holds.
-    pub condition: Option<Expr>,
-}
-
 /// What is done with rows.
 #[derive(Clone, Debug)]
 pub enum Action {
@@ -153,6 +131,8 @@ pub struct Returning {
     pub plan: Plan,
     /// Its columns.
     pub columns: Vec<ScopeColumn>,
+    /// It reads tables, in the state before the statement.
+    pub reads: bool,
 }
 
 /// A statement that writes, bound.
@@ -619,66 +599,6 @@ impl Binder<'_> {
         Scope { columns }
     }
 
-    fn conflict(&mut self, written: &Written, conflict: &OnConflict, scope: &Scope) -> Result<Conflict> {
-        let (mut paths, mut constraint) = (None, None);
-        match &conflict.conflict_target {
-            None => {}
-            Some(ConflictTarget::Columns(names)) => {
-                let targets = names
-                    .iter()
-                    .map(|name| self.target_of(written, &ObjectName::from(vec![name.clone()]), Verb::Update));
-                let targets: Vec<Target> = targets.collect::<Result<_>>()?;
-                paths = Some(targets.iter().map(|target| target.path.join(".")).collect());
-            }
-            Some(ConflictTarget::OnConstraint(name)) => constraint = Some(object_name(name)?.1),
-        }
-        let OnConflictAction::DoUpdate(update) = &conflict.action else {
-            return Ok(Conflict {
-                paths,
-                constraint,
-                update: None,
-            });
-        };
-        if paths.is_none() && constraint.is_none() {
-            return fail(
-                "42601",
-                "ON CONFLICT DO UPDATE requires inference specification or constraint name",
-            );
-        }
-        let mut both = scope.clone();
-        both.columns.extend(self.rows_of_written(written, "excluded").columns);
-        // A name alone is the table's.
-        for column in &mut both.columns[scope.columns.len()..] {
-            column.hidden = true;
-        }
-        let (targets, values) = self.assignments(written, &update.assignments, &both)?;
-        let condition = update
-            .selection
-            .as_ref()
-            .map(|condition| self.condition(condition, &both, "WHERE"))
-            .transpose()?;
-        let width = both.columns.len();
-        let mut beyond = false;
-        for expr in values.iter().chain(&condition) {
-            expr.for_each_column(&mut |index| beyond |= index >= width);
-        }
-        if beyond {
-            return unsupported("a subquery in ON CONFLICT DO UPDATE");
-        }
-        let over_table = |expr: &Expr| written.over_table(expr, 2);
-        let values = values.iter().map(over_table).collect::<Result<_>>()?;
-        let condition = condition.as_ref().map(over_table).transpose()?;
-        Ok(Conflict {
-            paths,
-            constraint,
-            update: Some(Replacing {
-                targets,
-                values,
-                condition,
-            }),
-        })
-    }
-
     pub(super) fn assignments(
         &mut self,
         written: &Written,
@@ -849,10 +769,7 @@ impl Binder<'_> {
         let of_table = width - written.width() + written.table_width();
         let tables = self.tables.len();
         let (mut exprs, columns) = self.select_list(items, &scope, true)?;
-        if self.tables.len() > tables {
-            // It would have to see the state before the statement.
-            return unsupported("a subquery over tables in RETURNING");
-        }
+        let reads = self.tables.len() > tables;
         let rows = Relation::Working { id, width: of_table };
         let rows = written.shown(rows, &exprs, width)?;
         let plan = self.flush(rows, &mut exprs);
@@ -863,6 +780,7 @@ impl Binder<'_> {
                 columns: exprs,
             },
             columns,
+            reads,
         }))
     }
 }

@@ -139,6 +139,19 @@ pub struct Foreign {
     pub timing: Timing,
 }
 
+/// Columns whose values no two rows share, once the statement or the transaction is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Later {
+    /// The name of the constraint and of its index.
+    pub name: String,
+    /// The columns.
+    pub columns: Vec<String>,
+    /// When it is looked at.
+    pub timing: Timing,
+    /// Nulls are values like others.
+    pub nulls_equal: bool,
+}
+
 /// A condition that no row may make false.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
@@ -193,6 +206,8 @@ pub struct Table {
     pub key_name: String,
     /// Keys of other tables.
     pub foreign: Vec<Foreign>,
+    /// Keys of its own that are looked at when rows have been written.
+    pub later: Vec<Later>,
     /// What gives its rows, of materialized views.
     pub materialized: Option<Materialized>,
     /// What holds for rows that are written, of views.
@@ -214,6 +229,7 @@ impl Table {
             key: Vec::new(),
             key_name: format!("{name}_pkey"),
             foreign: Vec::new(),
+            later: Vec::new(),
             materialized: None,
             check_option: None,
             duality: None,

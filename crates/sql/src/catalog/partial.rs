@@ -71,6 +71,13 @@ pub fn said(filter: &Document, key: &Document) -> Vec<Document> {
     all
 }
 
+/// Whether a filter asks that values of the key `key` are there.
+pub fn leaves_nulls_out(filter: &Document, key: &Document) -> bool {
+    let mut all = Vec::new();
+    conjuncts(filter.as_ref(), &mut all);
+    said(filter, key).len() < all.len()
+}
+
 /// Whether a document is `{name: true}`.
 fn is_only(doc: DocRef<'_>, name: &str) -> bool {
     doc.iter().count() == 1 && matches!(doc.get(name), Some(ValueRef::Bool(true)))

@@ -3,10 +3,12 @@
 use super::keys::limit;
 use super::{namespace, partial};
 use crate::bind::declared::Declared;
+use crate::bind::is_plain_collation;
 use crate::bind::{ident, object_name};
-use crate::catalog::schemas;
+use crate::catalog::{Table, schemas};
 use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
+use crate::run::indexed;
 use crate::run::tables::{Reading, SessionFacts, index_name};
 use crate::types::Type;
 use nestor_database::index_build;
@@ -15,8 +17,10 @@ use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog, comments};
 use nestor_model::{Document, IndexSpec, Namespace, Result, doc};
+use nestor_planner::kinds::expression;
 use nestor_storage::View as _;
-use sqlparser::ast::{CreateIndex, Expr, IndexType, ObjectName, OrderBySort};
+use sqlparser::ast::{CreateIndex, Expr, Ident, IndexType, ObjectName, OrderByOptions, OrderBySort};
+use std::sync::Arc;
 
 /// How a look at the collection ended.
 enum Step {
@@ -35,16 +39,14 @@ pub(super) fn create(
     create: &CreateIndex,
     progress: &mut Progress,
 ) -> Result<&'static str> {
-    let refused = !create.include.is_empty()
-        || create.nulls_distinct == Some(false)
-        || !create.with.is_empty()
+    let refused = !create.with.is_empty()
         || !create.index_options.is_empty()
         || !create.alter_options.is_empty()
-        || create.r#async
-        || !matches!(create.using, None | Some(IndexType::BTree));
+        || create.r#async;
     if refused {
         return unsupported("a clause of this CREATE INDEX");
     }
+    let method = Method::of(create)?;
     if create.concurrently && statement.in_transaction() {
         return fail(
             "25001",
@@ -53,25 +55,12 @@ pub(super) fn create(
     }
     let ns = namespace(statement, session, &create.table_name)?;
     session.check_right(&ns, Right::CreateIndex)?;
-    let mut parts: Vec<(String, bool, Option<&ObjectName>)> = Vec::new();
-    for column in &create.columns {
-        let order = &column.column;
-        let Expr::Identifier(name) = &order.expr else {
-            return unsupported("an index on an expression");
-        };
-        let descending = match &order.options.sort {
-            None | Some(OrderBySort::Asc) => false,
-            Some(OrderBySort::Desc) => true,
-            Some(_) => return unsupported("an index in this order"),
-        };
-        // Absent fields come first in indexes; which nulls come first is settled where rows are sorted.
-        parts.push((ident(name), descending, column.operator_class.as_ref()));
-    }
-    let names: Vec<&str> = parts.iter().map(|(name, ..)| name.as_str()).collect();
+    let parts = parts(create)?;
     let name = match &create.name {
         Some(name) => object_name(name)?.1,
         None => {
             let table = schemas::split(statement.current_view().view(), &ns).1.to_owned();
+            let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
             format!("{table}_{}_idx", names.join("_"))
         }
     };
@@ -99,23 +88,11 @@ pub(super) fn create(
                 let taken = error("42P07", format!("relation \"{name}\" already exists"));
                 return pass_over(create.if_not_exists, taken).map(|()| Step::Done);
             }
-            let mut key = Document::new();
-            let mut nullable = Vec::new();
-            for (part, descending, class) in &parts {
-                let column = table.columns.iter().find(|column| column.name == *part);
-                let path = match column {
-                    Some(column) => column.path.clone(),
-                    None => return fail("42703", format!("column \"{part}\" does not exist")),
-                };
-                if column.is_some_and(|column| !column.not_null) {
-                    nullable.push(path.clone());
-                }
-                if let (Some(class), Some(column)) = (class, column) {
-                    check_class(class, &column.ty)?;
-                }
-                key.push(path, if *descending { -1 } else { 1 });
-            }
-            let mut listed = doc! { "v": 2, "key": key, "name": name.as_str() };
+            let is_computed = parts.iter().any(|part| part.expr.is_some());
+            let (mut listed, nullable) = match is_computed {
+                true => (computed(&table, &parts, &name)?, Vec::new()),
+                false => plain(&table, &parts, method, &name)?,
+            };
             if create.unique {
                 listed.push("unique", true);
             }
@@ -124,7 +101,7 @@ pub(super) fn create(
                 let filter = partial::filter(&reading, &table, predicate)?;
                 listed.push("partialFilterExpression", filter);
             }
-            if create.unique {
+            if create.unique && !is_computed && create.nulls_distinct != Some(false) {
                 limit(&mut listed, nullable);
             }
             let spec = IndexSpec::parse(listed.to_raw())?;
@@ -157,6 +134,191 @@ pub(super) fn create(
             }
         }
     }
+}
+
+/// How an index finds its entries.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Method {
+    /// By values in order.
+    Ordered,
+    /// By hashes of values.
+    Hash,
+    /// By the elements of arrays, or by what is anywhere in JSON.
+    Inverted,
+}
+
+impl Method {
+    /// The method that a statement asks for.
+    ///
+    /// Errors: 0A000, also for what its indexes cannot be.
+    fn of(create: &CreateIndex) -> Result<Self> {
+        let method = match &create.using {
+            None | Some(IndexType::BTree) => return Ok(Self::Ordered),
+            Some(IndexType::Hash) => Self::Hash,
+            Some(IndexType::GIN) => Self::Inverted,
+            Some(other) => return unsupported(format!("the access method {other}")),
+        };
+        let word = if method == Self::Hash { "hash" } else { "gin" };
+        let cannot = |what: &str| fail("0A000", format!("access method \"{word}\" does not support {what}"));
+        if create.unique {
+            return cannot("unique indexes");
+        }
+        if !create.include.is_empty() {
+            return cannot("included columns");
+        }
+        if create.columns.len() > 1 {
+            return cannot("multicolumn indexes");
+        }
+        match create
+            .columns
+            .iter()
+            .any(|part| part.column.options != OrderByOptions::default())
+        {
+            true => cannot("ASC/DESC options"),
+            false => Ok(method),
+        }
+    }
+}
+
+/// A part of an index.
+struct Part<'c> {
+    /// The column, or what an index without a name is called by.
+    name: String,
+    descends: bool,
+    class: Option<&'c ObjectName>,
+    /// What it is, if it is no column.
+    expr: Option<&'c Expr>,
+}
+
+/// The parts that a statement names.
+///
+/// Errors: 0A000.
+fn parts(create: &CreateIndex) -> Result<Vec<Part<'_>>> {
+    let mut parts = Vec::new();
+    for column in &create.columns {
+        let order = &column.column;
+        let (name, expr) = match &order.expr {
+            Expr::Identifier(name) => (ident(name), None),
+            Expr::Collate { expr, collation } if is_plain_collation(collation) => match &**expr {
+                Expr::Identifier(name) => (ident(name), None),
+                inner => (called(inner), Some(inner)),
+            },
+            Expr::Nested(inner) => match &**inner {
+                Expr::Identifier(name) => (ident(name), None),
+                inner => (called(inner), Some(inner)),
+            },
+            expr => (called(expr), Some(expr)),
+        };
+        let descends = match &order.options.sort {
+            None | Some(OrderBySort::Asc) => false,
+            Some(OrderBySort::Desc) => true,
+            Some(_) => return unsupported("an index in this order"),
+        };
+        if descends && expr.is_some() && create.columns.len() > 1 {
+            return unsupported("an expression in descending order beside other parts of an index");
+        }
+        // Absent fields come first in indexes; which nulls come first is settled where rows are sorted.
+        parts.push(Part {
+            name,
+            descends,
+            class: column.operator_class.as_ref(),
+            expr,
+        });
+    }
+    // Further parts of the key are in the entries as well; in a unique one they would be part of what is unique.
+    if create.unique && !create.include.is_empty() {
+        return unsupported("INCLUDE of a unique index");
+    }
+    parts.extend(create.include.iter().map(|name| Part {
+        name: ident(name),
+        descends: false,
+        class: None,
+        expr: None,
+    }));
+    Ok(parts)
+}
+
+/// What an expression is called in the name of an index.
+fn called(expr: &Expr) -> String {
+    match expr {
+        Expr::Function(function) => object_name(&function.name).map_or_else(|_| "expr".to_owned(), |(_, name)| name),
+        _ => "expr".to_owned(),
+    }
+}
+
+fn missing<T>(column: &str) -> Result<T> {
+    fail("42703", format!("column \"{column}\" does not exist"))
+}
+
+/// The specification of an index on columns, and the paths of those that may be null.
+fn plain(table: &Table, parts: &[Part<'_>], method: Method, name: &str) -> Result<(Document, Vec<String>)> {
+    let (mut key, mut nullable) = (Document::new(), Vec::new());
+    for part in parts {
+        let Some(column) = table.column(&part.name) else {
+            return missing(&part.name);
+        };
+        let path = column.path.clone();
+        if !column.not_null {
+            nullable.push(path.clone());
+        }
+        match (method, &column.ty) {
+            (Method::Hash, _) => key.push(path, "hashed"),
+            (Method::Inverted, Type::Array(_)) => key.push(path, 1),
+            (Method::Inverted, Type::Jsonb) => key.push(format!("{path}.$**"), 1),
+            (Method::Inverted, ty) => {
+                let message = format!("data type {ty} has no default operator class for access method \"gin\"");
+                return fail("42704", message);
+            }
+            (Method::Ordered, ty) => {
+                if let Some(class) = part.class {
+                    check_class(class, ty)?;
+                }
+                key.push(path, if part.descends { -1 } else { 1 });
+            }
+        }
+    }
+    Ok((doc! { "v": 2, "key": key, "name": name }, nullable))
+}
+
+/// The specification of an index some parts of which are computed.
+fn computed(table: &Arc<Table>, parts: &[Part<'_>], name: &str) -> Result<Document> {
+    let (mut key, mut texts, mut used) = (Document::new(), Vec::new(), Vec::new());
+    for part in parts {
+        let (text, bound) = match part.expr {
+            Some(expr) => (expr.to_string(), indexed::bound(table, expr)?),
+            None => {
+                let column = Ident::with_quote('"', part.name.clone());
+                let Some(column) = table.column(&part.name).map(|_| Expr::Identifier(column)) else {
+                    return missing(&part.name);
+                };
+                (column.to_string(), indexed::bound(table, &column)?)
+            }
+        };
+        if let Some(class) = part.class {
+            check_class(class, &bound.ty())?;
+        }
+        bound.for_each_column(&mut |at| {
+            if !used.contains(&at) {
+                used.push(at);
+            }
+        });
+        match part.expr {
+            Some(_) => {
+                let plain = text.replace(['.', '$'], "_");
+                let mut all = std::iter::once(plain.clone()).chain((2..).map(|n| format!("{plain} {n}")));
+                let free = all.find(|name| key.get(name).is_none()).unwrap_or(plain);
+                key.push(free, expression::NAME);
+            }
+            None => {
+                let path = table.column(&part.name).map(|column| column.path.clone());
+                key.push(path.unwrap_or_default(), if part.descends { -1 } else { 1 });
+            }
+        }
+        texts.push(text);
+    }
+    let types: Vec<String> = used.iter().map(|at| indexed::type_of(&table.columns[*at])).collect();
+    let option = indexed::option(table, &used, &types, &texts);
+    Ok(doc! { "v": 2, "key": key, "name": name, "sql": option })
 }
 
 /// A class of operators by which an index is in the order that it has anyway: the type's own, and the one that compares texts by their

@@ -5,7 +5,7 @@ use crate::bind::Binder;
 use crate::bind::declared::{Declared, Unique};
 use crate::bind::entry::{self, Object};
 use crate::bind::types::kept_type;
-use crate::catalog::{Column, Foreign};
+use crate::catalog::{Column, Foreign, Timing};
 use crate::catalog::{partial, schemas};
 use crate::error::{fail, unsupported};
 use crate::run::tables::{Reading, SessionFacts};
@@ -147,7 +147,15 @@ pub(super) fn check_key(key: &Foreign, declared: &Declared, parent: &Declared) -
     };
     let set = |paths: &[String]| paths.iter().cloned().collect::<BTreeSet<String>>();
     let wanted = set(&paths(referred)?);
-    let is_key = wanted == set(&paths(&parent.key)?) || parent.unique.iter().any(|key| set(&key.paths) == wanted);
+    let own = parent.unique.iter().find(|own| set(&own.paths) == wanted);
+    if own.is_some_and(|own| own.timing != Timing::AtOnce) {
+        let message = format!(
+            "cannot use a deferrable unique constraint for referenced table \"{}\"",
+            key.table
+        );
+        return fail("55000", message);
+    }
+    let is_key = wanted == set(&paths(&parent.key)?) || own.is_some();
     if !is_key {
         return fail(
             "42830",
@@ -181,8 +189,14 @@ pub(super) fn check_key(key: &Foreign, declared: &Declared, parent: &Declared) -
 pub(super) fn spec(unique: &Unique, declared: &Declared) -> Result<IndexSpec> {
     let mut key = Document::new();
     unique.paths.iter().for_each(|path| key.push(path.as_str(), 1));
-    let mut listed = doc! { "v": 2, "key": key, "name": unique.name.as_str(), "unique": true };
-    only_where_not_null(&mut listed, &unique.paths, declared);
+    let mut listed = doc! { "v": 2, "key": key, "name": unique.name.as_str() };
+    // One that is looked at later lets rows in that are not unique yet.
+    if unique.timing == Timing::AtOnce {
+        listed.push("unique", true);
+        if !unique.nulls_equal {
+            only_where_not_null(&mut listed, &unique.paths, declared);
+        }
+    }
     IndexSpec::parse(listed.to_raw())
 }
 

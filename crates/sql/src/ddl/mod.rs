@@ -45,7 +45,8 @@ pub fn is_ddl(ast: &Ast) -> bool {
             | Ast::Comment { .. }
             | Ast::Drop { .. }
     );
-    is_known || matches!(own::of(ast), Ok(Some(own)) if !matches!(own, Own::SetConstraints { .. } | Own::Maintain(_)))
+    is_known
+        || matches!(own::of(ast), Ok(Some(own)) if !matches!(own, Own::SetConstraints { .. } | Own::Maintain(_) | Own::Do { .. }))
 }
 
 /// Runs a statement that changes what there is; its tag.
@@ -175,7 +176,7 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             owner,
             if_exists,
         } => return owner::owner(statement, session, kind, (name, owner), *if_exists),
-        Own::SetConstraints { .. } | Own::Maintain(_) => {
+        Own::SetConstraints { .. } | Own::Maintain(_) | Own::Do { .. } => {
             return fail("XX000", "a choice of a transaction was run as one that changes tables");
         }
         Own::Rename {

@@ -21,11 +21,7 @@ pub(super) fn owner(
     (name, owner): (&ObjectName, &Ident),
     if_exists: bool,
 ) -> Result<String> {
-    let role = crate::bind::ident(owner).to_lowercase();
-    let is_user = matches!(role.as_str(), "current_user" | "current_role" | "session_user");
-    if !is_user && crate::bind::ident(owner) != session.user {
-        return unsupported("an owner that is another role");
-    }
+    user_of(session, owner)?;
     let tag = format!("ALTER {kind}");
     let missing = match kind {
         "SCHEMA" => {
@@ -49,6 +45,21 @@ pub(super) fn owner(
     match missing {
         Some(missing) => pass_over(if_exists, missing).map(|()| tag),
         None => Ok(tag),
+    }
+}
+
+/// The session's user, by the name that an owner is said by.
+///
+/// Errors: 0A000 for other roles.
+pub(super) fn user_of(session: &SessionFacts, owner: &Ident) -> Result<String> {
+    let role = crate::bind::ident(owner);
+    let is_user = matches!(
+        role.to_lowercase().as_str(),
+        "current_user" | "current_role" | "session_user"
+    );
+    match is_user || role == session.user {
+        true => Ok(session.user.clone()),
+        false => unsupported("an owner that is another role"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! CREATE SCHEMA and DROP SCHEMA.
 
-use super::{alter, assertion, enums, sequence, table};
+use super::{alter, assertion, enums, owner, sequence, table};
 use crate::bind::entry::{self, Object};
 use crate::catalog::schemas;
 use crate::error::{self, error, fail, unsupported};
@@ -34,8 +34,10 @@ pub(super) fn create(
 ) -> Result<&'static str> {
     let name = match name {
         SchemaName::Simple(name) => crate::bind::object_name(name)?.1,
-        SchemaName::UnnamedAuthorization(_) | SchemaName::NamedAuthorization(..) => {
-            return unsupported("AUTHORIZATION of CREATE SCHEMA");
+        SchemaName::UnnamedAuthorization(role) => owner::user_of(session, role)?,
+        SchemaName::NamedAuthorization(name, role) => {
+            owner::user_of(session, role)?;
+            crate::bind::object_name(name)?.1
         }
     };
     let taken = || error("42P06", format!("schema \"{name}\" already exists"));

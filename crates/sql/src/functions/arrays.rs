@@ -138,6 +138,21 @@ pub(super) const ROWS: &[Row] = &[
             !matches!(item, Value::Null) && other.iter().any(|o| values_equal(o, item))
         })))
     }),
+    ("enum_range", "?anyarray,anyelement,anyelement->anyarray", |a, _, _| {
+        let Value::Array(all) = &a[0] else {
+            return Ok(Value::Null);
+        };
+        let is_in = |value: &Value| {
+            let place = |value: &Value| match value {
+                Value::Int32(place) => Some(*place),
+                _ => None,
+            };
+            let (own, from, to) = (place(value), place(&a[1]), place(&a[2]));
+            from.is_none_or(|from| own >= Some(from)) && to.is_none_or(|to| own <= Some(to))
+        };
+        let labels = all.iter().map(|item| item.to_value()).filter(is_in).collect();
+        Ok(Value::Array(Array::new(labels)))
+    }),
     ("array_append", "?anyarray,anyelement->anyarray", |a, _, args| {
         with(&a[0], &a[1], true, &element(args, 0))
     }),

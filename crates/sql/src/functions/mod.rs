@@ -17,6 +17,7 @@ pub mod hold;
 mod jsonpath;
 mod keywords;
 mod math;
+pub mod names;
 mod numerals;
 pub(crate) mod patterns;
 mod ranges;

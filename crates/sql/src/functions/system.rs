@@ -1,6 +1,7 @@
 //! What clients ask of the server itself, and of its catalog.
 
 use super::Row;
+use super::names::{names_in, quoted};
 use crate::types::interval::Interval;
 use crate::types::{Type, integer, output};
 use crate::{asked, current};
@@ -361,6 +362,14 @@ pub(super) const ROWS: &[Row] = &[
     ("catalog_relation", "text,any->regclass", |a, _, _| {
         Ok(relation_number(a))
     }),
+    ("oidvectortypes", "oidvector->text", |a, _, _| {
+        let Value::Array(oids) = &a[0] else {
+            return Ok(Value::Null);
+        };
+        let name = |item: ValueRef<'_>| oid(&item.to_value()).map_or_else(|| "-".to_owned(), |ty| ty.to_string());
+        let names: Vec<String> = oids.iter().map(name).collect();
+        Ok(Value::String(names.join(", ").into()))
+    }),
     // A part of an index, or all of it for 0.
     ("catalog_part", "oid,int4,any->text", |a, _, _| {
         let (Some(oid), Some(at), Value::Document(texts)) = (integer(&a[0]), integer(&a[1]), &a[2]) else {
@@ -424,9 +433,15 @@ fn relation_number(a: &[Value]) -> Value {
     if let Ok(oid) = name.parse::<u32>() {
         return Value::Int64(i64::from(oid));
     }
-    let plain = name
-        .strip_prefix("public.")
-        .or_else(|| name.strip_prefix("pg_catalog."));
-    let number = numbers.get(plain.unwrap_or(name));
+    // Names stand there as they are shown, without the schemas that are always found.
+    let parts = names_in(name);
+    let parts = match parts.as_slice() {
+        [schema, name] if matches!(schema.as_str(), "public" | "pg_catalog") || schema.starts_with("pg_temp") => {
+            std::slice::from_ref(name)
+        }
+        parts => parts,
+    };
+    let shown: Vec<String> = parts.iter().map(|part| quoted(part)).collect();
+    let number = numbers.get(&shown.join("."));
     number.map_or(Value::Null, |number| number.to_value())
 }

@@ -90,6 +90,13 @@ pub enum Own {
     Database(Databases),
     /// ANALYZE, VACUUM, CHECKPOINT and REINDEX.
     Maintain(Maintain),
+    /// `DO`
+    Do {
+        /// The language of the block.
+        language: String,
+        /// The block.
+        code: String,
+    },
     /// `SET CONSTRAINTS`
     SetConstraints {
         /// The constraints; `None` for all.
@@ -186,6 +193,7 @@ const BEGINNINGS: &[(&[&str], &str)] = &[
     (&["SET", "CONSTRAINTS"], ""),
     (&CREATE_DATABASE, ""),
     (&["DROP", "DATABASE"], ""),
+    (&["DO"], ""),
 ];
 
 fn word(token: &Token) -> String {
@@ -322,6 +330,9 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
     if VERBS.contains(&word(&parser.peek_token().token).as_str()) {
         return maintain::read(parser).map(Own::Maintain);
     }
+    if parser.parse_keyword(Keyword::DO) {
+        return code(parser);
+    }
     if parser.parse_keyword(Keyword::COMMENT) {
         parser.expect_keyword(Keyword::ON)?;
         parser.expect_keyword(Keyword::CONSTRAINT)?;
@@ -396,6 +407,50 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
         to,
         if_exists,
     })
+}
+
+/// DO, behind that word: a block, and before or behind it its language.
+fn code(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
+    let (mut language, mut code) = (None, None);
+    loop {
+        match parser.next_token().token {
+            Token::Word(word) if word.keyword == Keyword::LANGUAGE && language.is_none() => {
+                let name = match parser.peek_token().token {
+                    Token::SingleQuotedString(name) => {
+                        parser.next_token();
+                        name
+                    }
+                    _ => parser.parse_identifier()?.value,
+                };
+                language = Some(name.to_lowercase());
+            }
+            Token::DollarQuotedString(text) if code.is_none() => code = Some(text.value),
+            Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) if code.is_none() => code = Some(text),
+            Token::EOF => break,
+            other => {
+                return Err(ParserError::ParserError(format!(
+                    "expected a block or its language, found {other}"
+                )));
+            }
+        }
+    }
+    match code {
+        Some(code) => Ok(Own::Do {
+            language: language.unwrap_or_else(|| "plpgsql".to_owned()),
+            code,
+        }),
+        None => Err(ParserError::ParserError("no inline code specified".to_owned())),
+    }
+}
+
+/// The tokens of a text; none of one that has none.
+pub(crate) fn tokens(text: &str) -> Vec<Token> {
+    Tokenizer::new(&Sql, text).tokenize().unwrap_or_default()
+}
+
+/// A token as it is written.
+pub(crate) fn shown(token: &Token) -> String {
+    written(token)
 }
 
 /// ALTER … OWNER TO.

@@ -26,6 +26,10 @@ pub trait Statistics {
     fn distinct(&self, _table: usize, _column: usize) -> Option<f64> {
         None
     }
+    /// Whether an index of a table is on an expression.
+    fn computes(&self, _table: usize) -> bool {
+        false
+    }
     /// How the order that a scan is asked for is that of an index.
     fn gives_order(&self, _scan: &Scan<Expr>) -> Given {
         Given::No

@@ -4,6 +4,7 @@
 use super::estimate::Statistics;
 use super::{Plan, map, outward, unnest};
 use crate::expr::{Comparison, Expr, Node};
+use crate::types::Type;
 use nestor_model::Value;
 use nestor_planner::relation::{Apply, ApplyKind, Join, JoinKind, Relation, SortKey};
 use std::collections::BTreeSet;
@@ -51,7 +52,10 @@ pub fn push(plan: Plan, mut conditions: Vec<Expr>, st: &dyn Statistics) -> Plan 
             push(*input, all, st)
         }
         Relation::Scan(mut scan) => {
-            let (mut down, _) = split(conditions.clone(), is_for_scan);
+            let computes = st.computes(scan.table);
+            let (mut down, _) = split(conditions.clone(), |condition| {
+                is_for_scan(condition) || computes && is_computed(condition)
+            });
             down.retain(|condition| !scan.conditions.iter().any(|own| own.is_same(condition)));
             scan.conditions.extend(down);
             filtered(Relation::Scan(scan), conditions)
@@ -214,8 +218,13 @@ fn is_for_scan(condition: &Expr) -> bool {
         }
         Node::InList(a, items, false) => column(a) && items.iter().all(Expr::is_constant),
         Node::Quantified { op, arg, array, all } => {
-            *op == Comparison::Equal && !all && column(arg) && array.is_constant()
+            let is_within = column(arg) && array.is_constant() || arg.is_constant() && column(array);
+            *op == Comparison::Equal && !all && is_within
         }
+        Node::Call { function, args, .. } => match args.as_slice() {
+            [a, b] => is_containment(function.name, a) && column(a) && b.is_constant(),
+            _ => false,
+        },
         Node::IsNull(a, _) => column(a),
         // A column of booleans alone.
         Node::Column { .. } | Node::Field(..) => true,
@@ -225,6 +234,34 @@ fn is_for_scan(condition: &Expr) -> bool {
         } => column(a),
         Node::Or(any) => any.iter().all(|part| part.conjuncts().iter().all(is_for_scan)),
         Node::Match(like) => column(&like.text) && matches!(like.pattern.node(), Node::Const(Value::String(_), _)),
+        _ => false,
+    }
+}
+
+/// Whether an operator looks into arrays, or into JSON, as indexes on what is within them do.
+pub fn is_containment(operator: &str, of: &Expr) -> bool {
+    match of.ty() {
+        Type::Array(_) => matches!(operator, "@>" | "&&"),
+        Type::Jsonb => operator == "@>",
+        _ => false,
+    }
+}
+
+/// Whether an index on an expression may be able to use a condition: it compares what is computed of a row with what is the same for all.
+fn is_computed(condition: &Expr) -> bool {
+    let of_row = |expr: &Expr| {
+        let mut has_columns = false;
+        expr.for_each_column(&mut |_| has_columns = true);
+        has_columns && !expr.is_volatile()
+    };
+    match condition.node() {
+        Node::Compare(op, a, b) => {
+            *op != Comparison::NotEqual && (of_row(a) && b.is_constant() || of_row(b) && a.is_constant())
+        }
+        Node::InList(a, items, false) => of_row(a) && items.iter().all(Expr::is_constant),
+        Node::Quantified { op, arg, array, all } => {
+            *op == Comparison::Equal && !all && of_row(arg) && array.is_constant()
+        }
         _ => false,
     }
 }

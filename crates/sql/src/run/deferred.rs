@@ -1,10 +1,10 @@
-//! Foreign keys that wait to be looked at: what a session remembers of its transaction.
+//! Keys that wait to be looked at: what a session remembers of its transaction.
 //!
 //! A transaction chooses for constraints that are deferrable whether they wait ([`Deferred::choose`]). What waits is a question about a key,
 //! not about a row ([`Waiting`]), so that it does not matter what becomes of the row meanwhile. Questions that were answered within a savepoint stay
 //! until that is gone: to roll back to it asks them anew.
 
-use crate::catalog::{Foreign, Timing};
+use crate::catalog::Timing;
 use crate::error::{error, fail};
 use nestor_model::{Namespace, Result, Value};
 use std::collections::BTreeMap;
@@ -20,6 +20,8 @@ pub(crate) enum Question {
     IsThere,
     /// A row of the other table lost it: has nobody it any more?
     IsUnused,
+    /// A row got it that no other one may have.
+    IsSingle,
 }
 
 /// A key that is to be looked at.
@@ -31,7 +33,7 @@ pub(crate) struct Waiting {
     pub(crate) constraint: String,
     /// The table whose row was written.
     pub(crate) written: Namespace,
-    /// The values of its columns, none of them null.
+    /// The values of its columns, none of them null unless nulls are values like others.
     pub(crate) key: Vec<Value>,
     /// What is asked.
     pub(crate) question: Question,
@@ -103,9 +105,9 @@ impl Deferred {
     }
 
     /// Whether a constraint of `table` waits.
-    pub(crate) fn waits(&self, table: &Namespace, foreign: &Foreign) -> bool {
-        let chosen = || self.state().choice.waits(table, &foreign.name);
-        match foreign.timing {
+    pub(crate) fn waits(&self, table: &Namespace, (name, timing): (&str, Timing)) -> bool {
+        let chosen = || self.state().choice.waits(table, name);
+        match timing {
             Timing::AtOnce => false,
             Timing::Deferrable => chosen().unwrap_or(false),
             Timing::Deferred => chosen().unwrap_or(true),
@@ -135,7 +137,7 @@ impl Deferred {
         let mut state = self.state();
         let bytes: usize = waiting.iter().map(Waiting::bytes).sum();
         if state.bytes + bytes > WAITING_BYTES_MAX {
-            return fail("53200", "the foreign keys that are deferred take too much memory");
+            return fail("53200", "the keys that are deferred take too much memory");
         }
         state.bytes += bytes;
         state

@@ -59,7 +59,11 @@ pub fn wanted(analyze: bool, format: Option<&AnalyzeFormatKind>, options: &[Util
             ("timing", _) => timing = Some(is_on()?),
             ("summary", _) => summary = Some(is_on()?),
             ("buffers", _) => out.buffers = is_on()?,
-            ("costs" | "verbose" | "settings" | "wal", _) => {
+            // What nodes give is always shown.
+            ("verbose", _) => {
+                is_on()?;
+            }
+            ("costs" | "settings" | "wal", _) => {
                 if is_on()? {
                     return unsupported(format!("option {} of EXPLAIN", name.to_uppercase()));
                 }

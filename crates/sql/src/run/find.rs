@@ -6,8 +6,9 @@
 use super::days::{self, Moments};
 use crate::catalog::{Column, Table};
 use crate::expr::{Comparison, Expr, Node};
+use crate::plan::pushdown::is_containment;
 use crate::types::{Type, stored};
-use nestor_model::{Array, Document, Result, Value};
+use nestor_model::{Array, Document, Result, Value, ValueRef};
 use nestor_planner::relation::{Env, Scalar};
 
 /// A filter of the find layer.
@@ -235,6 +236,12 @@ fn part(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Part> {
             })),
             _ => Ok(Part::Unknown),
         },
+        // What is within arrays is for indexes on them.
+        Node::Quantified { array, .. } if !array.is_constant() => Ok(Part::Unknown),
+        Node::Call { function, args, .. } => match args.as_slice() {
+            [a, b] if is_containment(function.name, a) => contained(function.name, a, b.value(&[], env)?, table),
+            _ => Ok(Part::Unknown),
+        },
         Node::Quantified { arg, array, .. } => match array.value(&[], env)? {
             Value::Array(items) => Ok(members(arg, table, items.iter().map(|item| item.to_value()).collect())),
             _ => Ok(Part::Nothing),
@@ -299,6 +306,55 @@ fn part(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Part> {
             }
         }
         _ => Ok(Part::Unknown),
+    }
+}
+
+/// What a column of JSON contains.
+fn contained(operator: &str, column: &Expr, value: Value, table: &Table) -> Result<Part> {
+    let Some((path, ty)) = path(column, table) else {
+        return Ok(Part::Unknown);
+    };
+    match (&ty, value) {
+        (_, Value::Null) => Ok(Part::Nothing),
+        (Type::Jsonb, value) if operator == "@>" => {
+            let mut parts = Vec::new();
+            leaves(&path, value.as_ref(), &mut parts);
+            let filter = match parts.len() {
+                0 => return Ok(Part::Unknown),
+                1 => parts.swap_remove(0),
+                _ => {
+                    let mut doc = Document::new();
+                    doc.push(
+                        "$and",
+                        Value::Array(Array::new(parts.into_iter().map(Value::from).collect())),
+                    );
+                    doc
+                }
+            };
+            Ok(Part::Filter(Found { filter, exact: false }))
+        }
+        _ => Ok(Part::Unknown),
+    }
+}
+
+/// The scalars within a value, each as a condition on its path: what contains the value has them there, through arrays or not.
+fn leaves(path: &str, value: ValueRef<'_>, out: &mut Vec<Document>) {
+    match value {
+        ValueRef::Document(doc) => {
+            for (name, value) in doc.iter().filter(|(name, _)| usable(name)) {
+                leaves(&format!("{path}.{name}"), value, out);
+            }
+        }
+        // Paths do not lead through arrays that are elements of arrays.
+        ValueRef::Array(items) => {
+            let inner = items.iter().filter(|item| !matches!(item, ValueRef::Array(_)));
+            inner.for_each(|item| leaves(path, item, out));
+        }
+        ValueRef::String(_) | ValueRef::Bool(_) | ValueRef::Int32(_) | ValueRef::Int64(_) => {
+            out.push(one(path, "$eq", value.to_value()));
+        }
+        // Numbers that are written with points may be kept otherwise.
+        _ => {}
     }
 }
 

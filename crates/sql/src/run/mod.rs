@@ -14,6 +14,8 @@ pub(crate) mod files;
 pub mod find;
 pub mod gathered;
 pub mod held;
+mod index_facts;
+pub mod indexed;
 pub mod named;
 pub mod numbers;
 pub mod opened;

@@ -20,6 +20,7 @@ use crate::types::cast::Context;
 use crate::types::enums::Enum;
 use nestor_database::connections::Slot;
 use nestor_model::{Document, Namespace, Result, ValueRef};
+use nestor_planner::kinds::expression;
 use nestor_planner::relation::{Env, Relation, Scan};
 use nestor_storage::Collection;
 use sqlparser::ast::Query;
@@ -187,6 +188,14 @@ impl Statistics for Sizes<'_, '_> {
         found
     }
 
+    fn computes(&self, table: usize) -> bool {
+        let collection = self.collection(table);
+        collection.is_some_and(|collection| {
+            let mut all = collection.indexes.iter();
+            all.any(|index| index.spec.kind() == expression::NAME)
+        })
+    }
+
     fn gives_order(&self, scan: &Scan<Expr>) -> Given {
         match (self.tables.get(scan.table), self.collection(scan.table)) {
             (Some(table), Some(collection)) if !collection.is_view() => ordered::given(scan, table, collection),
@@ -345,6 +354,7 @@ impl Planned {
         let fields = fields(&bound);
         // Literals of a plan were read in the session's zone.
         asked.setting("timezone");
+        asked.setting("datestyle");
         let once = asked.once.get();
         let answers = asked.answers.into_inner();
         let keeps = !once && answers.may_hold();

@@ -1,17 +1,21 @@
 //! Rows by the values of an index, without asking the planner: what a lookup for each row of another table does thousands of times.
 
-use super::find;
+use super::{find, indexed};
 use crate::catalog::Table;
 use crate::expr::{Comparison, Expr, Node};
+use crate::plan::pushdown::is_containment;
+use crate::types::{Type, stored};
 use nestor_exec::BoxOperator;
 use nestor_exec::catalog::indexes;
-use nestor_model::{Result, Value};
+use nestor_model::{BsonType, Result, Value};
 use nestor_planner::PlanNode;
-use nestor_planner::access::IndexBounds;
+use nestor_planner::access::{IndexBounds, may_serve};
 use nestor_planner::catalog::{IndexInfo, PartKind};
-use nestor_planner::interval::IntervalList;
+use nestor_planner::interval::{Interval, IntervalList, bracket_high, bracket_low};
 use nestor_planner::plan::{IndexScan, ScanPurpose};
 use nestor_planner::relation::{Env, Scalar};
+use nestor_query::Scope;
+use nestor_query::matcher::MatchExpr;
 use nestor_storage::Collection;
 use std::sync::Arc;
 
@@ -28,6 +32,12 @@ pub fn probe(
     collection: &Arc<Collection>,
     env: &Env<'_>,
 ) -> Result<Option<BoxOperator>> {
+    if let Some(found) = computed(conditions, table, collection, env)? {
+        return Ok(Some(found));
+    }
+    if let Some(found) = within(conditions, table, collection, env)? {
+        return Ok(Some(found));
+    }
     let mut best: Option<(&Arc<IndexInfo>, Vec<Known<'_>>)> = None;
     for index in indexes(collection)?.iter().filter(|index| is_plain(index)) {
         let known = index
@@ -65,6 +75,11 @@ pub fn probe(
             None => return Ok(None),
         }
     }
+    scanned(index, bounds, collection).map(Some)
+}
+
+/// What reads the documents of index entries.
+pub fn scanned(index: &Arc<IndexInfo>, bounds: IndexBounds, collection: &Arc<Collection>) -> Result<BoxOperator> {
     let plan = match bounds.parts.iter().any(IntervalList::is_empty) {
         true => PlanNode::Eof,
         false => PlanNode::Fetch {
@@ -79,7 +94,195 @@ pub fn probe(
             filter: None,
         },
     };
-    nestor_exec::build(&plan, collection).map(Some)
+    nestor_exec::build(&plan, collection)
+}
+
+/// What finds the documents by an index on expressions: the one of which conditions give the most parts, from the first on. A range ends them. A partial
+/// index serves where its condition is one of those that are asked for.
+///
+/// Errors: those of the values.
+fn computed(
+    conditions: &[Expr],
+    table: &Table,
+    collection: &Arc<Collection>,
+    env: &Env<'_>,
+) -> Result<Option<BoxOperator>> {
+    let all = indexes(collection)?;
+    let mut of_expressions = all
+        .iter()
+        .filter_map(|index| Some((index, indexed::of(index)?)))
+        .peekable();
+    if of_expressions.peek().is_none() {
+        return Ok(None);
+    }
+    let asked = Asked::of(conditions, table, env)?;
+    let mut best: Option<(usize, &Arc<IndexInfo>, IndexBounds)> = None;
+    for (index, own) in of_expressions.filter(|(index, _)| may_serve(index, &asked.filter)) {
+        let mut bounds = IndexBounds::all(index);
+        let mut known = 0;
+        for (at, part) in bounds.parts.iter_mut().enumerate() {
+            let Some((intervals, is_equal)) = asked.of_part(own, at, &own.parts[at].ty()) else {
+                break;
+            };
+            *part = intervals;
+            known += if is_equal { 2 } else { 1 };
+            if !is_equal {
+                break;
+            }
+        }
+        if known > best.as_ref().map_or(0, |(most, ..)| *most) {
+            best = Some((known, index, bounds));
+        }
+    }
+    match best {
+        Some((_, index, bounds)) => scanned(index, bounds, collection).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// What finds the documents by an index on the elements of an array: those that have one of the values that a condition asks for, and those that
+/// have arrays within the array, whose elements no index has.
+///
+/// Errors: those of the values.
+fn within(
+    conditions: &[Expr],
+    table: &Table,
+    collection: &Arc<Collection>,
+    env: &Env<'_>,
+) -> Result<Option<BoxOperator>> {
+    for condition in conditions {
+        let (column, wanted) = match condition.node() {
+            Node::Quantified {
+                op: Comparison::Equal,
+                arg,
+                array,
+                all: false,
+            } if arg.is_constant() => (array, vec![arg.value(&[], env)?]),
+            Node::Call { function, args, .. } => match args.as_slice() {
+                [a, b] if is_containment(function.name, a) && b.is_constant() => match b.value(&[], env)? {
+                    Value::Array(items) => {
+                        let mut values = items.iter().map(|item| item.to_value());
+                        match function.name {
+                            // All of them have to be there, so the first one has.
+                            "@>" => (a, values.next().into_iter().collect()),
+                            _ => (a, values.collect::<Vec<Value>>()),
+                        }
+                    }
+                    _ => continue,
+                },
+                _ => continue,
+            },
+            _ => continue,
+        };
+        let (Node::Column { index: at, .. }, Type::Array(element)) = (column.node(), column.ty()) else {
+            continue;
+        };
+        let path = table
+            .columns
+            .get(*at)
+            .map(|column| column.path.as_str())
+            .unwrap_or_default();
+        let stored = wanted.into_iter().map(|value| match value {
+            Value::Array(_) | Value::Null => None,
+            value => find::stored(&element, value),
+        });
+        let Some(stored) = stored
+            .collect::<Option<Vec<Value>>>()
+            .filter(|stored| !stored.is_empty())
+        else {
+            continue;
+        };
+        let all = indexes(collection)?;
+        let mut own = all.iter().filter(|index| is_plain(index));
+        let Some(index) = own.find(|index| index.parts.first().is_some_and(|part| part.path.as_str() == path)) else {
+            continue;
+        };
+        let ((low, from), (high, to)) = (bracket_low(BsonType::Array), bracket_high(BsonType::Array));
+        let mut intervals = vec![Interval::new(low, from, high, to)];
+        intervals.extend(stored.into_iter().map(Interval::point));
+        let mut bounds = IndexBounds::all(index);
+        if let Some(part) = bounds.parts.first_mut() {
+            *part = IntervalList::union_of(intervals);
+        }
+        return scanned(index, bounds, collection).map(Some);
+    }
+    Ok(None)
+}
+
+/// What conditions say of expressions.
+struct Asked {
+    /// The expression as indexes have it, how it compares, and the values: several that it may be equal to.
+    compared: Vec<(String, Comparison, Vec<Value>)>,
+    /// The conditions as a filter.
+    filter: MatchExpr,
+}
+
+impl Asked {
+    fn of(conditions: &[Expr], table: &Table, env: &Env<'_>) -> Result<Self> {
+        let mut compared = Vec::new();
+        for condition in conditions {
+            let (expr, op, values) = match condition.node() {
+                Node::Compare(op, a, b) if b.is_constant() => (a, *op, vec![b.value(&[], env)?]),
+                Node::Compare(op, a, b) if a.is_constant() => (b, op.mirrored(), vec![a.value(&[], env)?]),
+                Node::InList(a, items, false) if items.iter().all(Expr::is_constant) => {
+                    let values = items.iter().map(|item| item.value(&[], env));
+                    (a, Comparison::Equal, values.collect::<Result<_>>()?)
+                }
+                Node::Quantified {
+                    op: Comparison::Equal,
+                    arg,
+                    array,
+                    all: false,
+                } if array.is_constant() => match array.value(&[], env)? {
+                    Value::Array(items) => {
+                        let values = items.iter().map(|item| item.to_value()).collect();
+                        (arg, Comparison::Equal, values)
+                    }
+                    _ => (arg, Comparison::Equal, Vec::new()),
+                },
+                _ => continue,
+            };
+            if op != Comparison::NotEqual {
+                compared.push((indexed::normal(expr, &table.columns), op, values));
+            }
+        }
+        let filter = find::filter(conditions, table, env)?.filter;
+        let filter = MatchExpr::parse(filter.as_ref(), &mut Scope::new())?.normalize();
+        Ok(Self { compared, filter })
+    }
+
+    /// The values of a part of an index that may be asked for, and whether they are single ones.
+    fn of_part(&self, index: &indexed::Indexed, at: usize, ty: &Type) -> Option<(IntervalList, bool)> {
+        let stored = |value: &Value| match value {
+            Value::Null => None,
+            value => Some(stored::write(ty, value.clone())),
+        };
+        let mut range: Option<IntervalList> = None;
+        for (expr, op, values) in &self.compared {
+            if !index.is_part(at, expr) {
+                continue;
+            }
+            if *op == Comparison::Equal {
+                let points = values.iter().filter_map(stored).map(Interval::point);
+                return Some((IntervalList::union_of(points.collect()), true));
+            }
+            // What is compared with null is no row.
+            let Some(value) = values.first().and_then(stored) else {
+                return Some((IntervalList::none(), true));
+            };
+            // Not a number is larger than all others here, and smaller in indexes.
+            if matches!(ty, Type::Float4 | Type::Float8 | Type::Numeric) {
+                continue;
+            }
+            let side = match op {
+                Comparison::Less | Comparison::LessEqual => Interval::new(Value::MinKey, true, value, true),
+                _ => Interval::new(value, true, Value::MaxKey, true),
+            };
+            let side = IntervalList::of(side);
+            range = Some(range.map_or_else(|| side.clone(), |range| range.intersect(&side)));
+        }
+        range.map(|range| (range, false))
+    }
 }
 
 /// Whether an index has all documents, by the values in their order.

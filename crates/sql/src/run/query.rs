@@ -12,13 +12,14 @@ use super::tables::{Reading, SessionFacts};
 use crate::bind::Binder;
 use crate::error::{fail, unsupported};
 use crate::expr::Expr;
+use crate::plan::Plan;
 use crate::types::Type;
 use nestor_database::read;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_exec::relation::{BoxRows, Run, Shared, build};
 use nestor_model::{Result, Value};
-use nestor_planner::relation::explain::{self, Access, Shown};
+use nestor_planner::relation::explain::{self, Access, Ran, Shown};
 use nestor_planner::relation::{Chunk, Env, Scan, Tuple};
 use nestor_storage::View;
 use sqlparser::ast::Query;
@@ -271,6 +272,30 @@ pub struct Explained {
     pub execution: Option<Duration>,
 }
 
+/// A plan with the access paths of its scans, and what its nodes counted.
+pub(crate) fn shown(plan: &Plan, counted: &[Ran], tables: &Tables<'_, '_>, env: &Env<'_>) -> Shown {
+    // What depends on rows of another relation is known only while that runs.
+    let mut access = |scan: &Scan<Expr>, counts: bool| {
+        let mut depends = false;
+        for condition in &scan.conditions {
+            condition.for_each_outer(&mut |_, _| depends = true);
+        }
+        if depends {
+            return Some(Access {
+                path: "as each row asks".to_owned(),
+                in_order: false,
+                index_only: false,
+            });
+        }
+        let access = match counts {
+            true => tables.counts(scan, env),
+            false => tables.access(scan, env),
+        };
+        access.ok().flatten()
+    };
+    explain::show(plan, counted, &mut access)
+}
+
 /// The plan of a query with the access paths of its scans; with `analyze` after it has run, and with times if that says `true`.
 ///
 /// Errors: those of [`run`].
@@ -314,28 +339,10 @@ pub fn explain_over(
         outer: None,
         effects: None,
     };
-    // What depends on rows of another relation is known only while that runs.
-    let mut access = |scan: &Scan<Expr>, counts: bool| {
-        let mut depends = false;
-        for condition in &scan.conditions {
-            condition.for_each_outer(&mut |_, _| depends = true);
-        }
-        if depends {
-            return Some(Access {
-                path: "as each row asks".to_owned(),
-                in_order: false,
-                index_only: false,
-            });
-        }
-        let access = match counts {
-            true => tables.counts(scan, &env),
-            false => tables.access(scan, &env),
-        };
-        access.ok().flatten()
-    };
+    let shown = |counted: &[Ran]| shown(plan, counted, &tables, &env);
     let Some(timed) = analyze else {
         return Ok(Explained {
-            shown: explain::show(plan, &[], &mut access),
+            shown: shown(&[]),
             planning,
             execution: None,
         });
@@ -357,7 +364,7 @@ pub fn explain_over(
     let nodes = shared.counts.nodes.as_ref();
     let counted = nodes.map_or_else(Vec::new, |nodes| nodes.ran.take());
     Ok(Explained {
-        shown: explain::show(plan, &counted, &mut access),
+        shown: shown(&counted),
         planning,
         execution,
     })

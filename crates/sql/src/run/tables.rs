@@ -2,6 +2,8 @@
 
 pub use super::facts::SessionFacts;
 use super::held::Holding;
+use super::index_facts::facts;
+pub use super::index_facts::index_name;
 use super::numbers::Sequence;
 use super::shown;
 use crate::bind::Binder;
@@ -10,8 +12,8 @@ use crate::bind::duality::with_etag;
 use crate::bind::entry::{self, Object};
 use crate::catalog::documents::{Inference, SAMPLE};
 use crate::catalog::files::Named;
-use crate::catalog::system::{self, Facts, IndexFacts, RELATIONS, Relation, SequenceFacts};
-use crate::catalog::{Catalog, Column, Kind, Table, known, partial, schemas};
+use crate::catalog::system::{self, Facts, RELATIONS, Relation, SequenceFacts};
+use crate::catalog::{Catalog, Column, Kind, Table, known, schemas};
 use crate::error::{fail, unsupported};
 use crate::types::Type;
 use crate::types::enums::Enum;
@@ -700,75 +702,13 @@ impl Reading<'_, '_> {
     }
 }
 
-/// The name of a collection in its schema, as far as it is declared.
-fn own_name(collection: &Collection) -> String {
-    match entry::of(collection) {
-        Some(Object::Table(_, table) | Object::Materialized(table)) => table.name.clone(),
-        _ => collection.ns.coll.to_string(),
-    }
-}
-
-/// The name of an index in SQL. Names of indexes are their collections' own, and those of SQL stand beside those of tables: where SQL
-/// did not give it, the collection's name stands before that of the index.
-pub fn index_name(collection: &Collection, index: &Index) -> String {
-    let (table, name) = (&own_name(collection), &index.name);
-    let is_beside = || name.strip_prefix(&**table).is_some_and(|rest| rest.starts_with('_'));
-    let declared = Declared::of_collection(collection);
-    let is_declared = || declared.is_some();
-    match index.is_id() {
-        true if declared.as_ref().is_some_and(|declared| declared.key.len() == 1) => {
-            declared.map(|declared| declared.key_name.clone()).unwrap_or_default()
-        }
-        true => format!("{table}_pkey"),
-        false if is_beside() || is_declared() => name.to_string(),
-        false => format!("{table}_{name}"),
-    }
-}
-
-/// The predicate of an index in the words of SQL, or else as commands have it.
-fn predicate(index: &Index, table: &Table) -> Option<String> {
-    let filter = index.partial_filter.as_ref()?;
-    let said = match index.unique {
-        true => partial::said(filter, &index.key_pattern),
-        false => vec![filter.clone()],
-    };
-    if said.is_empty() {
-        return None;
-    }
-    let told = partial::text(&said, table);
-    Some(told.unwrap_or_else(|| extjson::to_string(filter.as_ref(), Form::Relaxed)))
-}
-
 fn relation(collection: &Collection, table: Arc<Table>, comments: Option<Document>) -> Relation {
     let of_indexes = match comments.as_ref().and_then(|comments| comments.get("indexes")) {
         Some(ValueRef::Document(of_indexes)) => of_indexes.to_document(),
         _ => Document::new(),
     };
-    let index = |index: &Arc<Index>| {
-        let parts = index.key_pattern.iter().map(|(path, direction)| {
-            let direction = match direction {
-                ValueRef::String(kind) => kind.to_owned(),
-                ValueRef::Int32(n) if n < 0 => "-1".to_owned(),
-                ValueRef::Int64(n) if n < 0 => "-1".to_owned(),
-                ValueRef::Double(n) if n < 0.0 => "-1".to_owned(),
-                _ => "1".to_owned(),
-            };
-            (path.to_owned(), direction)
-        });
-        let primary = index.name == "_id_";
-        IndexFacts {
-            oid: system::index_oid(u64::from(index.id.0)),
-            name: index_name(collection, index),
-            parts: parts.collect(),
-            unique: index.unique || primary,
-            primary,
-            comment: of_indexes
-                .get(&index.name)
-                .and_then(ValueRef::as_str)
-                .map(str::to_owned),
-            partial: predicate(index, &table),
-        }
-    };
+    let declared = Declared::of_collection(collection);
+    let index = |index: &Arc<Index>| facts(collection, index, (&table, declared.as_deref()), &of_indexes);
     let view = collection.options.view.as_ref();
     // Where another key was declared, that of `_id` is nobody's.
     let hides_id = table.declared && table.paths(&table.key) != ["_id"];
@@ -777,7 +717,8 @@ fn relation(collection: &Collection, table: Arc<Table>, comments: Option<Documen
         schema: system::PUBLIC,
         oid: RELATIONS.saturating_add(collection.id.0),
         indexes: shown.map(index).collect(),
-        keys: Declared::of_collection(collection)
+        keys: declared
+            .as_ref()
             .map(|declared| declared.unique.iter().map(|key| key.name.clone()).collect())
             .unwrap_or_default(),
         count: collection.state.documents(),

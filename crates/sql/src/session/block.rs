@@ -189,6 +189,8 @@ impl Session {
     pub fn settings_changed(&mut self) {
         self.tells = true;
         self.zone = settings::zone(&self.facts.settings);
+        let style = self.facts.settings.get("datestyle").map_or("", String::as_str);
+        self.order = settings::date_order(style);
     }
 
     /// BEGIN.
@@ -338,6 +340,11 @@ impl Session {
     /// SAVEPOINT.
     pub(super) fn set_savepoint(&mut self, database: &Database, name: &str) -> Result<()> {
         self.check_explicit("SAVEPOINT")?;
+        self.savepoint_here(database, name)
+    }
+
+    /// The same, whoever began the block.
+    pub(super) fn savepoint_here(&mut self, database: &Database, name: &str) -> Result<()> {
         self.in_transaction(database, "SAVEPOINT", OpKind::Command, |statement, _| {
             if let Some(txn) = statement.txn.borrow_mut().as_mut() {
                 txn.set_savepoint(name);
@@ -354,6 +361,11 @@ impl Session {
     /// ROLLBACK TO SAVEPOINT.
     pub(super) fn roll_back_to(&mut self, database: &Database, name: &str) -> Result<()> {
         self.check_explicit("ROLLBACK TO SAVEPOINT")?;
+        self.roll_back_here(database, name)
+    }
+
+    /// The same, whoever began the block.
+    pub(super) fn roll_back_here(&mut self, database: &Database, name: &str) -> Result<()> {
         let at = self.savepoint(name)?;
         self.in_transaction(database, "ROLLBACK TO", OpKind::Command, |statement, _| {
             if let Some(txn) = statement.txn.borrow_mut().as_mut() {
@@ -377,6 +389,11 @@ impl Session {
     /// RELEASE SAVEPOINT.
     pub(super) fn release(&mut self, database: &Database, name: &str) -> Result<()> {
         self.check_explicit("RELEASE SAVEPOINT")?;
+        self.release_here(database, name)
+    }
+
+    /// The same, whoever began the block.
+    pub(super) fn release_here(&mut self, database: &Database, name: &str) -> Result<()> {
         let at = self.savepoint(name)?;
         self.in_transaction(database, "RELEASE", OpKind::Command, |statement, _| {
             if let Some(txn) = statement.txn.borrow_mut().as_mut() {

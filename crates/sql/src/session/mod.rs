@@ -6,9 +6,11 @@
 mod block;
 mod copy;
 mod cursor;
+mod explained;
 mod extended;
 pub mod login;
 mod maintain;
+mod procedural;
 pub mod settings;
 mod sink;
 
@@ -24,11 +26,12 @@ use crate::parse;
 use crate::parse::own::{self, Own};
 use crate::protocol::backend;
 use crate::protocol::frontend::Message;
-use crate::run::explain;
+use crate::run::indexed;
 use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
 use crate::run::tables::SessionFacts;
 use crate::types::Type;
+use crate::types::style::Order;
 use crate::types::zone::Zone;
 use crate::{asked, ddl, notices, write};
 use nestor_database::Database;
@@ -110,6 +113,10 @@ pub struct Session {
     tells: bool,
     /// The zone that it is in.
     zone: Zone,
+    /// The order that dates are read in.
+    order: Order,
+    /// How many blocks of DO run within each other.
+    nested: usize,
 }
 
 /// What becomes of a connection.
@@ -124,6 +131,7 @@ pub enum Next {
 impl Session {
     /// A conversation that begins.
     pub fn new(slot: Arc<Slot>, user: &str, database: &str) -> Self {
+        indexed::install();
         let facts = SessionFacts {
             user: user.to_owned(),
             database: database.to_owned(),
@@ -149,6 +157,8 @@ impl Session {
             sync_follows: true,
             tells: false,
             zone: Zone::Utc,
+            order: Order::default(),
+            nested: 0,
         }
     }
 
@@ -212,7 +222,7 @@ impl Session {
                 return Ok(Next::Close);
             }
         };
-        let _zone = self.zone.enter();
+        let (_zone, _order) = (self.zone.enter(), self.order.enter());
         if !matches!(message, Message::Terminate) && !self.may_go_on(database)? {
             let gone = error("28000", format!("user \"{}\" is logged in no more", self.facts.user));
             backend::error(out, "FATAL", &gone);
@@ -444,6 +454,10 @@ impl Session {
                 self.set_constraints(database, &prepared.text, (names.as_deref(), waits))?;
                 return Ok("SET CONSTRAINTS".to_owned());
             }
+            Some(Own::Do { language, code }) => {
+                self.run_block(database, &language, &code)?;
+                return Ok("DO".to_owned());
+            }
             Some(Own::Maintain(what)) => {
                 return self.maintain(database, &prepared.text, &what).map(str::to_owned);
             }
@@ -475,47 +489,12 @@ impl Session {
                 let rows = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
                     query::run(statement, facts, query, (types, params), sink)
                 });
-                let asked = asked::take();
-                let rows = rows?;
-                for (name, value, is_local) in asked {
-                    self.change_setting(&name, value.as_deref(), is_local)?;
-                }
+                let rows = rows.inspect_err(|_| drop(asked::take()))?;
+                self.change_asked()?;
                 Ok(format!("SELECT {rows}"))
             }
-            Ast::Explain {
-                statement: inner,
-                analyze,
-                verbose,
-                estimate,
-                format,
-                options,
-                ..
-            } => {
-                let Ast::Query(query) = &**inner else {
-                    return unsupported("EXPLAIN of this statement");
-                };
-                if *verbose || *estimate {
-                    return unsupported("this option of EXPLAIN");
-                }
-                let wanted = explain::wanted(*analyze, format.as_ref(), options.as_deref().unwrap_or_default())?;
-                let types = &prepared.types;
-                let explained = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
-                    query::explain(
-                        statement,
-                        facts,
-                        query,
-                        (types, params),
-                        wanted.analyze.then_some(wanted.timing),
-                    )
-                })?;
-                let (ty, lines) = match wanted.json {
-                    true => (Type::Json, vec![explain::json(&explained, wanted)]),
-                    false => (Type::Text, explain::text(&explained, wanted)),
-                };
-                sink.begin(&[plan_field(ty)])?;
-                for line in &lines {
-                    sink.row(&[Value::String(line.as_str().into())])?;
-                }
+            Ast::Explain { .. } => {
+                self.explain(database, prepared, ast, params, sink)?;
                 Ok("EXPLAIN".to_owned())
             }
             Ast::ShowVariable { variable } => {
@@ -665,6 +644,22 @@ impl Session {
                 unsupported(word)
             }
         }
+    }
+
+    /// Changes the settings that a query asked for.
+    fn change_asked(&mut self) -> Result<()> {
+        for (name, value, is_local) in asked::take() {
+            self.change_setting(&name, value.as_deref(), is_local)?;
+        }
+        Ok(())
+    }
+
+    /// The milliseconds that a statement may take, if they are limited.
+    fn timeout(&self) -> Option<u64> {
+        let timeout = self.facts.settings.get("statement_timeout");
+        timeout
+            .and_then(|shown| settings::milliseconds(shown))
+            .filter(|ms| *ms > 0)
     }
 
     /// Does what is to be done with temporary tables at a commit, behind a statement that was one of its own.
@@ -826,16 +821,19 @@ fn attend<'r, T>(
     let opid = database.connections.next_operation();
     slot.start_operation("sql", opid, shown().to_raw().as_raw(), started);
     database.node.counters.operations.count(kind.counter(), 1);
-    let timeout = facts.settings.get("statement_timeout");
-    let timeout = timeout
-        .and_then(|shown| settings::milliseconds(shown))
-        .filter(|ms| *ms > 0);
-    let deadline = timeout.map(|ms| started + Duration::from_millis(ms));
+    let limit = |name: &str| {
+        let shown = facts.settings.get(name)?;
+        let ms = settings::milliseconds(shown).filter(|ms| *ms > 0)?;
+        Some(Duration::from_millis(ms))
+    };
+    let lock_timeout = limit("lock_timeout");
+    let deadline = limit("statement_timeout").map(|most| started + most);
     let interrupt = Interrupt::new(slot.kill.clone(), deadline);
     let mut statement = Statement::new(database, slot, terms, kind, (interrupt.clone(), started));
     statement.caller = facts.account.as_ref().map(|account| account.caller.clone());
     statement.protocol = "postgresql";
     statement.asserted = Some(&write::assertions::Checks);
+    statement.lock_timeout = lock_timeout;
     let result = under(&interrupt, slot.account.as_ref(), || {
         statement.admit(false)?;
         let session = Current {
@@ -843,6 +841,7 @@ fn attend<'r, T>(
             db: facts.database.as_str().into(),
             locks: database.advisory.clone(),
             interrupt: interrupt.clone(),
+            lock_timeout,
             is_superuser: facts.settings.get("is_superuser").is_some_and(|on| on == "on"),
         };
         current::with(session, || work(&mut statement))
@@ -870,7 +869,8 @@ fn attend<'r, T>(
 /// beside writers are not.
 fn changes(ast: &Ast) -> bool {
     let is_index = matches!(ast, Ast::CreateIndex(_));
-    writes(ast) || matches!(ast, Ast::Truncate(_)) || ddl::is_ddl(ast) && !is_index
+    let is_block = matches!(own::of(ast), Ok(Some(Own::Do { .. })));
+    writes(ast) || is_block || matches!(ast, Ast::Truncate(_)) || ddl::is_ddl(ast) && !is_index
 }
 
 fn plan_field(ty: Type) -> Field {

@@ -3,6 +3,7 @@
 use super::block::Isolation;
 use crate::error::{error, fail, unsupported};
 use crate::run::columns::SETTING as COLUMNS;
+use crate::types::style::Order;
 use crate::types::zone::{self, Zone};
 use nestor_model::Result;
 use std::collections::BTreeMap;
@@ -152,9 +153,24 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
             "content" | "document" => true,
             _ => return invalid(&name, text),
         },
-        "lock_timeout" | "idle_in_transaction_session_timeout" => milliseconds(&plain) == Some(0),
+        "idle_in_transaction_session_timeout" => milliseconds(&plain) == Some(0),
         "client_encoding" => matches!(plain.replace('-', "").as_str(), "utf8" | "unicode"),
-        "datestyle" => plain.starts_with("iso") || plain.is_empty(),
+        "datestyle" => {
+            let mut order = date_order(old);
+            for word in plain.split(',').map(|word| word.trim().trim_matches('\'')) {
+                match (word, Order::of(word)) {
+                    (_, Some(own)) => order = own,
+                    ("iso" | "", None) => {}
+                    ("default", None) => order = Order::default(),
+                    ("sql" | "postgres" | "german", None) => {
+                        return unsupported(format!("setting \"{name}\" to \"{value}\""));
+                    }
+                    _ => return invalid("DateStyle", text),
+                }
+            }
+            *old = format!("ISO, {}", order.name());
+            return Ok(());
+        }
         // The shortest text that reads back as the same number is given for all of these.
         "extra_float_digits" => plain.parse::<i32>().is_ok_and(|n| (1..=3).contains(&n)),
         COLUMNS => match plain.as_str() {
@@ -191,7 +207,7 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
             }
             None => return fail("22023", format!("parameter \"{name}\" requires a Boolean value")),
         },
-        "statement_timeout" => match milliseconds(&plain) {
+        "statement_timeout" | "lock_timeout" => match milliseconds(&plain) {
             Some(ms) => {
                 *old = time_shown(ms);
                 return Ok(());
@@ -202,7 +218,7 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
     };
     match same {
         true => {
-            if !matches!(name.as_str(), "datestyle" | "client_encoding") {
+            if name != "client_encoding" {
                 value.trim().trim_matches(['\'', '"']).clone_into(old);
             }
             Ok(())
@@ -213,12 +229,18 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
 
 /// The name under which a zone is shown that was asked for by name, or by hours east of Greenwich. Errors: 22023.
 fn zone_name(text: &str) -> Result<String> {
-    let plain = text.trim_start_matches("INTERVAL").trim().trim_matches('\'');
+    // `INTERVAL '+02:00' HOUR TO MINUTE`
+    let interval = text.strip_prefix("INTERVAL").and_then(|rest| rest.split('\'').nth(1));
+    let plain = interval.unwrap_or_else(|| text.trim().trim_matches('\''));
     if plain.eq_ignore_ascii_case("local") {
         return Ok("UTC".to_owned());
     }
     let hours = plain.parse::<i64>().ok().filter(|hours| hours.abs() <= 15);
-    if let Some(offset) = hours.map(|hours| hours * 3600) {
+    let offset = match interval {
+        Some(text) => zone::offset(text.trim()).or(hours.map(|hours| hours * 3600)),
+        None => hours.map(|hours| hours * 3600),
+    };
+    if let Some(offset) = offset {
         // POSIX counts to the west.
         return Ok(format!(
             "<{}>{}",
@@ -246,6 +268,12 @@ pub(super) fn zone(settings: &BTreeMap<String, String>) -> Zone {
         Some(offset) => Zone::Fixed(offset),
         None => Zone::named(name).unwrap_or_default(),
     }
+}
+
+/// The order in which dates are read, of the value of `datestyle`.
+pub(super) fn date_order(shown: &str) -> Order {
+    let word = shown.rsplit(", ").next().unwrap_or_default().to_lowercase();
+    Order::of(&word).unwrap_or_default()
 }
 
 /// Units of times, largest first, with their milliseconds.

@@ -33,6 +33,7 @@ pub mod output;
 pub mod range;
 pub mod regex;
 pub mod stored;
+pub mod style;
 pub mod timetz;
 pub mod zone;
 

@@ -1,6 +1,8 @@
-//! Dates and times as they are written: fields in any order, as far as one tells them apart. Of three plain numbers the month comes first.
+//! Dates and times as they are written: fields in any order, as far as one tells them apart. Of three plain numbers the
+//! order is that of the session ([`order`]).
 
 use super::interval::DAY_US;
+use super::style::{Order, order};
 use super::zone::{self, Zone};
 use crate::error::error;
 use nestor_model::date::{civil_from_days, days_from_civil, days_in_month};
@@ -421,8 +423,13 @@ fn date(fields: &Fields) -> Read<Option<i64>> {
             };
         }
         (None, None, [year, month, day]) if year.1 >= 3 => (*year, month.0, *day),
-        (None, None, [month, day, year]) => (*year, month.0, *day),
+        (None, None, [first, second, third]) => match order() {
+            Order::MonthDayYear => (*third, first.0, *second),
+            Order::DayMonthYear => (*third, second.0, *first),
+            Order::YearMonthDay => (*first, second.0, *third),
+        },
         (Some(month), None, [year, day]) if year.1 >= 3 => (*year, month, *day),
+        (Some(month), None, [year, day]) if order() == Order::YearMonthDay => (*year, month, *day),
         (Some(month), None, [day, year]) => (*year, month, *day),
         _ => return Err(Wrong::Form),
     };

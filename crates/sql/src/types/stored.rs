@@ -71,7 +71,11 @@ pub fn read(ty: &Type, value: ValueRef<'_>, path: &str) -> Result<Value> {
         }
         (Type::Jsonb, value) => value.to_value(),
         (Type::Array(element), V::Array(items)) => {
-            let items = items.iter().map(|item| read(element, item, path));
+            let items = items.iter().map(|item| match item {
+                // Arrays of several dimensions are arrays within arrays.
+                V::Array(_) if !is_json(element) => read(ty, item, path),
+                item => read(element, item, path),
+            });
             Value::Array(Array::new(items.collect::<Result<_>>()?))
         }
         (ty, V::String(text)) if ty.is_text() => Value::String(text.into()),
@@ -108,14 +112,18 @@ fn mismatch<T>(ty: &Type, value: ValueRef<'_>, path: &str) -> Result<T> {
     )
 }
 
-/// A value of a type as documents hold it. Timestamps are cut to milliseconds.
+fn is_json(ty: &Type) -> bool {
+    matches!(ty, Type::Json | Type::Jsonb)
+}
+
+/// A value of a type as documents hold it. Timestamps are rounded to milliseconds, as `timestamp(3)` is.
 pub fn write(ty: &Type, value: Value) -> Value {
     match (ty, value) {
         (Type::Enum(own), value @ Value::Int32(_)) => Value::String(own.label(&value).into()),
         (Type::Date, Value::Int32(days)) => Value::DateTime(i64::from(days).saturating_mul(86_400_000)),
         (Type::Timestamp | Type::Timestamptz, Value::Int64(us)) => match us {
             datetime::INFINITY | datetime::NEGATIVE_INFINITY => Value::DateTime(us),
-            us => Value::DateTime(us.div_euclid(1000)),
+            us => Value::DateTime(us.saturating_add(500).div_euclid(1000)),
         },
         (Type::Interval, value @ Value::Binary(_)) => Value::String(Interval::of(&value).format().into()),
         (Type::Jsonb, Value::Undefined) => Value::Null,
@@ -123,7 +131,10 @@ pub fn write(ty: &Type, value: Value) -> Value {
             Value::String(super::output::text(ty, &value).into())
         }
         (Type::Array(element), Value::Array(items)) => {
-            let items = items.iter().map(|item| write(element, item.to_value()));
+            let items = items.iter().map(|item| match item.to_value() {
+                item @ Value::Array(_) if !is_json(element) && !element.is_ranges() => write(ty, item),
+                item => write(element, item),
+            });
             Value::Array(Array::new(items.collect()))
         }
         (Type::Numeric | Type::Float8 | Type::Float4, value) => value,

@@ -1,7 +1,7 @@
 //! Rows become documents, and changes of documents.
 
 use super::foreign::Changes;
-use super::{WRITTEN_FACTOR, conflict};
+use super::{Before, WRITTEN_FACTOR, conflict};
 use crate::bind::write::{Conflict, NEXT_NUMBER, Replacing, Target, Write};
 use crate::catalog::{Column, Kind, schemas};
 use crate::error::fail;
@@ -40,6 +40,8 @@ pub(super) struct Applying<'a, 'w, 's> {
     pub(super) left: usize,
     /// The rows, where keys of tables depend on them.
     pub(super) changes: Option<Changes>,
+    /// The state before the statement, where subqueries of ON CONFLICT read it.
+    pub(super) before: Option<&'a dyn Before>,
     /// The numbers that the session got.
     pub(super) got: &'a std::sync::Mutex<Got>,
 }
@@ -198,7 +200,7 @@ impl Applying<'_, '_, '_> {
             None => None,
             Some(conflict) => Some((
                 conflict,
-                conflict::Arbiter::of(conflict, &self.write.table, self.writer.collection())?,
+                conflict::Arbiter::of(conflict, &self.write.table, self.writer.collection(), &self.env)?,
             )),
         };
         let mut met: HashSet<Bytes> = HashSet::new();
@@ -246,13 +248,28 @@ impl Applying<'_, '_, '_> {
         let needed = vec![true; table.columns.len() + 2];
         let mut row = row_of(table, &needed, before.document().as_doc(), Some(record))?;
         row.extend(row_of(table, &needed, new, None)?);
-        if let Some(condition) = &update.condition
+        let computed = match (&update.query, self.before) {
+            (Some((id, plan)), Some(before)) => {
+                let mut values = before.row(*id, plan, row.clone())?;
+                if update.condition.is_some() && !matches!(values.pop(), Some(Value::Bool(true))) {
+                    return Ok(());
+                }
+                Some(values)
+            }
+            _ => None,
+        };
+        if let (Some(condition), None) = (&update.condition, &computed)
             && !condition.holds(&row, &self.env)?
         {
             return Ok(());
         }
-        let values = update.values.iter().map(|value| value.value(&row, &self.env));
-        let values: Vec<Value> = values.collect::<Result<_>>()?;
+        let values: Vec<Value> = match computed {
+            Some(values) => values,
+            None => {
+                let values = update.values.iter().map(|value| value.value(&row, &self.env));
+                values.collect::<Result<_>>()?
+            }
+        };
         if let Some(doc) = self.change(&update.targets, values, record, before)? {
             let (_, doc) = self.writer.insert(doc.to_raw().as_raw())?;
             self.note(Some(before.document()), Some(doc.as_raw()));

@@ -155,7 +155,7 @@ impl Applying<'_, '_, '_> {
                     _ => return Err(super::refused::null(&column.name, &self.write.table.name)),
                 }
             }
-            let Some((record, _)) = conflict::find_by(self.writer, &key, self.op)? else {
+            let Some((record, _)) = conflict::find_by(self.writer, &key, None, self.op)? else {
                 let table = &self.write.table.name;
                 let told = format!(
                     "insert into the elements of \"{}\" has no row of table \"{table}\"",

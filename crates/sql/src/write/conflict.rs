@@ -1,14 +1,23 @@
 //! ON CONFLICT: which document an insert would double.
 
 use super::refused::constraint_name;
-use crate::bind::write::Conflict;
+use crate::bind::write::{Conflict, Inferred};
 use crate::catalog::{Table, partial};
 use crate::error::fail;
+use crate::expr::Expr;
+use crate::run::find;
+use crate::run::indexed;
+use crate::run::probe::scanned;
 use nestor_database::write::rows::RowWriter;
-use nestor_exec::{Batch, Step, find, point};
+use nestor_exec::catalog::indexes;
+use nestor_exec::{Batch, BoxOperator, Step, find as find_by_plan, point};
 use nestor_model::{DocRef, Document, Result, Value, ValueRef};
-use nestor_planner::FindQuery;
+use nestor_planner::access::{IndexBounds, implies};
 use nestor_planner::find::Wanted;
+use nestor_planner::interval::IntervalList;
+use nestor_planner::kinds::expression;
+use nestor_planner::relation::Env;
+use nestor_planner::{FindQuery, IndexInfo};
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::matcher::MatchExpr;
 use nestor_storage::{Bytes, Collection};
@@ -16,15 +25,96 @@ use std::sync::Arc;
 
 /// The index that decides.
 pub(super) struct Arbiter {
-    /// The paths of its key; `None` when any unique index does.
-    paths: Option<Vec<String>>,
+    by: By,
+}
+
+/// What decides.
+enum By {
+    /// Any unique index.
+    Any,
+    /// The one on these paths, which has the documents that match the filter.
+    Paths(Vec<String>, Option<Document>),
+    /// One on expressions.
+    Computed(Arc<IndexInfo>),
 }
 
 impl Arbiter {
     /// The unique index that a statement means.
     ///
     /// Errors: 42P10 and 42704 when there is none.
-    pub(super) fn of(conflict: &Conflict, table: &Table, collection: &Collection) -> Result<Self> {
+    pub(super) fn of(conflict: &Conflict, table: &Table, collection: &Arc<Collection>, env: &Env<'_>) -> Result<Self> {
+        let by = match &conflict.inferred {
+            Some(inferred) => By::inferred(inferred, table, collection, env)?,
+            None => By::named(conflict, table, collection)?,
+        };
+        Ok(Self { by })
+    }
+}
+
+fn none_matches<T>() -> Result<T> {
+    fail(
+        "42P10",
+        "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+    )
+}
+
+impl By {
+    /// The unique index on expressions, or on columns, that has the rows of which a predicate holds.
+    fn inferred(inferred: &Inferred, table: &Table, collection: &Arc<Collection>, env: &Env<'_>) -> Result<Self> {
+        let filter = find::filter(&inferred.predicate, table, env)?.filter;
+        let said = MatchExpr::parse(filter.as_ref(), &mut Scope::new())?.normalize();
+        let mut wanted: Vec<String> = inferred
+            .parts
+            .iter()
+            .map(|part| indexed::normal(part, &table.columns))
+            .collect();
+        wanted.sort();
+        for index in indexes(collection)?.iter().filter(|index| index.unique) {
+            let spec = collection.indexes.iter().find(|own| own.id.0 == index.id);
+            let Some(spec) = spec else { continue };
+            let filter = match &index.partial {
+                None => None,
+                // That values of the key are there is no condition of SQL's.
+                Some(_) => {
+                    let filter = spec.partial_filter.as_ref();
+                    filter.map(|filter| partial::joined(partial::said(filter, &spec.key_pattern)))
+                }
+            };
+            let filter = filter.filter(|filter| !filter.is_empty());
+            if let Some(filter) = &filter {
+                let own = MatchExpr::parse(filter.as_ref(), &mut Scope::new())?.normalize();
+                if !implies(&said, &own) {
+                    continue;
+                }
+            }
+            let mut own: Vec<String> = match indexed::of(index) {
+                Some(own) => own.normals().to_vec(),
+                None => {
+                    let column = |path: &str| {
+                        let at = table.columns.iter().position(|column| column.path == path)?;
+                        let ty = table.columns[at].ty.clone();
+                        Some(indexed::normal(&Expr::column(at, path, ty), &table.columns))
+                    };
+                    index.key_pattern.iter().filter_map(|(path, _)| column(path)).collect()
+                }
+            };
+            own.sort();
+            if own != wanted {
+                continue;
+            }
+            return Ok(match indexed::of(index) {
+                Some(_) => Self::Computed(index.clone()),
+                None => {
+                    let paths = index.key_pattern.iter().map(|(path, _)| path.to_owned());
+                    Self::Paths(paths.collect(), filter)
+                }
+            });
+        }
+        none_matches()
+    }
+
+    /// The unique index of a name, or on columns.
+    fn named(conflict: &Conflict, table: &Table, collection: &Collection) -> Result<Self> {
         let sorted = |mut paths: Vec<String>| {
             paths.sort();
             paths
@@ -33,6 +123,7 @@ impl Arbiter {
             .indexes
             .iter()
             .filter(|index| index.unique || index.name == "_id_")
+            .filter(|index| index.spec.kind() != expression::NAME)
             // One with a predicate knows nothing of the rows that it has not.
             .filter(|index| match &index.partial_filter {
                 Some(filter) => partial::said(filter, &index.key_pattern).is_empty(),
@@ -48,7 +139,7 @@ impl Arbiter {
         }
         if let Some(name) = &conflict.constraint {
             return match unique.into_iter().find(|(own, _)| own == name) {
-                Some((_, paths)) => Ok(Self { paths: Some(paths) }),
+                Some((_, paths)) => Ok(Self::Paths(paths, None)),
                 None => fail(
                     "42704",
                     format!("constraint \"{name}\" for table \"{}\" does not exist", table.name),
@@ -56,21 +147,20 @@ impl Arbiter {
             };
         }
         let Some(wanted) = &conflict.paths else {
-            return Ok(Self { paths: None });
+            return Ok(Self::Any);
         };
         let wanted = sorted(wanted.clone());
         match unique.into_iter().find(|(_, paths)| sorted(paths.clone()) == wanted) {
-            Some((_, paths)) => Ok(Self { paths: Some(paths) }),
-            None => fail(
-                "42P10",
-                "there is no unique or exclusion constraint matching the ON CONFLICT specification",
-            ),
+            Some((_, paths)) => Ok(Self::Paths(paths, None)),
+            None => none_matches(),
         }
     }
+}
 
+impl Arbiter {
     /// Whether any unique index decides.
     pub(super) fn is_any(&self) -> bool {
-        self.paths.is_none()
+        matches!(self.by, By::Any)
     }
 
     /// The record and document that have the key of `doc` already. Keys with nulls are equal to none.
@@ -82,7 +172,16 @@ impl Arbiter {
         doc: DocRef<'_>,
         op: &OpContext,
     ) -> Result<Option<(Bytes, Bytes)>> {
-        let Some(paths) = &self.paths else { return Ok(None) };
+        let (paths, filter) = match &self.by {
+            By::Any => return Ok(None),
+            By::Computed(index) => return find_computed(writer, index, doc, op),
+            By::Paths(paths, filter) => (paths, filter),
+        };
+        if let Some(filter) = filter
+            && !matches(filter, doc, op)?
+        {
+            return Ok(None);
+        }
         let mut key = Vec::with_capacity(paths.len());
         for path in paths {
             let value = value_at(doc, path);
@@ -91,7 +190,7 @@ impl Arbiter {
             }
             key.push((path.clone(), value.to_value()));
         }
-        find_by(writer, &key, op)
+        find_by(writer, &key, filter.as_ref(), op)
     }
 }
 
@@ -101,6 +200,7 @@ impl Arbiter {
 pub(super) fn find_by(
     writer: &RowWriter<'_, '_>,
     key: &[(String, Value)],
+    among: Option<&Document>,
     op: &OpContext,
 ) -> Result<Option<(Bytes, Bytes)>> {
     let collection: &Arc<Collection> = writer.collection();
@@ -115,13 +215,21 @@ pub(super) fn find_by(
         equal.push("$eq", value.clone());
         filter.push(path.as_str(), equal);
     }
+    if let Some(among) = among {
+        filter = partial::group("$and", vec![filter, among.clone()]);
+    }
     let collator = nestor_exec::catalog::id_collation(collection)?;
     let mut scope = Scope::new().with_collator(collator.clone());
     let parsed = Arc::new(MatchExpr::parse(filter.as_ref(), &mut scope)?.normalize());
     let mut query = FindQuery::all(parsed);
     query.collation = collator;
     query.limit = Some(1);
-    let mut root = find(&query, Wanted::Documents, Default::default(), collection, None)?;
+    let root = find_by_plan(&query, Wanted::Documents, Default::default(), collection, None)?;
+    first(root, writer, op)
+}
+
+/// The first document that an operator gives.
+fn first(mut root: BoxOperator, writer: &RowWriter<'_, '_>, op: &OpContext) -> Result<Option<(Bytes, Bytes)>> {
     let interrupt = nestor_exec::Interrupt::default();
     let mut batch = Batch::new(writer.view(), op, &interrupt);
     loop {
@@ -136,6 +244,39 @@ pub(super) fn find_by(
             Step::Pause => {}
             Step::Eof => return Ok(None),
         }
+    }
+}
+
+/// Whether a document matches a filter.
+fn matches(filter: &Document, doc: DocRef<'_>, op: &OpContext) -> Result<bool> {
+    let parsed = MatchExpr::parse(filter.as_ref(), &mut Scope::new())?.normalize();
+    parsed.matches(doc, op)
+}
+
+/// The document that has the key of `doc` in an index on expressions.
+fn find_computed(
+    writer: &RowWriter<'_, '_>,
+    index: &Arc<IndexInfo>,
+    doc: DocRef<'_>,
+    op: &OpContext,
+) -> Result<Option<(Bytes, Bytes)>> {
+    if let Some(partial) = &index.partial
+        && !partial.matches(doc, op)?
+    {
+        return Ok(None);
+    }
+    let mut bounds = IndexBounds::all(index);
+    let mut found = false;
+    index.kind.for_each_key(doc, &mut |key| {
+        found = true;
+        for (part, value) in bounds.parts.iter_mut().zip(key) {
+            *part = IntervalList::point(value.to_value());
+        }
+        Ok(())
+    })?;
+    match found {
+        true => first(scanned(index, bounds, writer.collection())?, writer, op),
+        false => Ok(None),
     }
 }
 

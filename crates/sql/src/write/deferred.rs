@@ -1,4 +1,4 @@
-//! Foreign keys that were deferred, looked at when their transaction ends or wants it.
+//! Keys that were deferred, looked at when their transaction ends or wants it.
 
 use super::foreign::{Settling, missing, still_used};
 use crate::bind::declared::Declared;
@@ -61,7 +61,9 @@ fn within(view: &dyn View, session: &SessionFacts, schema: &str, name: &str) -> 
         let has = declared.constraint_names().iter().any(|own| own == name);
         if has && schemas::split(view, &collection.ns).0 == schema {
             let foreign = declared.foreign.iter().find(|foreign| foreign.name == name);
-            let timing = foreign.map_or(Timing::AtOnce, |foreign| foreign.timing);
+            let own = declared.unique.iter().find(|unique| unique.name == name);
+            let timing = foreign.map(|foreign| foreign.timing).or(own.map(|own| own.timing));
+            let timing = timing.unwrap_or(Timing::AtOnce);
             out.push((collection.ns.clone(), timing));
         }
     }
@@ -106,6 +108,10 @@ fn look(settling: &mut Settling<'_, '_>, ws: &mut WriteSet, waiting: &Waiting) -
     let Waiting { table: ns, key, .. } = waiting;
     // A constraint that is gone wants nothing.
     let Some(table) = table_at(ws, ns) else { return Ok(()) };
+    if waiting.question == Question::IsSingle {
+        let own = table.later.iter().find(|own| own.name == waiting.constraint);
+        return own.map_or(Ok(()), |own| settling.check_single(ws, (ns, &table), own, key));
+    }
     let of_name = |foreign: &&Foreign| foreign.name == waiting.constraint;
     let Some(foreign) = table.foreign.iter().find(of_name) else {
         return Ok(());
@@ -117,6 +123,7 @@ fn look(settling: &mut Settling<'_, '_>, ws: &mut WriteSet, waiting: &Waiting) -
             true => Err(missing(&table, foreign, key)),
             false => Ok(()),
         },
+        Question::IsSingle => Ok(()),
         Question::IsUnused => {
             let parent_ns = Namespace::new(&*ns.db, foreign.table.as_str());
             let Some(parent) = table_at(ws, &parent_ns) else {

@@ -12,7 +12,7 @@
 
 use super::WRITTEN_FACTOR;
 use crate::bind::entry::{self, Object};
-use crate::catalog::{Foreign, Kind, Referential, Table, Timing};
+use crate::catalog::{Foreign, Kind, Later, Referential, Table, Timing};
 use crate::error::{self, Field};
 use crate::run::deferred::{Question, Waiting};
 use crate::run::gathered::Gathered;
@@ -89,6 +89,20 @@ fn key_of(doc: DocRef<'_>, paths: &[String]) -> Option<Vec<Value>> {
     paths.iter().map(value).collect()
 }
 
+/// The values at paths, nulls too.
+fn values_of(doc: DocRef<'_>, paths: &[String]) -> Vec<Value> {
+    let value = |path: &String| match doc.get(path) {
+        Some(value) if !value.is_nullish() => value.to_value(),
+        _ => Value::Null,
+    };
+    paths.iter().map(value).collect()
+}
+
+/// The name of a key and when it is looked at.
+fn timed(foreign: &Foreign) -> (&str, Timing) {
+    (&foreign.name, foreign.timing)
+}
+
 fn filter_of(paths: &[String], key: &[Value]) -> Document {
     let mut filter = Document::new();
     for (path, value) in paths.iter().zip(key) {
@@ -159,7 +173,8 @@ pub(super) fn still_used(
 impl Changes {
     /// Whether a table's rows have to be noted.
     pub(super) fn are_wanted(view: &dyn View, table: &Table, ns: &Namespace) -> bool {
-        table.declared && (!table.foreign.is_empty() || !references(view, ns).is_empty())
+        let has_keys = !table.foreign.is_empty() || !table.later.is_empty();
+        table.declared && (has_keys || !references(view, ns).is_empty())
     }
 
     /// Those of two parts of a statement.
@@ -233,6 +248,7 @@ impl Changes {
                 settling.keys_gone(ws, &changed, &mut self, gathered)?;
             }
             settling.keys_wanted(ws, &changed, gathered)?;
+            settling.keys_single(ws, &changed, gathered)?;
         }
         Ok(settling.waiting)
     }
@@ -266,17 +282,17 @@ impl<'a, 'r> Settling<'a, 'r> {
     /// Whether a constraint of `table` waits; if so its key is noted.
     fn waits(
         &mut self,
-        (table, foreign): (&Namespace, &Foreign),
+        (table, (name, timing)): (&Namespace, (&str, Timing)),
         written: &Namespace,
         (key, question): (&[Value], Question),
         gathered: &mut Gathered,
     ) -> Result<bool> {
-        if !self.defers || foreign.timing == Timing::AtOnce || !self.session.deferred.waits(table, foreign) {
+        if !self.defers || timing == Timing::AtOnce || !self.session.deferred.waits(table, (name, timing)) {
             return Ok(false);
         }
         let waiting = Waiting {
             table: table.clone(),
-            constraint: foreign.name.clone(),
+            constraint: name.to_owned(),
             written: written.clone(),
             key: key.to_vec(),
             question,
@@ -340,12 +356,69 @@ impl<'a, 'r> Settling<'a, 'r> {
                 continue;
             }
             let asked = (key.as_slice(), Question::IsThere);
-            if self.waits((&changed.ns, foreign), &changed.ns, asked, gathered)? {
+            if self.waits((&changed.ns, timed(foreign)), &changed.ns, asked, gathered)? {
                 continue;
             }
             if !self.hold_key(ws, &changed.ns, foreign, &key)? {
                 return Err(missing(&changed.table, foreign, &key));
             }
+        }
+        Ok(())
+    }
+
+    /// No other row has the keys of its own that a row got, as far as they are looked at now.
+    fn keys_single(&mut self, ws: &mut WriteSet, changed: &Changed, gathered: &mut Gathered) -> Result<()> {
+        let Some(after) = &changed.after else { return Ok(()) };
+        for own in &changed.table.later {
+            let paths = changed.table.paths(&own.columns);
+            let key_of = |doc: &RawDocBuf| match own.nulls_equal {
+                true => Some(values_of(doc.as_raw().as_doc(), &paths)),
+                false => key_of(doc.as_raw().as_doc(), &paths),
+            };
+            let Some(key) = key_of(after) else { continue };
+            let old = changed.before.as_ref().and_then(key_of);
+            if old.is_some_and(|old| same(&old, &key)) {
+                continue;
+            }
+            let asked = (key.as_slice(), Question::IsSingle);
+            if self.waits((&changed.ns, (&own.name, own.timing)), &changed.ns, asked, gathered)? {
+                continue;
+            }
+            self.check_single(ws, (&changed.ns, &changed.table), own, &key)?;
+        }
+        Ok(())
+    }
+
+    /// No two rows have a key, and until the commit nobody else writes one with it.
+    ///
+    /// Errors: 23505, 13 for a key that would tell of a masked field.
+    pub(super) fn check_single(
+        &mut self,
+        ws: &mut WriteSet,
+        (ns, table): (&Namespace, &Table),
+        own: &Later,
+        key: &[Value],
+    ) -> Result<()> {
+        let Some(collection) = ws.catalog().get(ns).cloned() else {
+            return Ok(());
+        };
+        let paths = table.paths(&own.columns);
+        self.check_told(&collection, &paths, &own.name)?;
+        if let Some(index) = collection.indexes.iter().find(|index| *index.name == *own.name) {
+            rows::hold_key(ws, &collection, index, key);
+        }
+        if self.find(ws, ns, &filter_of(&paths, key), Some(2))?.len() > 1 {
+            let (table, constraint) = (&table.name, &own.name);
+            let message = format!("duplicate key value violates unique constraint \"{constraint}\"");
+            let detail = detail(&own.columns, key, "already exists.");
+            return Err(error::with(
+                error::error("23505", message),
+                &[
+                    (Field::Detail, &detail),
+                    (Field::Table, table),
+                    (Field::Constraint, constraint),
+                ],
+            ));
         }
         Ok(())
     }
@@ -406,7 +479,7 @@ impl<'a, 'r> Settling<'a, 'r> {
                 None => reference.foreign.on_delete,
                 Some(_) => reference.foreign.on_update,
             };
-            let child = (&reference.ns, &reference.foreign);
+            let child = (&reference.ns, timed(&reference.foreign));
             if action == Referential::Refuse && self.waits(child, &changed.ns, (&old, Question::IsUnused), gathered)? {
                 continue;
             }

@@ -20,7 +20,7 @@ use crate::bind::merge::Merging;
 use crate::bind::write::{Action, Write, modifying, writing};
 use crate::bind::{Binder, Bound};
 use crate::catalog::{Column, Kind};
-use crate::error::fail;
+use crate::error::{fail, unsupported};
 use crate::plan::pushdown;
 use crate::plan::rewrite::rewrite;
 use crate::run::Counting;
@@ -28,7 +28,7 @@ use crate::run::gathered::Gathered;
 use crate::run::held::Holding;
 use crate::run::opened::Tables;
 use crate::run::planned::Sizes;
-use crate::run::query::{Field, Give, finished};
+use crate::run::query::{self, Explained, Field, Give, finished};
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::Type;
 use nestor_database::masking;
@@ -40,11 +40,13 @@ use nestor_database::write::Progress;
 use nestor_database::write::rows::RowWriter;
 use nestor_exec::relation::{Run, Shared, build};
 use nestor_model::{Namespace, Result, Value};
+use nestor_planner::relation::explain::Shown;
 use nestor_planner::relation::{Env, Tuple};
 use nestor_query::env::OpContext;
 use nestor_storage::WriteSet;
 use sqlparser::ast::Statement as Ast;
 use std::rc::Rc;
+use std::time::Instant;
 
 /// What a row that is written takes until the commit, beside the row itself: record, index entries and oplog entry, about.
 pub(crate) const WRITTEN_FACTOR: usize = 4;
@@ -158,6 +160,61 @@ pub fn run(
     Ok(done.rows)
 }
 
+/// What a statement does that writes, without running it: the plan of its rows below what becomes of them.
+///
+/// Errors: those of binding it; 0A000 for what is written through a duality view.
+pub fn explain(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ast: &Ast,
+    (types, params): (&[Type], &[Value]),
+) -> Result<Explained> {
+    let begin = Instant::now();
+    let read = statement.read_view()?;
+    let (op, _) = statement.operation(None)?;
+    let reading = Reading::new(statement, read.view(), &op, session);
+    let mut binder = Binder::new(&reading, types.to_vec());
+    let write = match bound(&mut binder, ast) {
+        Err(_) if binder.duality.is_some() => return unsupported("EXPLAIN of a write through a duality view"),
+        write => write?,
+    };
+    check_rights(&reading, &write)?;
+    let tables = Tables {
+        tables: std::mem::take(&mut binder.tables),
+        reading: &reading,
+    };
+    let plan = rewrite(write.plan.clone(), &Sizes::new(&tables.tables, &reading));
+    let planning = begin.elapsed();
+    let env = Env {
+        op: &op,
+        params,
+        outer: None,
+        effects: None,
+    };
+    let (verb, conflict) = match &write.action {
+        Action::Insert { conflict, .. } => ("Insert", conflict.as_ref()),
+        Action::Update { .. } => ("Update", None),
+        Action::Delete => ("Delete", None),
+        Action::Merge { .. } => ("Merge", None),
+    };
+    let resolution = conflict.map(|conflict| match conflict.update {
+        Some(_) => "Conflict Resolution: UPDATE".to_owned(),
+        None => "Conflict Resolution: NOTHING".to_owned(),
+    });
+    Ok(Explained {
+        shown: Shown {
+            title: format!("{verb} on {}", write.table.name),
+            details: resolution.into_iter().collect(),
+            inputs: vec![query::shown(&plan, &[], &tables, &env)],
+            ran: None,
+            removed: None,
+            in_order: false,
+        },
+        planning,
+        execution: None,
+    })
+}
+
 /// Notes how many rows were written.
 fn count(statement: &Statement<'_>, rows: u64) {
     let mut figures = statement.figures.borrow_mut();
@@ -188,6 +245,43 @@ fn run_query(
     Ok(rows_of_bound(binder, reading, bound, params)?.1)
 }
 
+/// The state before a statement, in which its subqueries are computed.
+trait Before {
+    /// The only row of a plan over one row, which it reads as that of number `id`.
+    ///
+    /// Errors: those of running it.
+    fn row(&self, id: usize, plan: &crate::plan::Plan, row: Tuple) -> Result<Vec<Value>>;
+}
+
+/// The tables that subqueries name, as they were.
+struct Named<'b, 's, 'r> {
+    tables: &'b Tables<'s, 'r>,
+    params: &'b [Value],
+}
+
+impl Before for Named<'_, '_, '_> {
+    fn row(&self, id: usize, plan: &crate::plan::Plan, row: Tuple) -> Result<Vec<Value>> {
+        let shared = Shared::default();
+        shared.set(id, Rc::new(vec![row]));
+        let mut out = Vec::new();
+        run_plan(self.tables, plan, self.params, &shared, &mut |row| {
+            out = row;
+            Ok(())
+        })?;
+        Ok(out)
+    }
+}
+
+/// Whether parts of a statement that are computed while it writes read tables.
+fn reads_before(write: &Write) -> bool {
+    let conflict = match &write.action {
+        Action::Insert { conflict, .. } => conflict.as_ref(),
+        _ => None,
+    };
+    let of_conflict = conflict.and_then(|conflict| conflict.update.as_ref()?.query.as_ref());
+    of_conflict.is_some() || write.returning.as_ref().is_some_and(|returning| returning.reads)
+}
+
 /// Runs a statement that writes, `within` a WITH if that is there: it reads the state that the whole statement began in.
 fn attempt(
     statement: &Statement<'_>,
@@ -198,7 +292,7 @@ fn attempt(
     within: Option<&with::Within<'_>>,
 ) -> Result<Done> {
     let (op, mut scope) = statement.operation(None)?;
-    let (write, rows) = loop {
+    let (write, rows, named) = loop {
         statement.interrupt.check()?;
         let state = within.map_or(&*ws, |within| within.state);
         let holding = Holding::new(state);
@@ -244,8 +338,9 @@ fn attempt(
             rows.push(row);
             Ok(())
         })?;
+        let named = tables.tables;
         if holding.noted().settle(statement, ws)? {
-            break (write, rows);
+            break (write, rows, named);
         }
     };
     let Kind::Collection(ns) = &write.table.kind else {
@@ -257,6 +352,11 @@ fn attempt(
         outer: None,
         effects: None,
     };
+    let kept = (within.is_none() && reads_before(&write)).then(|| ws.state());
+    let state = kept.as_ref().or(within.map(|within| within.state));
+    let reading = state.map(|state| Reading::new(statement, state, &op, session));
+    let tables = reading.as_ref().map(|reading| Tables { tables: named, reading });
+    let before = tables.as_ref().map(|tables| Named { tables, params });
     let changes = foreign::Changes::are_wanted(&*ws, &write.table, ns).then(foreign::Changes::default);
     let mut writer = RowWriter::open(statement, ws, ns, &op)?;
     let mut applied = apply::Applying {
@@ -271,6 +371,7 @@ fn attempt(
         numbers: std::collections::HashMap::new(),
         left: 0,
         changes,
+        before: before.as_ref().map(|before| before as &dyn Before),
         got: &session.got,
     };
     let result = match (&write.element, &write.action) {
@@ -291,8 +392,18 @@ fn attempt(
         changes,
     };
     if let Some(returning) = &write.returning {
-        let state = within.map_or(&*ws, |within| within.state);
-        done.returned = returned_rows(statement, session, state, &op, (returning, returned), params)?;
+        done.returned = match &tables {
+            Some(tables) => returned_rows(tables, (returning, returned), params)?,
+            // It reads nothing but the rows.
+            None => {
+                let reading = Reading::new(statement, &*ws, &op, session);
+                let tables = Tables {
+                    tables: Vec::new(),
+                    reading: &reading,
+                };
+                returned_rows(&tables, (returning, returned), params)?
+            }
+        };
     }
     Ok(done)
 }
@@ -421,22 +532,14 @@ fn rows_of_bound(
 }
 
 fn returned_rows(
-    statement: &Statement<'_>,
-    session: &SessionFacts,
-    ws: &WriteSet,
-    op: &OpContext,
+    tables: &Tables<'_, '_>,
     (returning, rows): (&crate::bind::write::Returning, Vec<Tuple>),
     params: &[Value],
 ) -> Result<Vec<Tuple>> {
-    let reading = Reading::new(statement, ws, op, session);
-    let tables = Tables {
-        tables: Vec::new(),
-        reading: &reading,
-    };
     let shared = Shared::default();
     shared.set(returning.id, Rc::new(rows));
     let mut out = Vec::new();
-    run_plan(&tables, &returning.plan, params, &shared, &mut |row| {
+    run_plan(tables, &returning.plan, params, &shared, &mut |row| {
         out.push(row);
         Ok(())
     })?;

@@ -16,7 +16,7 @@ pub use relations::{index_oid, quoted};
 pub use server::spelled;
 pub use shapes::{name_of, oid_of};
 
-use super::{Column, Kind, Table, schemas};
+use super::{Column, Kind, Table, Timing, schemas};
 use crate::types::Type;
 use crate::types::enums::Enum;
 use nestor_database::write::sequence::Counting;
@@ -55,6 +55,10 @@ pub struct IndexFacts {
     pub parts: Vec<(String, String)>,
     /// No two documents have the same values.
     pub unique: bool,
+    /// When its uniqueness is looked at.
+    pub timing: Timing,
+    /// Nulls are values that no two documents share.
+    pub nulls_equal: bool,
     /// It is the one of `_id`.
     pub primary: bool,
     /// The filter of a partial index.
@@ -354,6 +358,11 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
                 }
             }
             out
+        }
+        "pg_sequence_last_value" => {
+            let all = facts.sequences()?.into_iter();
+            all.filter_map(|sequence| Some((i64::from(sequence.oid), sequence.last?.to_string())))
+                .collect()
         }
         "pg_get_function_result" => server::signature(true),
         "pg_get_function_arguments" | "pg_get_function_identity_arguments" => server::signature(false),

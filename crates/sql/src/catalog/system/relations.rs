@@ -8,11 +8,14 @@ use super::{
 };
 use crate::catalog::schemas::is_temporary;
 use crate::catalog::{Column, Foreign, IdentityKind, Kind, Referential, Table, Timing};
+pub use crate::functions::names::quoted;
 use crate::functions::part_key;
 use crate::parse::own::CheckOption;
 use crate::parse::sequence_of;
 use crate::types::Type;
 use nestor_model::{Array, Result, Value};
+use nestor_planner::kinds::expression;
+use sqlparser::ast::Expr as Ast;
 
 /// The OID of an index by its number.
 pub fn index_oid(id: u64) -> u32 {
@@ -280,7 +283,10 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
         row.push(("relhasrules", Value::Bool(kind != "r")));
         out.push(row);
         for index in &relation.indexes {
-            out.push(class(index.oid, &index.name, schema, "i", index.parts.len()));
+            let mut row = class(index.oid, &index.name, schema, "i", index.parts.len());
+            row.retain(|(name, _)| *name != "relam");
+            row.push(("relam", oid(method(relation, index).1)));
+            out.push(row);
         }
     }
     for sequence in facts.sequences()? {
@@ -364,6 +370,7 @@ fn attributes(facts: &dyn Facts) -> Result<Vec<Row>> {
 
 /// The number of the column that a path is; 0, which is an expression, where it is none.
 fn number_of(relation: &Relation, path: &str) -> i32 {
+    let path = path.strip_suffix(".$**").unwrap_or(path);
     let at = relation.table.columns.iter().position(|column| column.path == path);
     at.map_or(0, |at| i32::try_from(at + 1).unwrap_or(0))
 }
@@ -387,8 +394,9 @@ fn index_row(relation: &Relation, index: &IndexFacts) -> Row {
         ("indnatts", int(index.parts.len())),
         ("indnkeyatts", int(index.parts.len())),
         ("indisunique", Value::Bool(index.unique)),
+        ("indnullsnotdistinct", Value::Bool(index.nulls_equal)),
         ("indisprimary", Value::Bool(is_primary(relation, index))),
-        ("indimmediate", Value::Bool(true)),
+        ("indimmediate", Value::Bool(index.timing == Timing::AtOnce)),
         ("indisvalid", Value::Bool(true)),
         ("indisready", Value::Bool(true)),
         ("indislive", Value::Bool(true)),
@@ -423,6 +431,8 @@ fn constraint(relation: &Relation, index: &IndexFacts) -> Option<Row> {
         ("conname", text(&index.name)),
         ("connamespace", oid(relation.schema)),
         ("contype", text(if is_primary(relation, index) { "p" } else { "u" })),
+        ("condeferrable", Value::Bool(index.timing != Timing::AtOnce)),
+        ("condeferred", Value::Bool(index.timing == Timing::Deferred)),
         ("convalidated", Value::Bool(true)),
         ("conrelid", oid(relation.oid)),
         ("conindid", oid(index.oid)),
@@ -443,16 +453,18 @@ pub(super) fn shown(path: &[String], schema: &str, name: &str) -> String {
     }
 }
 
-/// A name as SQL writes it: in quotes unless it is lower case and plain.
-pub fn quoted(name: &str) -> String {
-    let plain = |(i, c): (usize, char)| c.is_ascii_lowercase() || c == '_' || i > 0 && c.is_ascii_digit();
-    match !name.is_empty() && name.chars().enumerate().all(plain) {
-        true => name.to_owned(),
-        false => format!("\"{}\"", name.replace('"', "\"\"")),
-    }
-}
-
 fn part((path, direction): &(String, String)) -> String {
+    if direction == expression::NAME {
+        // Calls of functions need no parentheses.
+        return match crate::parse::expression(path) {
+            Ok(Ast::Function(_)) => path.clone(),
+            _ => format!("({path})"),
+        };
+    }
+    let (path, direction) = match path.strip_suffix(".$**") {
+        Some(path) => (path, "1"),
+        None => (path.as_str(), direction.as_str()),
+    };
     let path = match path.split_once('.') {
         None => quoted(path),
         // A path into documents is an expression.
@@ -462,8 +474,8 @@ fn part((path, direction): &(String, String)) -> String {
             rest.split('.').map(quoted).collect::<Vec<_>>().join(".")
         ),
     };
-    match direction.as_str() {
-        "1" => path,
+    match direction {
+        "1" | "hashed" => path,
         "-1" => format!("{path} DESC"),
         kind => format!("{path} {kind}"),
     }
@@ -480,8 +492,10 @@ fn indexdef(relation: &Relation, index: &IndexFacts) -> String {
         Some(filter) => format!(" WHERE {filter}"),
         None => String::new(),
     };
+    let (method, _) = method(relation, index);
+    let distinct = if index.nulls_equal { " NULLS NOT DISTINCT" } else { "" };
     format!(
-        "CREATE {unique}INDEX {} ON {} USING btree ({}){filter}",
+        "CREATE {unique}INDEX {} ON {} USING {method} ({}){distinct}{filter}",
         quoted(&index.name),
         shown(&[], &relation.table.schema, &relation.table.name),
         parts.join(", ")
@@ -499,14 +513,37 @@ fn constraintdef(relation: &Relation, index: &IndexFacts) -> String {
         .iter()
         .map(|each| part(&named_part(relation, each)))
         .collect();
-    format!("{kind} ({})", parts.join(", "))
+    let distinct = if index.nulls_equal { " NULLS NOT DISTINCT" } else { "" };
+    format!("{kind}{distinct} ({}){}", parts.join(", "), index.timing.words())
+}
+
+/// The access method of an index, and its OID.
+fn method(relation: &Relation, index: &IndexFacts) -> (&'static str, i64) {
+    match index.parts.as_slice() {
+        [(_, direction)] if direction == "hashed" => ("hash", 405),
+        [(path, _)] if inverts(relation, path) => ("gin", 2742),
+        _ => ("btree", 403),
+    }
+}
+
+/// Whether an index on a path has what is within arrays, or within JSON.
+fn inverts(relation: &Relation, path: &str) -> bool {
+    let column = relation.table.columns.iter().find(|column| column.path == *path);
+    path.ends_with(".$**") || column.is_some_and(|column| matches!(column.ty, Type::Array(_)))
 }
 
 /// The part of an index with the name of the column that its path is.
 fn named_part(relation: &Relation, (path, direction): &(String, String)) -> (String, String) {
     let column = relation.table.columns.iter().find(|column| column.path == *path);
-    let name = column.map_or(path, |column| &column.name);
-    (name.clone(), direction.clone())
+    let name = match (column, path.strip_suffix(".$**")) {
+        (Some(column), _) => column.name.clone(),
+        (None, Some(path)) if !path.contains('.') => {
+            let column = relation.table.columns.iter().find(|column| column.path == *path);
+            format!("{}.$**", column.map_or(path, |column| &column.name))
+        }
+        _ => path.clone(),
+    };
+    (name, direction.clone())
 }
 
 /// Whether an index keeps the primary key: in declared tables the one of the key's columns, elsewhere that of `_id`.
@@ -739,8 +776,9 @@ pub fn definition(function: &str, facts: &dyn Facts) -> Result<Vec<(i64, String)
                     let oid = i64::from(index.oid);
                     out.push((oid, indexdef(relation, index)));
                     out.extend((1..).zip(&index.parts).map(|(at, each)| {
-                        let (name, _) = named_part(relation, each);
-                        (part_key(oid, at), part(&(name, "1".to_owned())))
+                        let (name, kind) = named_part(relation, each);
+                        let kind = if kind == expression::NAME { kind } else { "1".to_owned() };
+                        (part_key(oid, at), part(&(name, kind)))
                     }));
                 }
             }

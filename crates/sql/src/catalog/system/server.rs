@@ -60,10 +60,15 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
             .into_iter()
             .map(|(n, name)| vec![("oid", oid(n)), ("spcname", text(name)), ("spcowner", oid(OWNER))])
             .collect(),
-        "pg_am" => [(2i64, "heap", "t"), (403, "btree", "i")]
-            .into_iter()
-            .map(|(n, name, ty)| vec![("oid", oid(n)), ("amname", text(name)), ("amtype", text(ty))])
-            .collect(),
+        "pg_am" => [
+            (2i64, "heap", "t"),
+            (403, "btree", "i"),
+            (405, "hash", "i"),
+            (2742, "gin", "i"),
+        ]
+        .into_iter()
+        .map(|(n, name, ty)| vec![("oid", oid(n)), ("amname", text(name)), ("amtype", text(ty))])
+        .collect(),
         "pg_collation" => [(100i64, "default", "d"), (950, "C", "c")]
             .into_iter()
             .map(|(n, name, provider)| {

@@ -115,6 +115,18 @@ impl Editing<'_> {
                 self.edit.create.constraints.push(constraint.clone());
                 Ok(())
             }
+            // What stands there holds of all rows.
+            Op::ValidateConstraint { name } => {
+                let mut constraints = self.edit.create.constraints.iter();
+                let name = ident(name);
+                match constraints.any(|constraint| name_of(constraint).as_deref() == Some(&name)) {
+                    true => Ok(()),
+                    false => {
+                        let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", self.name);
+                        Err(error("42704", message))
+                    }
+                }
+            }
             Op::DropConstraint {
                 if_exists,
                 name,

@@ -5,12 +5,14 @@ use crate::bind::alter::Source;
 use crate::bind::declared::Declared;
 use crate::catalog::Table;
 use crate::catalog::partial::with_paths;
-use crate::ddl::keys::{only_where_not_null, spec};
+use crate::ddl::keys::{limit, only_where_not_null, spec};
 use crate::error::unsupported;
+use crate::run::indexed;
 use crate::write;
 use nestor_database::statement::Statement;
 use nestor_database::write::catalog;
-use nestor_model::{Document, IndexSpec, Namespace, Result};
+use nestor_model::{Document, IndexSpec, Namespace, Result, ValueRef};
+use nestor_planner::kinds::expression;
 use nestor_storage::{Collection, Index, View as _, WriteSet};
 
 /// Where the field of a column is now; `None` when it is gone. Fields that are no columns stay where they are.
@@ -65,6 +67,15 @@ fn index_now(index: &Index, old: &Declared, now: (&Declared, &[Source])) -> Resu
     let paths: Vec<String> = key.iter().map(|(path, _)| path.to_owned()).collect();
     let mut listed = Document::from(index.spec.listed().clone());
     listed.set("key", key);
+    if let Some(option) = index.spec.option(expression::OPTION).and_then(ValueRef::as_document) {
+        match indexed::moved(option, &|path| {
+            let path = path_now(path, old, now)?;
+            now.0.columns.iter().find(|column| column.path == path).cloned()
+        })? {
+            Some(option) => listed.set(expression::OPTION, option),
+            None => return Ok(None),
+        }
+    }
     if let Some(filter) = &index.partial_filter {
         check_types(filter, old, now)?;
         match with_paths(filter.as_ref(), &|path| path_now(path, old, now)) {
@@ -72,7 +83,7 @@ fn index_now(index: &Index, old: &Declared, now: (&Declared, &[Source])) -> Resu
             None => return Ok(None),
         }
     }
-    if index.unique {
+    if index.unique && index.spec.kind() != expression::NAME {
         only_where_not_null(&mut listed, &paths, now.0);
     }
     IndexSpec::parse(listed.to_raw()).map(Some)
@@ -120,6 +131,33 @@ fn now(ws: &WriteSet, collection: &Collection) -> Option<std::sync::Arc<Collecti
     ws.catalog().by_id(collection.id).cloned()
 }
 
+/// Looks at rows by a unique index that goes again: they are unique before statements may leave that for later.
+///
+/// Errors: 23505.
+fn check_unique(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    (ns, table): (&Namespace, &Table),
+    spec: &IndexSpec,
+) -> Result<()> {
+    let mut listed = Document::from(spec.listed().clone());
+    listed.set("unique", true);
+    let own = table.later.iter().find(|own| *own.name == *spec.name);
+    if let Some(own) = own.filter(|own| !own.nulls_equal) {
+        limit(&mut listed, table.paths(&own.columns));
+    }
+    let unique = IndexSpec::parse(listed.to_raw())?;
+    let made = catalog::create_index(statement, ws, ns, &unique);
+    made.map_err(|error| write::duplicated(error, table, &spec.name))?;
+    let Some(collection) = ws.catalog().get(ns).cloned() else {
+        return Ok(());
+    };
+    match collection.indexes.iter().find(|index| *index.name == *spec.name) {
+        Some(index) => catalog::drop_index(statement, ws, &collection, index).map(drop),
+        None => Ok(()),
+    }
+}
+
 /// Makes indexes of the rows that there are.
 ///
 /// Errors: 23505, those of making keys.
@@ -129,6 +167,9 @@ pub(super) fn make(statement: &Statement<'_>, ws: &mut WriteSet, table: &Table, 
     };
     let ns: &Namespace = ns;
     for spec in specs {
+        if table.later.iter().any(|own| *own.name == *spec.name) {
+            check_unique(statement, ws, (ns, table), spec)?;
+        }
         let made = catalog::create_index(statement, ws, ns, spec);
         made.map_err(|error| write::duplicated(error, table, &spec.name))?;
     }

@@ -1,0 +1,103 @@
+//! What the catalogs of SQL tell of an index.
+
+use super::indexed;
+use crate::bind::declared::Declared;
+use crate::bind::entry::{self, Object};
+use crate::catalog::system::{self, IndexFacts};
+use crate::catalog::{Table, Timing, partial};
+use nestor_model::extjson::{self, Form};
+use nestor_model::{Document, ValueRef};
+use nestor_planner::kinds::expression;
+use nestor_storage::{Collection, Index};
+use std::sync::Arc;
+
+/// What is told of an index of a collection, of whose indexes `said` says something by their names.
+pub(super) fn facts(
+    collection: &Collection,
+    index: &Arc<Index>,
+    (table, declared): (&Table, Option<&Declared>),
+    said: &Document,
+) -> IndexFacts {
+    let texts = indexed::texts_of(&index.spec);
+    let parts = index.key_pattern.iter().enumerate().map(|(at, (path, direction))| {
+        let direction = match direction {
+            ValueRef::String(kind) => kind.to_owned(),
+            ValueRef::Int32(n) if n < 0 => "-1".to_owned(),
+            ValueRef::Int64(n) if n < 0 => "-1".to_owned(),
+            ValueRef::Double(n) if n < 0.0 => "-1".to_owned(),
+            _ => "1".to_owned(),
+        };
+        match texts.get(at).filter(|_| direction == expression::NAME) {
+            Some(text) => (text.clone(), direction),
+            None => (path.to_owned(), direction),
+        }
+    });
+    let primary = index.name == "_id_";
+    let mut unique = declared.iter().flat_map(|declared| &declared.unique);
+    let own = unique.find(|own| *own.name == *index.name);
+    let timing = own.map_or(Timing::AtOnce, |own| own.timing);
+    IndexFacts {
+        oid: system::index_oid(u64::from(index.id.0)),
+        name: index_name(collection, index),
+        parts: parts.collect(),
+        unique: index.unique || primary || timing != Timing::AtOnce,
+        timing,
+        nulls_equal: nulls_are_equal(index, table),
+        primary,
+        comment: said.get(&index.name).and_then(ValueRef::as_str).map(str::to_owned),
+        partial: predicate(index, table),
+    }
+}
+
+/// Whether a unique index of a declared table has the rows in which a column of it is null, too.
+fn nulls_are_equal(index: &Index, table: &Table) -> bool {
+    if !index.unique || !table.declared || index.sparse || !indexed::texts_of(&index.spec).is_empty() {
+        return false;
+    }
+    let filter = index.partial_filter.as_ref();
+    let leaves_out = filter.is_some_and(|filter| partial::leaves_nulls_out(filter, &index.key_pattern));
+    let is_nullable = |path: &str| {
+        let column = table.columns.iter().find(|column| column.path == path);
+        column.is_some_and(|column| !column.not_null)
+    };
+    !leaves_out && index.key_pattern.iter().any(|(path, _)| is_nullable(path))
+}
+
+/// The predicate of an index in the words of SQL, or else as commands have it.
+fn predicate(index: &Index, table: &Table) -> Option<String> {
+    let filter = index.partial_filter.as_ref()?;
+    let said = match index.unique {
+        true => partial::said(filter, &index.key_pattern),
+        false => vec![filter.clone()],
+    };
+    if said.is_empty() {
+        return None;
+    }
+    let told = partial::text(&said, table);
+    Some(told.unwrap_or_else(|| extjson::to_string(filter.as_ref(), Form::Relaxed)))
+}
+
+/// The name of a collection in its schema, as far as it is declared.
+fn own_name(collection: &Collection) -> String {
+    match entry::of(collection) {
+        Some(Object::Table(_, table) | Object::Materialized(table)) => table.name.clone(),
+        _ => collection.ns.coll.to_string(),
+    }
+}
+
+/// The name of an index in SQL. Names of indexes are their collections' own, and those of SQL stand beside those of tables: where SQL
+/// did not give it, the collection's name stands before that of the index.
+pub fn index_name(collection: &Collection, index: &Index) -> String {
+    let (table, name) = (&own_name(collection), &index.name);
+    let is_beside = || name.strip_prefix(&**table).is_some_and(|rest| rest.starts_with('_'));
+    let declared = Declared::of_collection(collection);
+    let is_declared = || declared.is_some();
+    match index.is_id() {
+        true if declared.as_ref().is_some_and(|declared| declared.key.len() == 1) => {
+            declared.map(|declared| declared.key_name.clone()).unwrap_or_default()
+        }
+        true => format!("{table}_pkey"),
+        false if is_beside() || is_declared() => name.to_string(),
+        false => format!("{table}_{name}"),
+    }
+}

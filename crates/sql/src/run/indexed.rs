@@ -1,0 +1,348 @@
+//! Indexes on expressions: what the option `sql` of their specifications says, and how their keys are computed.
+//!
+//! ```text
+//! {table: "CREATE TABLE t (email TEXT, n INT)", paths: ["email", "_id"], parts: ["lower(email)", "n"]}
+//! ```
+//!
+//! `table` has the columns that the expressions name, `paths` the fields that these are. So an index can be opened without the catalog that it
+//! stands in, and its keys do not depend on a session.
+
+use super::reader::row_of;
+use crate::bind::types::data_type;
+use crate::bind::{Binder, ident};
+use crate::catalog::files::Named;
+use crate::catalog::{Catalog, Column, Kind, Table};
+use crate::error::{error, fail, unsupported};
+use crate::expr::{Expr, Node};
+use crate::parse::with_column_renamed;
+use crate::types::enums::Enum;
+use crate::types::{Type, stored};
+use nestor_database::connections::Slot;
+use nestor_model::{Array, DocRef, Document, IndexSpec, Namespace, Result, Str, Timestamp, Value, ValueRef};
+use nestor_planner::catalog::{Computed, IndexInfo};
+use nestor_planner::kinds::expression;
+use nestor_planner::relation::{Env, Scalar};
+use nestor_query::env::OpContext;
+use sqlparser::ast::{Expr as Ast, Statement};
+use std::any::Any;
+use std::sync::Arc;
+
+/// Computes the keys of an index.
+#[derive(Debug)]
+pub struct Indexed {
+    /// The columns that the expressions name.
+    pub table: Arc<Table>,
+    /// The expressions, over these.
+    pub parts: Vec<Expr>,
+    /// Each as it is written.
+    pub texts: Vec<String>,
+    /// Each as [`normal`] has it.
+    normal: Vec<String>,
+}
+
+/// Lets indexes on expressions be computed in this process.
+pub fn install() {
+    expression::install(|spec| Ok(Arc::new(Indexed::of(spec)?)));
+}
+
+/// What an index computes, if it is on expressions.
+pub fn of(index: &IndexInfo) -> Option<&Indexed> {
+    index.kind.computed()?.as_any().downcast_ref()
+}
+
+/// An expression as the same one is written over every table: columns are their paths.
+pub fn normal(expr: &Expr, columns: &[Column]) -> String {
+    let named = expr.with_columns(&|index| {
+        let column = columns.get(index)?;
+        Some(Expr::column(0, column.path.clone(), column.ty.clone()))
+    });
+    format!("{named:?}")
+}
+
+/// The type of a column as a declaration has it.
+pub fn type_of(column: &Column) -> String {
+    let written = |own: &Enum| own.written().to_string();
+    match &column.ty {
+        Type::Enum(own) => written(own),
+        Type::Array(element) => match &**element {
+            Type::Enum(own) => format!("{}[]", written(own)),
+            _ => column.ty.format(column.modifier),
+        },
+        ty => ty.format(column.modifier),
+    }
+}
+
+/// The option `sql` of an index on expressions over a table.
+pub fn option(table: &Table, used: &[usize], types: &[String], texts: &[String]) -> Document {
+    let quote = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let columns = used.iter().zip(types);
+    let columns: Vec<String> = columns
+        .map(|(at, ty)| format!("{} {ty}", quote(&table.columns[*at].name)))
+        .collect();
+    let list = |texts: Vec<&str>| Value::Array(Array::new(texts.into_iter().map(Value::from).collect()));
+    let mut out = Document::new();
+    out.push("table", format!("CREATE TABLE t ({})", columns.join(", ")));
+    out.push(
+        "paths",
+        list(used.iter().map(|at| table.columns[*at].path.as_str()).collect()),
+    );
+    out.push("parts", list(texts.iter().map(String::as_str).collect()));
+    out
+}
+
+/// The parts of an index as they are written; none of one that is not on expressions.
+pub fn texts_of(spec: &IndexSpec) -> Vec<String> {
+    let option = spec.option(expression::OPTION).and_then(ValueRef::as_document);
+    option.map_or_else(Vec::new, |option| texts(option, "parts").unwrap_or_default())
+}
+
+/// The texts that an array of a specification has.
+fn texts(option: DocRef<'_>, name: &str) -> Result<Vec<String>> {
+    let items = match option.get(name) {
+        Some(ValueRef::Array(items)) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
+        _ => None,
+    };
+    items.ok_or_else(|| error("22023", format!("an index on expressions says no {name}")))
+}
+
+/// The option of an index whose columns are elsewhere now, as `now` says by their paths; `None` when one of them is gone.
+///
+/// Errors: those of reading the option.
+pub fn moved(option: DocRef<'_>, now: &dyn Fn(&str) -> Option<Column>) -> Result<Option<Document>> {
+    let table = option.get("table").and_then(ValueRef::as_str).unwrap_or_default();
+    let (paths, mut parts) = (texts(option, "paths")?, texts(option, "parts")?);
+    let Some(Statement::CreateTable(create)) = crate::parse::parse(table)?.pop() else {
+        return fail("22023", "the option sql of an index says no table");
+    };
+    let mut columns = Vec::new();
+    for (def, path) in create.columns.iter().zip(paths) {
+        let Some(column) = now(&path) else { return Ok(None) };
+        let before = ident(&def.name);
+        if before != column.name {
+            for part in &mut parts {
+                *part = with_column_renamed(part, &before, &column.name);
+            }
+        }
+        columns.push(column);
+    }
+    let types: Vec<String> = columns.iter().map(type_of).collect();
+    let used: Vec<usize> = (0..columns.len()).collect();
+    let table = Table::new("t", columns, Kind::Collection(Namespace::new("", "t")));
+    Ok(Some(self::option(&table, &used, &types, &parts)))
+}
+
+impl Indexed {
+    /// What a specification says.
+    ///
+    /// Errors: 22023 for one that says something else, those of its expressions, 42P17 for those whose values change.
+    fn of(spec: &IndexSpec) -> Result<Self> {
+        let wrong = || error("22023", "the option sql of an index says no expressions of a table");
+        let option = spec
+            .option(expression::OPTION)
+            .and_then(ValueRef::as_document)
+            .ok_or_else(wrong)?;
+        let table = option.get("table").and_then(ValueRef::as_str).ok_or_else(wrong)?;
+        let paths = texts(option, "paths")?;
+        let Some(Statement::CreateTable(create)) = crate::parse::parse(table)?.pop() else {
+            return Err(wrong());
+        };
+        if create.columns.len() != paths.len() {
+            return Err(wrong());
+        }
+        let mut columns = Vec::new();
+        for (def, path) in create.columns.iter().zip(paths) {
+            let (ty, modifier) = data_type(&def.data_type)?;
+            columns.push(Column {
+                path,
+                modifier,
+                ..Column::new(&ident(&def.name), ty)
+            });
+        }
+        let table = Table::new("t", columns, Kind::Collection(Namespace::new("", "t")));
+        Self::over(Arc::new(table), texts(option, "parts")?)
+    }
+
+    /// Expressions over a table.
+    ///
+    /// Errors: those of binding them, 42P17 for those whose values change, 0A000 for types that have no order in indexes.
+    fn over(table: Arc<Table>, texts: Vec<String>) -> Result<Self> {
+        let mut parts = Vec::new();
+        for text in &texts {
+            let ast = crate::parse::expression(text)?;
+            parts.push(bound(&table, &ast)?);
+        }
+        let normal = parts.iter().map(|part| normal(part, &table.columns)).collect();
+        Ok(Self {
+            table,
+            parts,
+            texts,
+            normal,
+        })
+    }
+
+    /// The parts as [`normal`] has them.
+    pub fn normals(&self) -> &[String] {
+        &self.normal
+    }
+
+    /// Whether a part is an expression as [`normal`] has it.
+    pub fn is_part(&self, at: usize, expr: &str) -> bool {
+        self.normal.get(at).is_some_and(|own| own == expr)
+    }
+
+    /// The values of a row's key, as documents would hold them.
+    ///
+    /// Errors: those of the expressions.
+    fn key(&self, doc: DocRef<'_>) -> Result<Vec<Value>> {
+        let row = row_of(&self.table, &vec![true; self.table.columns.len()], doc, None)?;
+        // What depends on neither time nor chance needs no more of it.
+        let op = OpContext::new(0, Timestamp::default(), 0);
+        let env = Env {
+            op: &op,
+            params: &[],
+            outer: None,
+            effects: None,
+        };
+        let each = self.parts.iter().map(|part| match part.value(&row, &env)? {
+            Value::Null => Ok(Value::Null),
+            value => Ok(stored::write(&part.ty(), value)),
+        });
+        each.collect()
+    }
+}
+
+impl Computed for Indexed {
+    fn values(&self, doc: DocRef<'_>) -> Result<Vec<Value>> {
+        self.key(doc)
+    }
+
+    fn paths(&self) -> Vec<Str> {
+        self.table
+            .columns
+            .iter()
+            .map(|column| column.path.as_str().into())
+            .collect()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The expression of an index over a table.
+///
+/// Errors: as [`Indexed::of`].
+pub fn bound(table: &Arc<Table>, ast: &Ast) -> Result<Expr> {
+    let expr = Binder::new(&Nothing, Vec::new()).indexed(table, ast)?;
+    check(&expr)?;
+    match expr.ty() {
+        Type::Bool | Type::Int2 | Type::Int4 | Type::Int8 | Type::Float4 | Type::Float8 | Type::Numeric => Ok(expr),
+        Type::Text | Type::Varchar | Type::Uuid | Type::Date | Type::Timestamp | Type::Timestamptz => Ok(expr),
+        Type::ObjectId | Type::Bytea => Ok(expr),
+        ty => unsupported(format!("an expression of type {ty} in an index")),
+    }
+}
+
+/// Functions whose results depend on the session or on time.
+const CHANGING: [&str; 8] = [
+    "now",
+    "to_char",
+    "to_date",
+    "to_timestamp",
+    "to_number",
+    "age",
+    "concat",
+    "format",
+];
+
+/// Values are the same whoever asks, and whenever.
+///
+/// Errors: 42P17.
+fn check(expr: &Expr) -> Result<()> {
+    let is_of_zone = |ty: &Type| matches!(ty, Type::Timestamptz | Type::Timetz);
+    let changes = match expr.node() {
+        Node::Call { function, args, .. } => {
+            let at_zone = function.name == "timezone"
+                || matches!(
+                    function.name,
+                    "date_part" | "extract" | "=" | "<" | ">" | "<=" | ">=" | "<>"
+                );
+            let depends = args.iter().any(|arg| is_of_zone(&arg.ty())) && !at_zone;
+            function.volatile || depends || CHANGING.contains(&function.name)
+        }
+        Node::Cast { arg, to, .. } => {
+            let (from, is_constant) = (arg.ty(), arg.is_constant());
+            let reads_style = |ty: &Type| {
+                matches!(
+                    ty,
+                    Type::Date | Type::Time | Type::Timetz | Type::Timestamp | Type::Timestamptz | Type::Interval
+                )
+            };
+            let turns = from != *to && (is_of_zone(&from) || is_of_zone(to));
+            turns || from.is_text() && reads_style(to) && !is_constant || reads_style(&from) && to.is_text()
+        }
+        Node::Param(..) | Node::Outer { .. } => true,
+        _ => false,
+    };
+    if changes {
+        return fail("42P17", "functions in index expression must be marked IMMUTABLE");
+    }
+    expr.parts().into_iter().try_for_each(check)
+}
+
+/// A catalog that has nothing: what an index is on stands in its specification.
+struct Nothing;
+
+impl Catalog for Nothing {
+    fn table(&self, _: Option<&str>, _: &str) -> Result<Option<Arc<Table>>> {
+        Ok(None)
+    }
+
+    fn files(&self, _: &Named) -> Result<Arc<Table>> {
+        unsupported("a file in an index")
+    }
+
+    fn enum_of(&self, _: Option<&str>, _: &str) -> Option<Arc<Enum>> {
+        None
+    }
+
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn settings(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    fn connections(&self) -> Vec<(Arc<Slot>, bool)> {
+        Vec::new()
+    }
+
+    fn number_of(&self, _: &Table) -> u32 {
+        0
+    }
+
+    fn oid_of(&self, _: &str) -> u32 {
+        0
+    }
+
+    fn texts(&self, _: &str) -> Result<Option<Vec<(i64, String)>>> {
+        Ok(None)
+    }
+
+    fn sizes(&self, _: &str, _: Option<&str>) -> Result<Vec<(String, i64)>> {
+        Ok(Vec::new())
+    }
+
+    fn descriptions(&self) -> Result<Vec<(String, String)>> {
+        Ok(Vec::new())
+    }
+
+    fn serial_sequences(&self) -> Result<Document> {
+        Ok(Document::new())
+    }
+
+    fn name_of(&self, _: u32) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,68 @@
+//! EXPLAIN.
+
+use super::{Prepared, Session, Sink, plan_field};
+use crate::bind::write::{modifying, writing};
+use crate::error::unsupported;
+use crate::run::{explain, query};
+use crate::types::Type;
+use crate::write;
+use nestor_database::Database;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_model::{Result, Value};
+use sqlparser::ast::Statement as Ast;
+
+impl Session {
+    /// Tells how a statement is run.
+    ///
+    /// Errors: those of planning it and, with ANALYZE, of running it; 0A000 for ANALYZE of a statement that writes.
+    pub(super) fn explain(
+        &mut self,
+        database: &Database,
+        prepared: &Prepared,
+        ast: &Ast,
+        params: &[Value],
+        sink: &mut Sink<'_, '_>,
+    ) -> Result<()> {
+        let Ast::Explain {
+            statement: inner,
+            analyze,
+            estimate,
+            format,
+            options,
+            ..
+        } = ast
+        else {
+            return unsupported("EXPLAIN of this form");
+        };
+        if *estimate {
+            return unsupported("this option of EXPLAIN");
+        }
+        let wanted = explain::wanted(*analyze, format.as_ref(), options.as_deref().unwrap_or_default())?;
+        let types = &prepared.types;
+        let explained = match (&**inner, writing(inner)) {
+            (inner, Some(_)) => {
+                if wanted.analyze {
+                    return unsupported("EXPLAIN ANALYZE of a statement that writes");
+                }
+                self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
+                    write::explain(statement, facts, inner, (types, params))
+                })?
+            }
+            (Ast::Query(query), None) if modifying(inner).is_none() => {
+                self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
+                    let timed = wanted.analyze.then_some(wanted.timing);
+                    query::explain(statement, facts, query, (types, params), timed)
+                })?
+            }
+            _ => return unsupported("EXPLAIN of this statement"),
+        };
+        let (ty, lines) = match wanted.json {
+            true => (Type::Json, vec![explain::json(&explained, wanted)]),
+            false => (Type::Text, explain::text(&explained, wanted)),
+        };
+        sink.begin(&[plan_field(ty)])?;
+        lines
+            .iter()
+            .try_for_each(|line| sink.row(&[Value::String(line.as_str().into())]))
+    }
+}
