@@ -1,6 +1,6 @@
 //! What connections are at, and what was counted of tables: nothing but their rows, as Nestor counts by collections elsewhere.
 
-use super::{Facts, OWNER, Relation, Row, int, is_table, oid, text};
+use super::{Facts, OWNER, Relation, Row, int, is_view, oid, text};
 use nestor_model::{Result, Value};
 
 /// The rows of a table of statistics, if it is one.
@@ -51,7 +51,7 @@ pub(super) fn databases(facts: &dyn Facts) -> Vec<(i64, String)> {
 
 fn of_tables(facts: &dyn Facts, more: impl Fn(&Relation) -> Row) -> Result<Vec<Row>> {
     let relations = facts.relations()?;
-    let tables = relations.iter().filter(|relation| is_table(&relation.table));
+    let tables = relations.iter().filter(|relation| !is_view(&relation.table));
     let row = |relation: &Relation| {
         let mut row: Row = vec![
             ("relid", oid(relation.oid)),
