@@ -205,7 +205,7 @@ pub fn explain(
         shown: Shown {
             title: format!("{verb} on {}", write.table.name),
             details: resolution.into_iter().collect(),
-            inputs: vec![query::shown(&plan, &[], &tables, &env)],
+            inputs: vec![named(query::shown(&plan, &[], &tables, &env))],
             ran: None,
             removed: None,
             in_order: false,
@@ -213,6 +213,15 @@ pub fn explain(
         planning,
         execution: None,
     })
+}
+
+/// A plan whose columns of records are called so: the sign before their names, which keeps others from naming them, is left out.
+fn named(mut shown: Shown) -> Shown {
+    for detail in &mut shown.details {
+        *detail = detail.replace('\u{1}', "");
+    }
+    shown.inputs = shown.inputs.into_iter().map(named).collect();
+    shown
 }
 
 /// Notes how many rows were written.
