@@ -7,6 +7,7 @@ use crate::statement::{Kind, Role, Statement, aggregate, mark, text_mark};
 use crate::wire::Protocol;
 use nestor_model::{Document, Value, doc};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 /// What happens, of one length; the first more often than the second, and so on.
 const COLLECTIONS: [&str; 5] = [
@@ -189,7 +190,11 @@ impl Dataset for Events {
         statements()
             .into_iter()
             .zip(expected)
-            .map(|((name, statement), rows)| Question { name, statement, rows })
+            .map(|((name, statement), rows): (_, Vec<Vec<Expected>>)| Question {
+                name,
+                statement,
+                rows: LazyLock::new(Box::new(move || rows)),
+            })
             .collect()
     }
 }
