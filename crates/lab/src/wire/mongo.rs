@@ -60,6 +60,8 @@ impl Template {
 struct Prepared {
     name: &'static str,
     role: Role,
+    /// The fields of an answer in the order that its cells have; empty for documents as they are.
+    fields: Vec<String>,
     alone: Template,
     first: Template,
     later: Template,
@@ -141,14 +143,14 @@ impl Mongo {
             self.stage = Stage::Later;
         }
         rows.clear();
-        let mut more = read_answer(&mut self.stream, prepared.role, rows)?;
+        let mut more = read_answer(&mut self.stream, prepared.role, &prepared.fields, rows)?;
         while let Some((cursor, collection)) = more {
             let command = doc! {
                 "getMore": cursor, "collection": collection, "batchSize": 1_000_000, "$db": self.database.as_str(),
             };
             let message = Template::new(&command);
             self.stream.send(&message.bytes)?;
-            more = read_answer(&mut self.stream, Role::Reads, rows)?;
+            more = read_answer(&mut self.stream, Role::Reads, &prepared.fields, rows)?;
         }
         Ok(())
     }
@@ -173,6 +175,7 @@ impl Session for Mongo {
         let prepared = Prepared {
             name: statement.name,
             role: statement.role,
+            fields: fields(&statement.mongo),
             alone: named(alone),
             first: named(self.in_transaction(&statement.mongo, true)),
             later: named(self.in_transaction(&statement.mongo, false)),
@@ -211,14 +214,67 @@ impl Session for Mongo {
         self.commit = Some(message);
         let mut rows = std::mem::take(&mut self.rows);
         rows.clear();
-        let answer = read_answer(&mut self.stream, Role::Writes, &mut rows);
+        let answer = read_answer(&mut self.stream, Role::Writes, &[], &mut rows);
         self.rows = rows;
         answer.map(drop).map_err(|error| format!("commit: {error}"))
     }
 }
 
+/// The fields that a command asks for, in its order: those of a find's projection, and of a pipeline's last `$project` or `$group`. None where documents
+/// are wanted as they are.
+fn fields(command: &Document) -> Vec<String> {
+    let included = |projection: &Document| {
+        let is_left_out =
+            |value: ValueRef<'_>| matches!(number(Some(value)), Some(0)) || matches!(value, ValueRef::Bool(false));
+        let named = projection
+            .iter()
+            .filter(|(_, value)| !is_left_out(*value))
+            .map(|(name, _)| name.to_owned());
+        let named: Vec<String> = named.collect();
+        match projection.get("_id") {
+            None if !named.is_empty() => std::iter::once("_id".to_owned()).chain(named).collect(),
+            _ => named,
+        }
+    };
+    let document = |value: ValueRef<'_>| value.as_document().map(|document| document.to_document());
+    if let Some(projection) = command.get("projection").and_then(document) {
+        return included(&projection);
+    }
+    let stages = command.get("pipeline").and_then(ValueRef::as_array);
+    let stages: Vec<Document> = stages
+        .into_iter()
+        .flat_map(|stages| stages.iter())
+        .filter_map(document)
+        .collect();
+    let mut dropped: Vec<String> = Vec::new();
+    for stage in stages.iter().rev() {
+        let body = stage
+            .iter()
+            .next()
+            .and_then(|(name, value)| Some((name, document(value)?)));
+        match body {
+            Some(("$project", projection)) if !included(&projection).is_empty() => return included(&projection),
+            // It only leaves some out.
+            Some(("$project", projection)) => dropped.extend(projection.iter().map(|(name, _)| name.to_owned())),
+            Some(("$group", group)) => {
+                let names = group.iter().map(|(name, _)| name.to_owned());
+                return names.filter(|name| !dropped.contains(name)).collect();
+            }
+            Some(("$sort", _)) => {}
+            None if stage.get("$limit").is_some() || stage.get("$skip").is_some() => {}
+            _ => return Vec::new(),
+        }
+    }
+    Vec::new()
+}
+
 /// Reads a reply onto `rows`; returns the cursor that has more, and its collection.
-fn read_answer(stream: &mut Buffered, role: Role, rows: &mut Rows) -> Result<Option<(i64, String)>, String> {
+fn read_answer(
+    stream: &mut Buffered,
+    role: Role,
+    fields: &[String],
+    rows: &mut Rows,
+) -> Result<Option<(i64, String)>, String> {
     let start = rows.buffer.len();
     stream.read_onto(&mut rows.buffer, HEADER_BYTES)?;
     let prefix: [u8; 4] = [0, 1, 2, 3].map(|i| rows.buffer[start + i]);
@@ -229,12 +285,18 @@ fn read_answer(stream: &mut Buffered, role: Role, rows: &mut Rows) -> Result<Opt
     stream.read_onto(&mut rows.buffer, length - HEADER_BYTES)?;
     // The cells are pushed while the buffer is read, so it is lent for as long.
     let buffer = std::mem::take(&mut rows.buffer);
-    let read = read_body(&buffer, start + BODY_AT, role, rows);
+    let read = read_body(&buffer, start + BODY_AT, role, fields, rows);
     rows.buffer = buffer;
     read
 }
 
-fn read_body(buffer: &[u8], at: usize, role: Role, rows: &mut Rows) -> Result<Option<(i64, String)>, String> {
+fn read_body(
+    buffer: &[u8],
+    at: usize,
+    role: Role,
+    fields: &[String],
+    rows: &mut Rows,
+) -> Result<Option<(i64, String)>, String> {
     let body =
         RawDoc::validate_prefix(&buffer[at..]).map_err(|e| format!("the server sent what is no reply: {e:?}"))?;
     let is_good =
@@ -267,8 +329,21 @@ fn read_body(buffer: &[u8], at: usize, role: Role, rows: &mut Rows) -> Result<Op
         .flat_map(|batch| batch.iter())
     {
         let document = document.as_document().ok_or("a batch has what is no document")?;
-        for (_, value) in document.iter() {
+        let begin = rows.cells.len();
+        let mut are_in_order = true;
+        for (at, (name, value)) in document.iter().enumerate() {
+            are_in_order &= fields.is_empty() || fields.get(at).is_some_and(|field| field == name);
             push(buffer, value, rows);
+        }
+        // Servers may send the fields in the order of the document, or of the index that they come from.
+        if !are_in_order || (!fields.is_empty() && rows.cells.len() - begin != fields.len()) {
+            rows.cells.truncate(begin);
+            for field in fields {
+                match document.get(field) {
+                    Some(value) => push(buffer, value, rows),
+                    None => rows.cells.push(Cell::Null),
+                }
+            }
         }
         rows.end_row();
     }
@@ -317,7 +392,50 @@ pub fn command(stream: &mut dyn Stream, command: &Document) -> Result<Document, 
         return Err(format!("the server sent what is no reply: its length is {length}"));
     }
     super::read_onto(stream, &mut reply, length - 4)?;
-    read_body(&reply, BODY_AT, Role::Reads, &mut Rows::default())?;
+    read_body(&reply, BODY_AT, Role::Reads, &[], &mut Rows::default())?;
     let body = RawDoc::validate_prefix(&reply[BODY_AT..]).map_err(|e| e.reason.to_owned())?;
     Ok(DocRef::Raw(body).to_document())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statement::{aggregate, find};
+    use nestor_model::Value;
+
+    #[test]
+    fn the_order_of_fields_is_the_commands() {
+        let group = || doc! { "$group": doc! { "_id": "$a", "n": doc! { "$sum": 1 } } };
+        let sort = doc! { "$sort": doc! { "n": -1 } };
+        for (command, expected) in [
+            (find("c", doc! {}, doc! {}), vec![]),
+            (find("c", doc! {}, doc! { "b": 1, "a": 1 }), vec!["_id", "b", "a"]),
+            (find("c", doc! {}, doc! { "_id": 0, "b": 1 }), vec!["b"]),
+            (
+                aggregate("c", vec![group(), sort.clone(), doc! { "$limit": 3 }]),
+                vec!["_id", "n"],
+            ),
+            (
+                aggregate("c", vec![group(), doc! { "$project": doc! { "_id": 0, "x": "$n" } }]),
+                vec!["x"],
+            ),
+            (
+                aggregate("c", vec![group(), doc! { "$project": doc! { "_id": 0 } }]),
+                vec!["n"],
+            ),
+            (aggregate("c", vec![sort]), vec![]),
+        ] {
+            assert_eq!(fields(&command), expected, "{command:?}");
+        }
+    }
+
+    #[test]
+    fn answers_are_read_in_that_order() {
+        let row = Value::from(doc! { "a": 1i64, "b": 2i64 });
+        let reply = doc! { "ok": 1, "cursor": doc! { "id": 0i64, "ns": "d.c", "firstBatch": vec![row] } }.to_raw();
+        let mut rows = Rows::default();
+        let fields = ["b", "c", "a"].map(str::to_owned);
+        read_body(reply.as_bytes(), 0, Role::Reads, &fields, &mut rows).expect("a reply");
+        assert_eq!(rows.row(0), [Cell::Int(2), Cell::Null, Cell::Int(1)]);
+    }
 }
