@@ -1,7 +1,7 @@
 # Every target calls one script; the scripts install what is missing (a Rust
 # toolchain, a C compiler, Python's venv) and say so before they do.
 
-.PHONY: help run news test check fmt bless crash hostile histories histories-set histories-faults failovers simulation cluster fuzz bench spec clients spark sample clean
+.PHONY: help run news test check fmt bless crash hostile histories histories-set histories-faults failovers simulation cluster fuzz bench history spec clients spark sample clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ fuzz: ## run each fuzz target for a while (SECONDS_EACH=60, TARGET=name); needs 
 bench: ## `nestor bench` on a release build (ARGS="--quick")
 	@scripts/cargo build --release -p nestor
 	@scripts/cargo run --release -q -p nestor -- bench $(ARGS)
+
+history: ## measure this tree and add it to benches/lab/history.json (RELEASE=name)
+	@scripts/lab-history $(RELEASE)
 
 spec: ## driver specification data against a throw-away server (SPECS=dir)
 	@scripts/spec

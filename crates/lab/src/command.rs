@@ -73,21 +73,27 @@ pub struct RunArgs {
     /// Seconds that warming up may take; it ends sooner when throughput, memory and page faults level
     #[arg(long, default_value_t = 20.0)]
     pub warm_seconds: f64,
-    /// Take a CPU profile of each test too, in a run of its own that is not measured: by perf where it may be used
+    /// Take a CPU profile of each test too, in a run of its own that is not measured (of what can be done only once, meanwhile): by perf where it may be used
     #[arg(long)]
     pub profile: bool,
-    /// Rounds; the servers take turns in each
+    /// Rounds; the servers take turns in each. A sequence of steps begins anew with each
     #[arg(long, default_value_t = 1)]
     pub rounds: u32,
+    /// A test that fails is noted, and those after it are measured all the same
+    #[arg(long)]
+    pub keep_going: bool,
     /// What commits wait for
     #[arg(long, value_enum, default_value = "relaxed")]
     pub durability: Wait,
-    /// Put so many µs before each question, as a longer network would
+    /// Make each round trip so many µs longer: by tc's netem if it may be used and all servers are started here, else each client waits before it asks
     #[arg(long, default_value_t = 0)]
     pub network_delay: u64,
     /// Each sync of the server's disk is delayed by so many µs: servers that are started here are told to, others are preloaded with the library of nestor bench shim
     #[arg(long, default_value_t = 0)]
     pub sync_delay: u64,
+    /// What reports call this run beside the workload's name, such as cached or IO-bound
+    #[arg(long)]
+    pub note: Option<String>,
     /// What all that is random comes from
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -118,6 +124,9 @@ pub struct HistoryArgs {
     /// As those of this release
     #[arg(long, requires = "add")]
     pub release: Option<String>,
+    /// Only those of this server, where the results have several
+    #[arg(long, requires = "add")]
+    pub server: Option<String>,
 }
 
 /// Arguments of `nestor bench shim`.
@@ -138,7 +147,7 @@ pub fn run(command: &LabCommand, resolve: Resolve<'_>) -> Result<(), String> {
         LabCommand::Report(args) => report(args),
         LabCommand::History(args) => {
             if let (Some(file), Some(release)) = (&args.add, &args.release) {
-                history::add(&args.file, release, file)?;
+                history::add(&args.file, release, file, args.server.as_deref())?;
             }
             let shown = history::show(&args.file, std::io::stdout().is_terminal())?;
             // Who closes the pipe has seen enough.

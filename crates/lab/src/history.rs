@@ -1,8 +1,9 @@
 //! Results by release, kept in the repository: what each release does relative to the first, and what the last one lost.
 //!
-//! The file has lines as results have, one for each test of a release, without series; their label is the release.
+//! The file has lines as results have, one for each test of a release, without series and with the functions of a profile instead of its stacks, so
+//! that it stays small; their label is the release.
 
-use crate::report::flame::grown;
+use crate::report::flame::{Shares, grown, shares};
 use crate::report::table::Board;
 use crate::report::text;
 use crate::results::{Measurement, Sink, read};
@@ -11,17 +12,26 @@ use std::path::Path;
 
 /// A test that keeps less than this of its rate is named.
 const LOSS: f64 = 0.95;
+/// Functions that have less than this part of the samples are not kept.
+const SHARE_MIN: f64 = 0.01;
 
-/// Adds the results of `file` as those of `release`.
+/// Adds the results of `file` as those of `release`; those of `server`, if there are several.
 ///
-/// Errors: files that cannot be read or written, several servers in the results, and a release that is there already.
-pub fn add(history: &Path, release: &str, file: &Path) -> Result<(), String> {
+/// Errors: files that cannot be read or written, several servers in the results and none named, none of that name, a release that is there already.
+pub fn add(history: &Path, release: &str, file: &Path, server: Option<&str>) -> Result<(), String> {
     let board = Board::new(read(file)?.0);
-    let [label] = board.labels.as_slice() else {
-        return Err(format!(
-            "{} has results of several servers: a release is one",
-            file.display()
-        ));
+    let label = match (server, board.labels.as_slice()) {
+        (None, [label]) => label,
+        (None, _) => {
+            return Err(format!(
+                "{} has results of several servers: name one by --server",
+                file.display()
+            ));
+        }
+        (Some(name), labels) => {
+            let found = labels.iter().find(|label| *label == name);
+            found.ok_or_else(|| format!("{} has no results of {name}", file.display()))?
+        }
     };
     if history.exists() && read(history)?.0.iter().any(|m| m.label == release) {
         return Err(format!("{} has release {release} already", history.display()));
@@ -31,13 +41,13 @@ pub fn add(history: &Path, release: &str, file: &Path) -> Result<(), String> {
         let Some(middle) = board.middle(label, test) else {
             continue;
         };
+        let profiled = board.rounds(label, test).into_iter().find(|m| !m.profile.is_empty());
+        let functions = profiled.map(|m| shares(&m.profile)).unwrap_or_default();
         let mut kept = middle.clone();
         release.clone_into(&mut kept.label);
         kept.series.clear();
-        if kept.profile.is_empty() {
-            let profiled = board.rounds(label, test).into_iter().find(|m| !m.profile.is_empty());
-            kept.profile = profiled.map(|m| m.profile.clone()).unwrap_or_default();
-        }
+        kept.profile.clear();
+        kept.functions = functions.into_iter().filter(|(_, share)| *share >= SHARE_MIN).collect();
         sink.write(&kept)?;
     }
     Ok(())
@@ -76,8 +86,9 @@ fn losses(board: &Board) -> String {
             test.0, test.1, kept
         );
         let cpu = |m: &Measurement| m.used("server", "cpuMicros").unwrap_or(0.0);
-        if !a.profile.is_empty() && !b.profile.is_empty() {
-            for (name, was, is) in grown(&a.profile, cpu(a), &b.profile, cpu(b)) {
+        let of = |m: &Measurement| m.functions.iter().cloned().collect::<Shares>();
+        if !a.functions.is_empty() && !b.functions.is_empty() {
+            for (name, was, is) in grown(&of(a), cpu(a), &of(b), cpu(b)) {
                 let _ = writeln!(out, "    {name}: {was:.2} µs of CPU for each operation, now {is:.2}");
             }
         }
@@ -92,16 +103,16 @@ fn losses(board: &Board) -> String {
 mod tests {
     use super::*;
 
-    fn measured(label: &str, rate: f64, cpu: f64, profile: &[(&str, f64)]) -> Measurement {
+    fn measured(label: &str, rate: f64, cpu: f64, functions: &[(&str, f64)]) -> Measurement {
         Measurement {
             label: label.into(),
             suite: "micro".into(),
             test: "scan".into(),
             rate,
             used: vec![("server".into(), vec![("cpuMicros".into(), cpu)])],
-            profile: profile
+            functions: functions
                 .iter()
-                .map(|(stack, count)| ((*stack).to_owned(), *count))
+                .map(|(name, share)| ((*name).to_owned(), *share))
                 .collect(),
             ..Measurement::default()
         }
@@ -109,8 +120,8 @@ mod tests {
 
     #[test]
     fn a_loss_is_named_with_its_function() {
-        let a = measured("1.0", 100.0, 10.0, &[("run;find", 10.0)]);
-        let b = measured("1.1", 80.0, 20.0, &[("run;find", 10.0), ("run;sort", 10.0)]);
+        let a = measured("1.0", 100.0, 10.0, &[("run", 1.0), ("find", 1.0)]);
+        let b = measured("1.1", 80.0, 20.0, &[("run", 1.0), ("find", 0.5), ("sort", 0.5)]);
         let lost = losses(&Board::new(vec![a.clone(), b]));
         assert!(
             lost.contains("1.1 does 0.80") && lost.contains("sort: 0.00 µs"),
@@ -126,16 +137,29 @@ mod tests {
         std::fs::create_dir_all(&folder).expect("a folder");
         let (results, history) = (folder.join("r"), folder.join("h"));
         let mut sink = Sink::open(&results).expect("a file");
-        sink.write(&measured("x", 5.0, 1.0, &[])).expect("written");
-        add(&history, "1.0", &results).expect("added");
-        assert!(add(&history, "1.0", &results).expect_err("twice").contains("already"));
-        assert_eq!(read(&history).expect("results").0[0].label, "1.0");
+        let mut profiled = measured("x", 5.0, 1.0, &[]);
+        profiled.profile = vec![("run;find".into(), 999.0), ("run;seldom".into(), 1.0)];
+        sink.write(&profiled).expect("written");
+        add(&history, "1.0", &results, None).expect("added");
+        assert!(
+            add(&history, "1.0", &results, None)
+                .expect_err("twice")
+                .contains("already")
+        );
+        let kept = read(&history).expect("results").0.remove(0);
+        let names: Vec<&str> = kept.functions.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(
+            (kept.label.as_str(), names, kept.profile.len()),
+            ("1.0", vec!["find", "run"], 0)
+        );
         sink.write(&measured("y", 5.0, 1.0, &[])).expect("written");
         assert!(
-            add(&history, "1.1", &results)
+            add(&history, "1.1", &results, None)
                 .expect_err("two servers")
                 .contains("several")
         );
+        add(&history, "1.1", &results, Some("y")).expect("one of them");
+        assert!(add(&history, "1.2", &results, Some("z")).is_err());
         std::fs::remove_dir_all(&folder).expect("it is ours");
     }
 }

@@ -3,7 +3,7 @@
 //! Reading order: [`random`] (seeds), [`rows`] and [`statement`] (what is asked and answered, in the words of every protocol),
 //! [`wire`] (connections of the three protocols), [`measure`] (`/proc` and response times), [`target`] (a server), [`statistics`]
 //! (ratios with their intervals, levels of series), [`drive`] (workers in closed loops or at fixed rates), [`workload`] (what
-//! they do), [`delay`] (a slower disk, a longer network), [`results`] (JSON lines), [`report`] (tables and pages), [`history`] (releases), [`command`] (the arguments), [`run`] (servers take turns).
+//! they do), [`delay`] and [`network`] (a slower disk, a longer network), [`results`] (JSON lines), [`report`] (tables and pages), [`history`] (releases), [`command`] (the arguments), [`run`] (servers take turns).
 //!
 //! It does not know the database it measures: servers are reached by their protocols, and who logs in to them hands a connection in.
 
@@ -12,6 +12,7 @@ pub mod delay;
 pub mod drive;
 pub mod history;
 pub mod measure;
+pub mod network;
 pub mod random;
 pub mod report;
 pub mod results;

@@ -4,11 +4,13 @@ use crate::drive::{Outcome, Sample};
 use crate::measure::histogram::Latencies;
 use crate::measure::host::{file_system, machine};
 use crate::target::Target;
+use nestor_model::date::format_iso;
 use nestor_model::extjson::{self, Form};
 use nestor_model::{Document, Value, ValueRef, doc};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 /// The version of the format; results of another one are refused.
 pub const FORMAT: i64 = 1;
@@ -47,7 +49,7 @@ pub struct Measurement {
     pub clients: i64,
     /// What the workload was told: rows, seed, durability …
     pub config: Pairs<String>,
-    /// The server: version, program, its arguments.
+    /// The server: version, program, its arguments, settings that decide what it waits for and keeps in memory.
     pub server: Pairs<String>,
     /// The machine, and the file system of the server's data.
     pub machine: Pairs<String>,
@@ -79,6 +81,8 @@ pub struct Measurement {
     pub figures: Pairs<f64>,
     /// Samples of the profile by stack, frames from the outermost, joined by semicolons.
     pub profile: Pairs<f64>,
+    /// Of a profile that is kept without its stacks: the part of all samples in each function and in what it calls.
+    pub functions: Pairs<f64>,
     /// Why it ended too early.
     pub failure: Option<String>,
 }
@@ -134,10 +138,39 @@ impl Measurement {
         }
     }
 
-    /// What `who` used of `what` for one unit of work.
+    /// A test that failed before anything of it was measured.
+    pub fn failed(suite: &str, test: &str, reason: String) -> Self {
+        Self {
+            suite: suite.to_owned(),
+            test: test.to_owned(),
+            failure: Some(reason),
+            ..Self::default()
+        }
+    }
+
+    /// What `who` used of `what` for one unit of work; `switches` of a process are those of both kinds.
     pub fn used(&self, who: &str, what: &str) -> Option<f64> {
         let (_, fields) = self.used.iter().find(|(name, _)| name == who)?;
+        if what == "switches" && who != "host" {
+            return Some(self.used(who, "switchesVoluntary")? + self.used(who, "switchesForced")?);
+        }
         fields.iter().find(|(name, _)| name == what).map(|(_, value)| *value)
+    }
+
+    /// What the workload was told of `name`.
+    pub fn config(&self, name: &str) -> Option<&str> {
+        self.config
+            .iter()
+            .find(|(other, _)| other == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The figure of that name.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        self.figures
+            .iter()
+            .find(|(other, _)| other == name)
+            .map(|(_, value)| *value)
     }
 
     /// The response time of that name, in µs.
@@ -187,6 +220,9 @@ impl Measurement {
         }
         if !self.profile.is_empty() {
             out.push("profile", numbers(&self.profile));
+        }
+        if !self.functions.is_empty() {
+            out.push("functions", numbers(&self.functions));
         }
         if let Some(failure) = &self.failure {
             out.push("failure", failure.as_str());
@@ -249,6 +285,7 @@ impl Measurement {
             }),
             figures: pairs("figures"),
             profile: pairs("profile"),
+            functions: pairs("functions"),
             failure: text("failure").ok(),
         })
     }
@@ -273,14 +310,23 @@ impl Surroundings {
             server.push(("arguments".into(), processes.command_line()));
             if let Some(program) = processes.program() {
                 server.push(("program".into(), program.display().to_string()));
-                let bytes = std::fs::metadata(&program).map_or(0, |meta| meta.len());
-                server.push(("programBytes".into(), bytes.to_string()));
+                // Builds of one version differ in these.
+                if let Ok(meta) = std::fs::metadata(&program) {
+                    server.push(("programBytes".into(), meta.len().to_string()));
+                    let built = meta
+                        .modified()
+                        .ok()
+                        .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+                    let built = built.map_or(String::new(), |since| format_iso(since.as_millis() as i64));
+                    server.push(("programBuilt".into(), built));
+                }
             }
             if let Some(folder) = processes.data_folder() {
                 machine.push(("fileSystem".into(), file_system(&folder)));
             }
         }
         server.push(("durability".into(), target.commits().into()));
+        server.extend(target.settings());
         Ok(Self { server, machine })
     }
 

@@ -1,10 +1,14 @@
 //! `nestor bench run`: loads the servers' data, has them take turns, appends what each test came to.
+//!
+//! Tests that do not depend on each other run on data that are loaded once; a sequence of steps begins anew, with fresh data, in each round
+//! and for each number of clients.
 
 use crate::command::{Resolve, RunArgs, Wait};
 use crate::delay::delayed;
 use crate::drive::Times;
 use crate::measure::host::cores;
 use crate::measure::profile::{Profiler, Stacks};
+use crate::network::{self, LongerBy};
 use crate::results::{Measurement, Sink, Surroundings};
 use crate::target::Target;
 use crate::wire::Durability;
@@ -13,6 +17,58 @@ use std::time::Duration;
 
 /// Longest run that is profiled.
 const PROFILE_MAX: Duration = Duration::from_secs(5);
+
+/// Measures what the arguments say. An error is a message for the user; what was measured before is in the file.
+pub fn measure(args: &RunArgs, resolve: Resolve<'_>) -> Result<(), String> {
+    let most = args.clients.iter().copied().max().unwrap_or(0);
+    let connections = most * args.suite.connections_per_client();
+    // Two cores are the least that a client and a server can have; one client of any workload is always allowed.
+    if most > 1 && connections >= cores() && !args.oversubscribe {
+        return Err(format!(
+            "{connections} connections on {} cores leave none for the server: fewer clients, or --oversubscribe",
+            cores()
+        ));
+    }
+    if args.clients.contains(&0) || args.rounds == 0 {
+        return Err("at least one client and one round are wanted".into());
+    }
+    let tests = tests(args)?;
+    let times = Times {
+        warm_max: seconds(args.warm_seconds, "--warm-seconds")?,
+        measured: seconds(args.seconds, "--seconds")?,
+        sample: Duration::from_millis(if args.seconds < 5.0 { 100 } else { 1_000 }),
+    };
+    let delay = Duration::from_micros(args.network_delay);
+    // Servers that the run starts live in its own network; others are where they are.
+    let are_ours = args
+        .targets
+        .iter()
+        .all(|target| labelled(target).1.starts_with("nestor"));
+    let mut run = Run {
+        args,
+        times,
+        servers: Vec::new(),
+        sink: Sink::open(&args.output)?,
+        longer_by: network::lengthen(delay, are_ours)?,
+        failures: Vec::new(),
+    };
+    args.suite.check(&run.settings(most))?;
+    run.find(resolve)?;
+    if args.suite.is_sequence() {
+        for &clients in &args.clients {
+            (0..args.rounds).try_for_each(|round| run.sequence(&tests, clients, round))?;
+        }
+    } else {
+        (0..run.servers.len()).try_for_each(|at| run.load(at, most, 0))?;
+        for test in tests {
+            args.clients.iter().try_for_each(|&clients| run.rounds(test, clients))?;
+        }
+    }
+    match run.failures.as_slice() {
+        [] => Ok(()),
+        all => Err(format!("{} failed: {}", all.len(), all.join("; "))),
+    }
+}
 
 /// `NAME=URI`, or the URI, whose server is called by its address.
 fn labelled(target: &str) -> (String, &str) {
@@ -57,82 +113,20 @@ fn tests(args: &RunArgs) -> Result<Vec<&'static str>, String> {
         .collect())
 }
 
-/// Measures what the arguments say. An error is a message for the user; what was measured before is in the file.
-pub fn measure(args: &RunArgs, resolve: Resolve<'_>) -> Result<(), String> {
-    let most = args.clients.iter().copied().max().unwrap_or(0);
-    let connections = most * args.suite.connections_per_client();
-    // Two cores are the least that a client and a server can have; one client of any workload is always allowed.
-    if most > 1 && connections >= cores() && !args.oversubscribe {
-        return Err(format!(
-            "{connections} connections on {} cores leave none for the server: fewer clients, or --oversubscribe",
-            cores()
-        ));
-    }
-    if args.clients.contains(&0) || args.rounds == 0 {
-        return Err("at least one client and one round are wanted".into());
-    }
-    let tests = tests(args)?;
-    if args.suite.is_sequence() && (args.rounds > 1 || args.clients.len() > 1) {
-        return Err(format!(
-            "{} is a sequence of steps: one round, one number of clients",
-            args.suite.name()
-        ));
-    }
-    let durability = match args.durability {
-        Wait::Relaxed => Durability::Relaxed,
-        Wait::Durable => Durability::Durable,
-    };
-    let mut run = Run {
-        args,
-        times: Times {
-            warm_max: seconds(args.warm_seconds, "--warm-seconds")?,
-            measured: seconds(args.seconds, "--seconds")?,
-            sample: Duration::from_millis(if args.seconds < 5.0 { 100 } else { 1_000 }),
-        },
-        servers: Vec::new(),
-        sink: Sink::open(&args.output)?,
-    };
-    for target in &args.targets {
-        let (label, uri) = labelled(target);
-        let sync_delay = Duration::from_micros(args.sync_delay);
-        let network_delay = Duration::from_micros(args.network_delay);
-        let mut target = resolve(&label, uri, durability, sync_delay)?;
-        target.dial = delayed(target.dial, network_delay);
-        let surroundings = Surroundings::of(&target).map_err(|error| format!("{label}: {error}"))?;
-        let settings = Settings {
-            tables: args.tables,
-            rows: args.rows,
-            clients: most,
-            rate: args.rate,
-            seed: args.seed,
-            sample: run.times.sample,
-            sync_delay,
-            network_delay,
-        };
-        let loaded = args
-            .suite
-            .load(&target, settings)
-            .map_err(|error| format!("{label}: {error}"))?;
-        run.servers.push(Loaded {
-            target,
-            surroundings,
-            workload: loaded.0,
-        });
-        run.keep(run.servers.len() - 1, loaded.1, 1, 0)?;
-    }
-    for test in tests {
-        for &clients in &args.clients {
-            run.rounds(test, clients)?;
-        }
-    }
-    Ok(())
-}
-
-/// A server with its data.
+/// A server, and its data once they are loaded.
 struct Loaded {
     target: Target,
     surroundings: Surroundings,
-    workload: Box<dyn Workload>,
+    /// `None` before loading, and after a failure that it could not be loaded again from.
+    workload: Option<Box<dyn Workload>>,
+}
+
+/// One turn of a server: how many clients, and which round.
+#[derive(Clone, Copy)]
+struct Turn {
+    at: usize,
+    clients: usize,
+    round: u32,
 }
 
 /// A run over all servers.
@@ -141,80 +135,228 @@ struct Run<'a> {
     times: Times,
     servers: Vec<Loaded>,
     sink: Sink,
+    longer_by: LongerBy,
+    /// What failed while the run went on with others.
+    failures: Vec<String>,
 }
 
 impl Run<'_> {
-    /// All rounds of a test with so many clients.
-    fn rounds(&mut self, test: &str, clients: usize) -> Result<(), String> {
-        for round in 0..self.args.rounds {
-            // A B, B A: whatever drifts touches all alike.
-            let mut order: Vec<usize> = (0..self.servers.len()).collect();
-            if round % 2 == 1 {
-                order.reverse();
+    /// Reaches or starts the servers.
+    fn find(&mut self, resolve: Resolve<'_>) -> Result<(), String> {
+        let durability = match self.args.durability {
+            Wait::Relaxed => Durability::Relaxed,
+            Wait::Durable => Durability::Durable,
+        };
+        for target in &self.args.targets {
+            let (label, uri) = labelled(target);
+            let mut target = resolve(&label, uri, durability, Duration::from_micros(self.args.sync_delay))?;
+            if self.longer_by == LongerBy::LoadGenerator {
+                target.dial = delayed(target.dial, Duration::from_micros(self.args.network_delay));
             }
-            for at in order {
-                let server = &mut self.servers[at];
-                let failed = |error: String| format!("{}, {test}: {error}", server.target.label);
-                server.workload.set_clients(clients);
-                let mut measurement = server.workload.run(test, self.times).map_err(failed)?;
-                if self.args.profile && round == 0 && measurement.failure.is_none() && !self.args.suite.is_sequence() {
-                    measurement.profile = self.profile(at, test)?;
-                }
-                self.keep(at, measurement, clients, round)?;
+            let surroundings = Surroundings::of(&target).map_err(|error| format!("{label}: {error}"))?;
+            self.servers.push(Loaded {
+                target,
+                surroundings,
+                workload: None,
+            });
+        }
+        Ok(())
+    }
+
+    fn settings(&self, clients: usize) -> Settings {
+        Settings {
+            tables: self.args.tables,
+            rows: self.args.rows,
+            clients,
+            rate: self.args.rate,
+            seed: self.args.seed,
+            sample: self.times.sample,
+            sync_delay: Duration::from_micros(self.args.sync_delay),
+            network_delay: Duration::from_micros(self.args.network_delay),
+        }
+    }
+
+    /// The servers' turns of a round: A B, B A, so that whatever drifts touches all alike.
+    fn turns(&self, clients: usize, round: u32) -> Vec<Turn> {
+        let turn = |at| Turn { at, clients, round };
+        let mut turns: Vec<Turn> = (0..self.servers.len()).map(turn).collect();
+        if round % 2 == 1 {
+            turns.reverse();
+        }
+        turns
+    }
+
+    /// Loads a server's data.
+    fn load(&mut self, at: usize, clients: usize, round: u32) -> Result<(), String> {
+        let turn = Turn { at, clients, round };
+        let profiler = self.profiler(turn, PROFILE_MAX)?;
+        let settings = self.settings(clients);
+        let server = &mut self.servers[at];
+        server.workload = None;
+        let loaded = self.args.suite.load(&server.target, settings);
+        let stacks = profiler.map(Profiler::stop).unwrap_or_default();
+        let mut measurement = match loaded {
+            Ok((workload, measurement)) => {
+                server.workload = measurement.failure.is_none().then_some(workload);
+                measurement
+            }
+            Err(error) => Measurement::failed(self.args.suite.name(), "load", error),
+        };
+        measurement.profile = stacks;
+        self.keep(turn, measurement)
+    }
+
+    /// All steps of a suite, from loading on.
+    fn sequence(&mut self, tests: &[&str], clients: usize, round: u32) -> Result<(), String> {
+        for turn in self.turns(clients, round) {
+            self.load(turn.at, clients, round)?;
+        }
+        for test in tests {
+            for turn in self.turns(clients, round) {
+                self.test(test, turn)?;
             }
         }
         Ok(())
     }
 
-    fn profile(&mut self, at: usize, test: &str) -> Result<Stacks, String> {
-        let server = &mut self.servers[at];
-        let Some(processes) = server.target.processes() else {
-            return Err(format!(
-                "{}: its process is not known, so no profile can be taken",
-                server.target.label
-            ));
+    /// All rounds of a test with so many clients.
+    fn rounds(&mut self, test: &str, clients: usize) -> Result<(), String> {
+        for round in 0..self.args.rounds {
+            for turn in self.turns(clients, round) {
+                self.test(test, turn)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One test on one server.
+    fn test(&mut self, test: &str, turn: Turn) -> Result<(), String> {
+        let suite = self.args.suite;
+        // What cannot be done again is profiled while it is measured.
+        let profiler = match suite.can_repeat(test) {
+            true => None,
+            false => self.profiler(turn, self.times.measured.min(PROFILE_MAX))?,
         };
+        let server = &mut self.servers[turn.at];
+        let Some(workload) = &mut server.workload else {
+            return Ok(());
+        };
+        workload.set_clients(turn.clients);
+        let mut measurement = workload
+            .run(test, self.times)
+            .unwrap_or_else(|error| Measurement::failed(suite.name(), test, error));
+        measurement.profile = profiler.map(Profiler::stop).unwrap_or_default();
+        if measurement.failure.is_none() && suite.can_repeat(test) {
+            match self.profile(test, turn) {
+                Ok(stacks) => measurement.profile = stacks,
+                Err(error) => measurement.failure = Some(format!("while it was profiled: {error}")),
+            }
+        }
+        let has_failed = measurement.failure.is_some();
+        self.keep(turn, measurement)?;
+        if has_failed {
+            self.recover(turn);
+        }
+        Ok(())
+    }
+
+    /// After a failure the data may be any: tests that do not need each other get fresh ones, a sequence ends.
+    fn recover(&mut self, turn: Turn) {
+        let settings = self.settings(turn.clients);
+        let server = &mut self.servers[turn.at];
+        server.workload = None;
+        if !self.args.suite.is_sequence() {
+            match self.args.suite.load(&server.target, settings) {
+                Ok((workload, loaded)) if loaded.failure.is_none() => server.workload = Some(workload),
+                Ok((_, loaded)) => self.failures.extend(loaded.failure),
+                Err(error) => self.failures.push(format!("{}: {error}", server.target.label)),
+            }
+        }
+    }
+
+    /// Begins a profile of a server, if this turn is to have one.
+    fn profiler(&self, turn: Turn, time: Duration) -> Result<Option<Profiler>, String> {
+        if !self.args.profile || turn.round > 0 {
+            return Ok(None);
+        }
+        let target = &self.servers[turn.at].target;
+        match target.processes() {
+            Some(processes) => Ok(Some(Profiler::start(&processes, time))),
+            None => Err(format!(
+                "{}: its process is not known, so no profile can be taken",
+                target.label
+            )),
+        }
+    }
+
+    /// Runs a test once more, with a profile.
+    fn profile(&mut self, test: &str, turn: Turn) -> Result<Stacks, String> {
         let times = Times {
             warm_max: Duration::ZERO,
             measured: self.times.measured.min(PROFILE_MAX),
             ..self.times
         };
-        let profiler = Profiler::start(&processes, times.measured);
-        let ran = server.workload.run(test, times);
+        let Some(profiler) = self.profiler(turn, times.measured)? else {
+            return Ok(Stacks::new());
+        };
+        let ran = match &mut self.servers[turn.at].workload {
+            Some(workload) => workload.run(test, times).map(|again| again.failure),
+            None => Ok(None),
+        };
         let stacks = profiler.stop();
-        ran.map(|_| stacks)
+        ran?.map_or(Ok(stacks), Err)
     }
 
     /// Writes a measurement into the file, and says what it came to.
-    fn keep(&mut self, at: usize, mut m: Measurement, clients: usize, round: u32) -> Result<(), String> {
-        let server = &self.servers[at];
+    fn keep(&mut self, turn: Turn, mut m: Measurement) -> Result<(), String> {
+        let server = &self.servers[turn.at];
         m.label.clone_from(&server.target.label);
-        m.round = i64::from(round);
-        m.clients = clients as i64;
-        let config = [
+        m.round = i64::from(turn.round);
+        m.clients = turn.clients as i64;
+        let mut config = vec![
             ("tables", self.args.tables.to_string()),
             ("rows", self.args.rows.to_string()),
             ("seed", self.args.seed.to_string()),
+            ("durability", server.target.durability.name().into()),
             ("syncDelayMicros", self.args.sync_delay.to_string()),
             ("networkDelayMicros", self.args.network_delay.to_string()),
         ];
-        m.config.extend(config.map(|(name, value)| (name.to_owned(), value)));
+        if self.longer_by != LongerBy::Nothing {
+            config.push(("networkDelayBy", self.longer_by.name().into()));
+        }
+        if let Some(note) = &self.args.note {
+            config.push(("note", note.clone()));
+        }
         if let Some(rate) = self.args.rate {
-            m.config.push(("rate".into(), rate.to_string()));
+            config.push(("rate", rate.to_string()));
         }
         if self.args.clients.len() > 1 && m.test != "load" {
-            m.config.push(("scaleUp".into(), "true".into()));
+            config.push(("scaleUp", "true".into()));
         }
+        let config = config.into_iter().map(|(name, value)| (name.to_owned(), value));
+        m.config.extend(config);
         server.surroundings.describe(&mut m);
         println!("{}", line_of(&m));
         self.sink.write(&m)?;
-        m.failure
-            .map_or(Ok(()), |failure| Err(format!("{}, {}: {failure}", m.label, m.test)))
+        match m.failure {
+            None => Ok(()),
+            Some(failure) => {
+                let failure = format!("{}, {}: {failure}", m.label, m.test);
+                if !self.args.keep_going {
+                    return Err(failure);
+                }
+                self.failures.push(failure);
+                Ok(())
+            }
+        }
     }
 }
 
 /// A line for the terminal while the run goes on.
 fn line_of(m: &Measurement) -> String {
+    if let Some(failure) = &m.failure {
+        return format!("{:<16} {:<26} failed: {failure}", m.label, m.test);
+    }
     let cpu = |who| {
         m.used(who, "cpuMicros")
             .map_or("-".to_owned(), |cpu| format!("{cpu:.1}"))

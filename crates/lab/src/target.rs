@@ -89,6 +89,27 @@ impl Target {
         }
     }
 
+    /// Its settings that decide what commits wait for and how much it keeps in memory, as far as it tells them.
+    pub fn settings(&self) -> Vec<(String, String)> {
+        const OF_POSTGRES: &str = "SELECT name, setting || coalesce(unit, '') FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', \
+            'wal_level', 'shared_buffers', 'max_wal_size', 'checkpoint_timeout', 'work_mem', 'autovacuum', 'jit') ORDER BY name";
+        const OF_MYSQL: &str = "SELECT lower(variable_name), variable_value FROM information_schema.global_variables WHERE \
+            lower(variable_name) IN ('innodb_buffer_pool_size', 'innodb_log_file_size', 'innodb_flush_method', 'innodb_doublewrite', 'log_bin', \
+            'sync_binlog', 'innodb_io_capacity', 'innodb_flush_neighbors') ORDER BY 1";
+        let sql = match self.protocol {
+            Protocol::Mongo => return Vec::new(),
+            Protocol::Postgres => OF_POSTGRES,
+            Protocol::MySql => OF_MYSQL,
+        };
+        let ask = Statement::new("settings", Role::Reads, vec![], doc! {}, sql.to_owned());
+        // Servers that have no such table tell nothing.
+        let rows = self.once(&ask).unwrap_or_default();
+        let text = |row, column| Some(String::from_utf8_lossy(rows.bytes(row, column).ok()?).into_owned());
+        (0..rows.len())
+            .filter_map(|row| Some((text(row, 0)?, text(row, 1)?)))
+            .collect()
+    }
+
     /// Sets what holds for all connections of the server, where a connection cannot.
     pub fn configure(&self) -> Result<(), String> {
         if self.protocol != Protocol::MySql {

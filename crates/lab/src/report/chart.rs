@@ -91,18 +91,21 @@ pub fn bars(title: &str, names: &[String], values: &[Vec<f64>]) -> String {
     out + "</svg>"
 }
 
-/// Ratios to the first server as bars that begin at 1: one row for each test, one bar in it for each other server.
-pub fn ratios(title: &str, tests: &[String], ratios: &[Vec<Option<f64>>]) -> String {
+/// Ratios to the first server as bars that begin at 1: one row for each test, one bar in it for each other server, which has the number of
+/// its colour beside its ratios.
+pub fn ratios(title: &str, tests: &[String], ratios: &[(usize, Vec<Option<f64>>)]) -> String {
     const ROW: f64 = 20.0;
-    const NAMES: f64 = 210.0;
     const ALL: f64 = 940.0;
+    // As much room as the longest name takes, about.
+    let longest = tests.iter().map(|test| test.chars().count()).max().unwrap_or(0);
+    let names = (8.0 + 6.6 * longest as f64).clamp(120.0, 420.0);
     let height = TOP + ROW * tests.len() as f64 + 24.0;
-    let top = ratios.iter().flatten().flatten().copied().fold(1.0, f64::max);
-    let low = ratios.iter().flatten().flatten().copied().fold(1.0, f64::min);
+    let all = || ratios.iter().flat_map(|(_, series)| series).flatten().copied();
+    let (top, low) = (all().fold(1.0, f64::max), all().fold(1.0, f64::min));
     // A ratio and its inverse are as far from 1.
     let reach = top.max(1.0 / low.max(1e-3)).clamp(1.1, 64.0).log2();
     let x_at =
-        |ratio: f64| NAMES + (ALL - NAMES - 60.0) * (ratio.clamp(1.0 / 64.0, 64.0).log2() + reach) / (2.0 * reach);
+        |ratio: f64| names + (ALL - names - 60.0) * (ratio.clamp(1.0 / 64.0, 64.0).log2() + reach) / (2.0 * reach);
     let mut out = format!(
         "<svg class=\"ratios\" viewBox=\"0 0 {ALL} {height}\" role=\"img\" aria-label=\"{}\">",
         escaped(title)
@@ -129,19 +132,19 @@ pub fn ratios(title: &str, tests: &[String], ratios: &[Vec<Option<f64>>]) -> Str
         let _ = write!(
             out,
             "<text class=\"end\" x=\"{}\" y=\"{:.1}\">{}</text>",
-            NAMES - 8.0,
+            names - 8.0,
             y + 14.0,
             escaped(test)
         );
         let bar = (ROW - 5.0) / ratios.len().max(1) as f64;
-        for (i, series) in ratios.iter().enumerate() {
+        for (i, (colour, series)) in ratios.iter().enumerate() {
             let Some(ratio) = series[at] else { continue };
             let (one, x) = (x_at(1.0), x_at(ratio));
             let top = y + 2.0 + bar * i as f64;
             let _ = write!(
                 out,
                 "<rect class=\"bar s{}\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{bar:.1}\"><title>{} {ratio:.2}</title></rect>",
-                (i + 1) % 8,
+                colour % 8,
                 one.min(x),
                 (x - one).abs().max(0.8),
                 escaped(test)

@@ -126,7 +126,10 @@ fn short_name(name: &str) -> &str {
 }
 
 /// The part of all samples that is in each function itself or in what it calls.
-pub fn shares(stacks: &Stacks) -> BTreeMap<String, f64> {
+pub type Shares = BTreeMap<String, f64>;
+
+/// Those of a profile.
+pub fn shares(stacks: &Stacks) -> Shares {
     let all: f64 = stacks.iter().map(|(_, count)| count).sum::<f64>().max(1e-9);
     let mut shares = BTreeMap::new();
     for (stack, count) in stacks {
@@ -147,15 +150,14 @@ pub fn are_kin(a: &Stacks, b: &Stacks) -> bool {
     2 * b.keys().filter(|name| a.contains_key(*name)).count() > b.len()
 }
 
-/// The functions whose CPU time for each operation grew most from A to B: name, µs before, µs after. `cost_a` and `cost_b` are the servers' CPU
-/// µs for each operation.
-pub fn grown(a: &Stacks, cost_a: f64, b: &Stacks, cost_b: f64) -> Vec<(String, f64, f64)> {
-    let before = shares(a);
-    let mut all: Vec<(String, f64, f64)> = shares(b)
-        .into_iter()
+/// The functions whose CPU time for each operation grew most from A to B: name, µs before, µs after. `a` and `b` are their [`shares`], `cost_a` and
+/// `cost_b` the servers' CPU µs for each operation.
+pub fn grown(a: &Shares, cost_a: f64, b: &Shares, cost_b: f64) -> Vec<(String, f64, f64)> {
+    let mut all: Vec<(String, f64, f64)> = b
+        .iter()
         .map(|(name, share)| {
-            let was = before.get(&name).copied().unwrap_or(0.0) * cost_a;
-            (name, was, share * cost_b)
+            let was = a.get(name).copied().unwrap_or(0.0) * cost_a;
+            (name.clone(), was, share * cost_b)
         })
         .filter(|(_, was, is)| is - was > 0.02 * cost_b)
         .collect();
@@ -176,7 +178,7 @@ mod tests {
     fn the_function_that_grew_is_named() {
         let a = stacks(&[("t;run;parse", 50.0), ("t;run;find", 50.0)]);
         let b = stacks(&[("t;run;parse", 50.0), ("t;run;find", 50.0), ("t;run;find;sort", 100.0)]);
-        let grown = grown(&a, 10.0, &b, 20.0);
+        let grown = grown(&shares(&a), 10.0, &shares(&b), 20.0);
         let names: Vec<&str> = grown.iter().map(|(name, ..)| name.as_str()).collect();
         assert_eq!(names, ["find", "run", "sort", "t"]);
         let svg = flame(&b, Some(&a));

@@ -5,4 +5,5 @@ pub mod chart;
 pub mod flame;
 pub mod page;
 pub mod table;
+mod tables;
 pub mod text;

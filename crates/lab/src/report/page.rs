@@ -1,7 +1,7 @@
 //! One HTML page with everything in it: tables, series, histograms, scale-up curves. No script is needed, and it prints.
 
 use super::chart::{Line, bars, escaped, legend, lines, ratios};
-use super::flame::{are_kin, flame, grown};
+use super::flame::{are_kin, flame, grown, shares};
 use super::table::{Board, Table, Tone, is_void};
 use crate::measure::histogram::Latencies;
 use crate::results::Measurement;
@@ -44,9 +44,15 @@ pub fn page(board: &Board, title: &str) -> String {
 }
 
 fn navigation(board: &Board) -> String {
-    let link = |suite: &String| format!("<a href=\"#{0}\">{0}</a>", escaped(suite));
+    let link = |suite: &String| format!("<a href=\"#{}\">{}</a>", anchor(suite), escaped(suite));
     let links: Vec<String> = board.suites().iter().map(link).collect();
     format!("<nav>{}</nav>", links.join(" "))
+}
+
+/// A section's name as an address has it.
+fn anchor(suite: &str) -> String {
+    let letter = |c: char| if c.is_alphanumeric() { c } else { '-' };
+    suite.chars().map(letter).collect()
 }
 
 /// What was measured where.
@@ -84,7 +90,7 @@ fn servers(board: &Board) -> String {
 }
 
 fn section(board: &Board, suite: &str) -> String {
-    let mut out = format!("<section id=\"{0}\"><h2>{0}</h2>\n", escaped(suite));
+    let mut out = format!("<section id=\"{}\"><h2>{}</h2>\n", anchor(suite), escaped(suite));
     out.push_str(&relative_chart(board, suite));
     out.push_str(&scale_up(board, suite));
     for (at, table) in board.tables(suite).iter().enumerate() {
@@ -128,7 +134,10 @@ fn flames(board: &Board, suite: &str) -> String {
                 let row = |(name, was, is): &(String, f64, f64)| {
                     format!("<tr><th>{}</th><td>{was:.2}</td><td>{is:.2}</td></tr>", escaped(name))
                 };
-                let rows: Vec<String> = grown(&first.profile, a, &m.profile, b).iter().map(row).collect();
+                let rows: Vec<String> = grown(&shares(&first.profile), a, &shares(&m.profile), b)
+                    .iter()
+                    .map(row)
+                    .collect();
                 if !rows.is_empty() {
                     let head = "<tr><th>functions that grew most, CPU µs for each operation</th><th>before</th><th>now</th></tr>";
                     let _ = write!(
@@ -179,51 +188,65 @@ fn relative_chart(board: &Board, suite: &str) -> String {
         let (a, b) = (board.middle(first, test)?, board.middle(label, test)?);
         (a.rate > 0.0 && b.rate > 0.0 && !is_void(a) && !is_void(b)).then(|| b.rate / a.rate)
     };
-    let all: Vec<Vec<Option<f64>>> = labels[1..]
+    // A server has one colour on the whole page.
+    let colour = |label: &String| board.labels.iter().position(|other| other == label).unwrap_or(0);
+    let all: Vec<(usize, Vec<Option<f64>>)> = labels[1..]
         .iter()
-        .map(|label| tests.iter().map(|test| ratio(label, test)).collect())
+        .map(|label| (colour(label), tests.iter().map(|test| ratio(label, test)).collect()))
         .collect();
     let names: Vec<String> = tests.iter().map(|(_, test)| test.clone()).collect();
     let title = format!("Throughput relative to {first}");
     format!("<h3>{}</h3>{}", escaped(&title), ratios(&title, &names, &all))
 }
 
-/// Throughput by clients, relative to one client, where a test ran with several numbers of them.
+/// Throughput by clients, relative to one client, where a test ran with several numbers of them; and the test's own figures, such as work done
+/// in vain.
 fn scale_up(board: &Board, suite: &str) -> String {
-    let mut tests: Vec<String> = Vec::new();
-    let all = || {
-        let tests = board.tests.iter().filter(|(of, _)| of == suite);
-        tests.flat_map(|test| board.labels.iter().filter_map(|label| board.middle(label, test)))
-    };
-    let is_scaled = |m: &&Measurement| m.config.iter().any(|(name, _)| name == "scaleUp");
-    for m in all().filter(is_scaled) {
-        if !tests.contains(&m.test) {
-            tests.push(m.test.clone());
+    let is_scaled = |m: &&Measurement| m.config("scaleUp").is_some();
+    let mut tests: Vec<&str> = Vec::new();
+    for m in board.of_suite(suite).filter(is_scaled) {
+        if !tests.contains(&m.test.as_str()) {
+            tests.push(&m.test);
         }
     }
+    let of = |test: &str, label: &String, value: &dyn Fn(&Measurement) -> Option<f64>| -> Vec<(f64, f64)> {
+        let of_suite = board.tests.iter().filter(|(of, _)| of == suite);
+        let middles = of_suite.filter_map(|test| board.middle(label, test)).filter(is_scaled);
+        let mut points: Vec<(f64, f64)> = middles
+            .filter(|m| m.test == test)
+            .filter_map(|m| Some((m.clients as f64, value(m)?)))
+            .collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        points
+    };
     let mut out = String::new();
     for test in tests {
-        let line = |label: &String| {
-            let mut points: Vec<(f64, f64)> = all()
-                .filter(is_scaled)
-                .filter(|m| m.test == test && m.label == *label)
-                .map(|m| (m.clients as f64, m.rate))
-                .collect();
-            points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let one = points.first().map_or(1.0, |point| point.1.max(1e-9));
+        let relative = |label: &String| {
+            let mut points = of(test, label, &|m| (m.rate > 0.0).then_some(m.rate));
+            let one = points.first().map_or(1.0, |point| point.1);
             points.iter_mut().for_each(|point| point.1 /= one);
-            Line {
+            points
+        };
+        let mut figure = |caption: &str, points: &dyn Fn(&String) -> Vec<(f64, f64)>| {
+            let line = |label: &String| Line {
                 label: label.clone(),
-                points,
+                points: points(label),
+            };
+            let all: Vec<Line> = board.labels.iter().map(line).collect();
+            if all.iter().any(|line| line.points.len() > 1) {
+                let chart = lines(caption, "clients", &all);
+                let test = escaped(test);
+                let _ = write!(
+                    out,
+                    "<figure><figcaption>{test}: {}</figcaption>{chart}</figure>",
+                    escaped(caption)
+                );
             }
         };
-        let all: Vec<Line> = board.labels.iter().map(line).collect();
-        let _ = write!(
-            out,
-            "<figure><figcaption>{}: throughput relative to one client</figcaption>{}</figure>",
-            escaped(&test),
-            lines("scale-up", "clients", &all)
-        );
+        figure("throughput relative to the fewest clients", &relative);
+        for name in board.figure_names(suite) {
+            figure(&name, &|label| of(test, label, &|m| m.figure(&name)));
+        }
     }
     if out.is_empty() {
         out

@@ -56,38 +56,48 @@ pub struct Table {
 /// A figure of a measurement and its tone; the first server's measurement of the same test is what it may be compared with.
 type Show<'s> = &'s dyn Fn(&Measurement, Option<&Measurement>) -> Option<(String, Tone)>;
 
+/// A measurement, and where reports show it.
+struct Entry {
+    section: String,
+    test: String,
+    m: Measurement,
+}
+
 /// Results by server: rounds of one test are one column's figure, their median by rate.
+///
+/// A section is a suite; one that ran with several numbers of rows, say, is several sections, because these cannot be compared.
 pub struct Board {
     /// The servers, in the order they came.
     pub labels: Vec<String>,
-    /// Suites and tests, in the order they came.
+    /// Sections and tests, in the order they came.
     pub tests: Vec<(String, String)>,
-    all: Vec<Measurement>,
+    all: Vec<Entry>,
 }
 
 impl Board {
     /// Of these results.
     pub fn new(all: Vec<Measurement>) -> Self {
+        let sections = sections(&all);
         let (mut labels, mut tests) = (Vec::new(), Vec::new());
-        for m in &all {
-            let test = (m.suite.clone(), test_name(m));
+        let entry = |(m, section): (Measurement, String)| {
+            let test = test_name(&m);
+            let key = (section.clone(), test.clone());
             if !labels.contains(&m.label) {
                 labels.push(m.label.clone());
             }
-            if !tests.contains(&test) {
-                tests.push(test);
+            if !tests.contains(&key) {
+                tests.push(key);
             }
-        }
+            Entry { section, test, m }
+        };
+        let all = all.into_iter().zip(sections).map(entry).collect();
         Self { labels, tests, all }
     }
 
     /// All rounds of a test on a server.
     pub fn rounds(&self, label: &str, test: &(String, String)) -> Vec<&Measurement> {
-        let mut found: Vec<&Measurement> = self
-            .all
-            .iter()
-            .filter(|m| m.label == label && m.suite == test.0 && test_name(m) == test.1)
-            .collect();
+        let is_meant = |entry: &&Entry| entry.m.label == label && entry.section == test.0 && entry.test == test.1;
+        let mut found: Vec<&Measurement> = self.all.iter().filter(is_meant).map(|entry| &entry.m).collect();
         found.sort_by(|a, b| a.rate.total_cmp(&b.rate));
         found
     }
@@ -98,7 +108,7 @@ impl Board {
         rounds.get(rounds.len() / 2).copied()
     }
 
-    /// The suites, in the order they came.
+    /// The sections, in the order they came.
     pub fn suites(&self) -> Vec<String> {
         let mut suites: Vec<String> = Vec::new();
         for (suite, _) in &self.tests {
@@ -109,9 +119,17 @@ impl Board {
         suites
     }
 
-    /// The servers that ran a suite, in the order they came.
+    /// The measurements of a section, in the order they came.
+    pub fn of_suite<'b>(&'b self, suite: &'b str) -> impl Iterator<Item = &'b Measurement> {
+        self.all
+            .iter()
+            .filter(move |entry| entry.section == suite)
+            .map(|entry| &entry.m)
+    }
+
+    /// The servers that ran a section, in the order they came.
     pub fn labels_of(&self, suite: &str) -> Vec<String> {
-        let ran = |label: &&String| self.all.iter().any(|m| m.label == **label && m.suite == suite);
+        let ran = |label: &&String| self.of_suite(suite).any(|m| m.label == **label);
         self.labels.iter().filter(ran).cloned().collect()
     }
 
@@ -136,7 +154,7 @@ impl Board {
             &|m, first| {
                 let first = first?;
                 let tone = |ratio| if is_void(m) { Tone::Void } else { Tone::of_ratio(ratio) };
-                if let Some(ratio) = self.ratio(m).filter(|_| m.label != first.label) {
+                if let Some(ratio) = self.ratio(suite, m).filter(|_| m.label != first.label) {
                     // What noise alone could have made has no colour.
                     let tone = match ratio.verdict() {
                         Verdict::Same if !is_void(m) => Tone::Plain,
@@ -151,10 +169,10 @@ impl Board {
     }
 
     /// The ratio of the rounds of this test to those of the first server.
-    fn ratio(&self, m: &Measurement) -> Option<Ratio> {
-        let test = (m.suite.clone(), test_name(m));
+    fn ratio(&self, suite: &str, m: &Measurement) -> Option<Ratio> {
+        let test = (suite.to_owned(), test_name(m));
         let ours = self.rounds(&m.label, &test);
-        let firsts = self.rounds(&self.first(&m.suite), &test);
+        let firsts = self.rounds(&self.first(suite), &test);
         let pair = |b: &&Measurement| {
             let a = firsts.iter().find(|a| a.round == b.round)?;
             Some((a.rate, b.rate))
@@ -200,132 +218,12 @@ impl Board {
         })
     }
 
-    /// Figures that only this suite has.
-    pub fn figures(&self, suite: &str) -> Vec<Table> {
-        let mut names: Vec<&str> = Vec::new();
-        for (name, _) in self.all.iter().filter(|m| m.suite == suite).flat_map(|m| &m.figures) {
-            if !names.contains(&name.as_str()) {
-                names.push(name);
-            }
-        }
-        let of_name = |name: &&str| {
-            self.table(suite, format!("{suite}: {name}"), &|m, _| {
-                let (_, value) = m.figures.iter().find(|(other, _)| other == name)?;
-                Some((number(*value), Tone::Plain))
-            })
-        };
-        names.iter().map(of_name).collect()
-    }
-
-    /// All tables of a suite that have something in them.
-    pub fn tables(&self, suite: &str) -> Vec<Table> {
-        let used = |who: &str, what: &str, title: &str, factor: f64| self.used(suite, who, what, title, factor);
-        let mut tables = vec![self.throughput(suite)];
-        if self.labels_of(suite).len() > 1 {
-            tables.push(self.relative(suite));
-        }
-        tables.push(self.background(suite));
-        tables.extend(self.figures(suite));
-        tables.push(used(
-            "server",
-            "cpuMicros",
-            "server CPU, µs for each operation (relative to the first)",
-            1.0,
-        ));
-        tables.push(used(
-            "client",
-            "cpuMicros",
-            "client CPU, µs for each operation (relative to the first)",
-            1.0,
-        ));
-        tables.push(used(
-            "host",
-            "switches",
-            "context switches of the host for each operation (relative)",
-            1.0,
-        ));
-        tables.push(used(
-            "server",
-            "faultsMinor",
-            "page faults of the server for each operation (relative)",
-            1.0,
-        ));
-        tables.push(used(
-            "server",
-            "readBytes",
-            "KB the server read from storage for each operation (relative)",
-            1.0 / 1024.0,
-        ));
-        tables.push(used(
-            "server",
-            "writeBytes",
-            "KB the server wrote for each operation (relative)",
-            1.0 / 1024.0,
-        ));
-        tables.push(used(
-            "host",
-            "diskReads",
-            "reads of the host's disks for each operation (relative)",
-            1.0,
-        ));
-        tables.push(used(
-            "host",
-            "diskWrites",
-            "writes of the host's disks for each operation (relative)",
-            1.0,
-        ));
-        tables.push(used(
-            "host",
-            "diskFlushes",
-            "flushes of the host's disks for each operation (relative)",
-            1.0,
-        ));
-        for name in ["p50", "p99", "p999", "max"] {
-            tables.push(self.latency(suite, name));
-        }
-        let memory = self.table(
-            suite,
-            format!("{suite}: resident memory of the server, MiB"),
-            &|m, _| (m.resident_bytes > 0.0).then(|| (number(m.resident_bytes / 1_048_576.0), Tone::Plain)),
-        );
-        tables.push(memory);
-        let has_figures = |table: &Table| {
-            table
-                .rows
-                .iter()
-                .any(|(_, row)| row.iter().any(|figure| !matches!(&*figure.text, "-" | "0")))
-        };
-        tables.retain(has_figures);
-        tables
-    }
-
-    /// What failed, and what was measured before it was steady.
-    pub fn remarks(&self) -> Vec<String> {
-        let mut out = Vec::new();
-        for m in &self.all {
-            if let Some(failure) = &m.failure {
-                out.push(format!("{}, {} {} failed: {failure}", m.label, m.suite, test_name(m)));
-            }
-        }
-        for label in &self.labels {
-            let is_early = |m: &&Measurement| m.label == *label && m.warmed > 0.0 && !m.is_steady;
-            let mut tests: Vec<String> = self.all.iter().filter(is_early).map(test_name).collect();
-            tests.dedup();
-            if !tests.is_empty() {
-                out.push(format!(
-                    "{label} was not steady when measuring began: {}",
-                    tests.join(", ")
-                ));
-            }
-        }
-        out
-    }
-
-    fn first(&self, suite: &str) -> String {
+    pub(super) fn first(&self, suite: &str) -> String {
         self.labels_of(suite).into_iter().next().unwrap_or_default()
     }
 
-    fn table(&self, suite: &str, title: String, figure: Show<'_>) -> Table {
+    /// A table of a section with one figure for each test and server; `-` where there is none.
+    pub(super) fn table(&self, suite: &str, title: String, figure: Show<'_>) -> Table {
         let (labels, name_of_first) = (self.labels_of(suite), self.first(suite));
         let row = |test: &(String, String)| {
             let first = self.middle(&name_of_first, test);
@@ -345,12 +243,54 @@ impl Board {
     }
 }
 
-/// The test, with its clients when it is one of a series over them.
+/// The test, with its clients when it is one of a series over them, and with the delays it had.
 pub fn test_name(m: &Measurement) -> String {
-    match m.config.iter().any(|(name, _)| name == "scaleUp") {
-        true => format!("{} × {}", m.test, m.clients),
-        false => m.test.clone(),
+    let mut name = m.test.clone();
+    if m.config("scaleUp").is_some() {
+        name = format!("{name} × {}", m.clients);
     }
+    for (what, config) in [("network", "networkDelayMicros"), ("disk", "syncDelayMicros")] {
+        if let Some(delay) = m.config(config).filter(|delay| *delay != "0") {
+            name = format!("{name}, {what} +{delay} µs");
+        }
+    }
+    name
+}
+
+/// The section of each measurement: its suite with the run's note, and what it was told where that is not the same for all of these.
+fn sections(all: &[Measurement]) -> Vec<String> {
+    const TOLD: [&str; 5] = ["rows", "tables", "rate", "durability", "clients"];
+    let noted = |m: &Measurement| match m.config("note") {
+        Some(note) => format!("{}, {note}", m.suite),
+        None => m.suite.clone(),
+    };
+    let told = |m: &Measurement, what: &str| match what {
+        // Loading takes one client, and a series has its clients in the names of its tests.
+        "clients" if m.config("scaleUp").is_some() || m.test == "load" => None,
+        "clients" => Some(m.clients.to_string()),
+        _ => m.config(what).map(str::to_owned),
+    };
+    let section = |m: &Measurement| {
+        let name = noted(m);
+        let differs = |what: &&str| {
+            let mine = told(m, what);
+            let mut others = all
+                .iter()
+                .filter(|other| noted(other) == name)
+                .filter_map(|other| told(other, what));
+            mine.is_some_and(|mine| others.any(|other| other != mine))
+        };
+        let of = |what: &str| match what {
+            "durability" => told(m, what).unwrap_or_default(),
+            _ => format!("{} {what}", told(m, what).unwrap_or_default()),
+        };
+        let parts: Vec<String> = TOLD.iter().filter(|what| differs(what)).map(|what| of(what)).collect();
+        std::iter::once(name.clone())
+            .chain(parts)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    all.iter().map(section).collect()
 }
 
 /// Whether its rate counts for nothing.

@@ -113,9 +113,32 @@ impl Suite {
         }
     }
 
+    /// Refuses what it would ignore.
+    ///
+    /// Errors: a rate, several tables or several clients for a suite that takes none.
+    pub fn check(self, settings: &Settings) -> Result<(), String> {
+        let refused = |what: &str, why: &str| Err(format!("{} takes no {what}: {why}", self.name()));
+        match self {
+            Self::Insert | Self::Concerns if settings.rate.is_some() => refused("--rate", "its steps have their own"),
+            Self::Micro | Self::Storage => Ok(()),
+            _ if settings.tables > 1 => refused("--tables", "it has the ones that it has"),
+            Self::Concerns if settings.clients > 1 => refused(
+                "--clients",
+                "clients that write at once share the disk's syncs, of which arithmetic knows nothing",
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether its tests need those before them.
     pub fn is_sequence(self) -> bool {
         matches!(self, Self::Insert | Self::Storage | Self::Concerns)
+    }
+
+    /// Whether a test finds what it needs after it was run.
+    pub fn can_repeat(self, test: &str) -> bool {
+        // Indexes are built once.
+        (self, test) != (Self::Insert, "l.x")
     }
 
     /// Loads its data; what loading came to stands beside it.
@@ -183,6 +206,27 @@ fn settle(target: &Target, names: &[String]) -> Result<(), String> {
         }
     }
     checkpoint(target)
+}
+
+/// Waits until the server neither computes nor writes any longer, but no longer than a minute; one whose process is not known is not waited for.
+fn wait_until_idle(target: &Target) {
+    const LOOK: Duration = Duration::from_millis(100);
+    const LOOKS_MAX: u32 = 600;
+    let Some(processes) = target.processes() else { return };
+    let mut before = processes.usage();
+    let mut idle = 0;
+    for _ in 0..LOOKS_MAX {
+        std::thread::sleep(LOOK);
+        let now = processes.usage();
+        let spent = now.since(before);
+        before = now;
+        // A twentieth of a core and half a megabyte a second are what servers do without work.
+        let is_idle = spent.cpu_us < LOOK.as_micros() as f64 / 20.0 && spent.write_bytes < 50_000.0;
+        idle = if is_idle { idle + 1 } else { 0 };
+        if idle == 3 {
+            return;
+        }
+    }
 }
 
 /// Has what was written reach the place where it stays.

@@ -84,6 +84,10 @@ impl Storage {
         ];
         if reads > 0.0 {
             figures.push(("server CPU, µs for each read".into(), cpu / reads));
+            figures.push((
+                "KB of a read of the disk".into(),
+                of("host", "diskReadBytes") / 1024.0 / reads,
+            ));
         }
         if self.raw > 0.0 {
             let device_us = self.settings.clients as f64 * 1e6 / self.raw;

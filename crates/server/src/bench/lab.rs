@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// The database of MongoDB's servers that the laboratory works in.
 const DATABASE: &str = "nestor_lab";
+/// How long a server may take for an answer, unless its URI says `socketTimeoutMS`: far longer than any question takes.
+const ANSWER_MAX: Duration = Duration::from_secs(600);
 
 /// Does what the command says; an error is a message for the user.
 pub fn run(command: &LabCommand) -> Result<(), String> {
@@ -113,7 +115,11 @@ fn mongo(uri: &str) -> Result<(Dial, Option<u16>), String> {
     uri.only_with(&connecting).map_err(|e| e.to_string())?;
     let port = uri.hosts.first().and_then(local_port);
     let dial = move || -> Result<Box<dyn Stream>, String> {
-        let client = Client::connect(&uri).map_err(|e| e.to_string())?;
+        let mut client = Client::connect(&uri).map_err(|e| e.to_string())?;
+        if uri.socket_timeout.is_none() {
+            let limited = client.connection().stream().limit(Some(ANSWER_MAX));
+            limited.map_err(|e| e.to_string())?;
+        }
         Ok(Box::new(OfMongo(client)))
     };
     Ok((Arc::new(dial), port))
@@ -124,7 +130,9 @@ fn postgres(uri: &str) -> Result<(Dial, String, Option<u16>), String> {
     uri.application = "nestor bench".to_owned();
     let (database, port) = (uri.database.clone(), local_port(&uri.host));
     let dial = move || -> Result<Box<dyn Stream>, String> {
-        let client = Postgres::connect(&uri).map_err(|e| e.to_string())?;
+        let mut client = Postgres::connect(&uri).map_err(|e| e.to_string())?;
+        let limited = client.stream().get_ref().limit(Some(ANSWER_MAX));
+        limited.map_err(|e| e.to_string())?;
         Ok(Box::new(OfPostgres(client)))
     };
     Ok((Arc::new(dial), database, port))

@@ -84,14 +84,24 @@ pub fn push(id: u64, arguments: &mut Arguments) {
     arguments.int(longitude).int(latitude);
 }
 
-/// The command that makes the indexes.
+/// The command that makes the indexes that tests by keys use.
 pub fn indexes() -> Document {
-    let index = |key: Document, name: &str| Value::from(doc! { "key": key, "name": name });
-    let all = vec![
-        index(doc! { "team": 1 }, "team"),
-        index(doc! { "group": 1, "number": 1 }, "group"),
-        index(doc! { "words": "text" }, "words"),
-        index(doc! { "place": "2dsphere" }, "place"),
-    ];
-    doc! { "createIndexes": NAME, "indexes": all }
+    create(&[
+        ("team", doc! { "team": 1 }),
+        ("group", doc! { "group": 1, "number": 1 }),
+    ])
+}
+
+/// The command that makes the index of one test alone, of a kind that not every server has.
+pub fn index_of(test: &str) -> Option<Document> {
+    match test {
+        "text" => Some(create(&[("words", doc! { "words": "text" })])),
+        "near" => Some(create(&[("place", doc! { "place": "2dsphere" })])),
+        _ => None,
+    }
+}
+
+fn create(indexes: &[(&str, Document)]) -> Document {
+    let index = |(name, key): &(&str, Document)| Value::from(doc! { "key": key.clone(), "name": *name });
+    doc! { "createIndexes": NAME, "indexes": indexes.iter().map(index).collect::<Vec<_>>() }
 }

@@ -4,15 +4,14 @@
 //! it is known while rows come and go: points are asked for in the middle, where all rows are there; ranges have to be in order, within their
 //! bounds and whole. After each step the number of rows is counted.
 
-use super::table::{self, DATA_BYTES, Index, NAME, QUERY_ROWS, Row};
+use super::table::{self, DATA_BYTES, Index, QUERY_ROWS, Row};
 use crate::drive::{Done, Load, Outcome, Pace, Times, Worker, drive};
-use crate::random::Random;
+use crate::random::{Random, mix};
 use crate::results::{Measurement, Sla};
 use crate::rows::{Arguments, Rows};
 use crate::statement::{Role, Statement, aggregate};
 use crate::target::{Caller, Target, command};
-use crate::workload::load::run_alone;
-use crate::workload::{Settings, Workload, drop_table, settle};
+use crate::workload::{Settings, Workload, drop_table, settle, wait_until_idle};
 use nestor_model::{Value, doc};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -31,149 +30,180 @@ const BESIDE_ROWS: u64 = 50;
 pub struct Insert {
     target: Target,
     settings: Settings,
-    /// The first key that is there.
-    first: u64,
-    /// The first that is not there yet.
-    next: u64,
+    tables: Vec<Table>,
 }
 
-/// Where the table begins and ends while writers move it.
-struct Bounds {
+/// A user's table.
+struct Table {
+    name: String,
+    /// What its rows are made from.
+    seed: u64,
+    /// The first key that is there.
     first: AtomicU64,
+    /// The first that is not there yet; writers move both.
     next: AtomicU64,
 }
 
+impl Table {
+    fn first(&self) -> u64 {
+        self.first.load(Relaxed)
+    }
+
+    fn next(&self) -> u64 {
+        self.next.load(Relaxed)
+    }
+}
+
 impl Insert {
-    /// Makes the table anew and loads it in key order: l.i0.
+    /// Makes the tables anew and loads them in key order: l.i0.
     pub fn load(target: &Target, settings: Settings) -> Result<(Self, Measurement), String> {
         if settings.rows < 1_000 {
             return Err("the Insert Benchmark wants at least 1000 rows".into());
         }
         target.configure()?;
-        drop_table(target, NAME)?;
-        if target.protocol != crate::wire::Protocol::Mongo {
-            target.run(&[command(doc! {}, &table::create())])?;
-        }
-        let bounds = Bounds {
+        let table = |user: usize| Table {
+            name: table::name(user),
+            seed: mix(settings.seed.wrapping_add(user as u64)),
             first: AtomicU64::new(1),
             next: AtomicU64::new(1),
         };
-        let writer = Writer::new(target, &settings, &bounds, LOAD_ROWS, Some(settings.rows), false)?;
-        let outcome = run_alone(target, &settings, writer);
-        let measurement = Measurement::of("insert", "l.i0", &outcome, 0);
         let insert = Self {
             target: target.clone(),
             settings,
-            first: 1,
-            next: bounds.next.load(Relaxed),
+            tables: (0..settings.clients).map(table).collect(),
         };
+        for table in &insert.tables {
+            drop_table(target, &table.name)?;
+            if target.protocol != crate::wire::Protocol::Mongo {
+                target.run(&[command(doc! {}, &table::create(&table.name))])?;
+            }
+        }
+        let writer = |table| Writer::new(&insert, table, LOAD_ROWS, Some(settings.rows), false);
+        let outcome = insert.until_finished(&writer)?;
+        let measurement = Measurement::of("insert", "l.i0", &outcome, 0);
         Ok((insert, measurement))
     }
 
-    /// l.x: the rate is that of rows.
-    fn indexes(&mut self) -> Result<Measurement, String> {
-        let mut builder = Builder {
-            caller: self.target.connect()?,
-            left: Index::ALL.to_vec(),
-            rows: self.settings.rows,
-        };
-        builder.left.reverse();
-        let outcome = run_alone(&self.target, &self.settings, builder);
-        settle(&self.target, &[NAME.to_owned()])?;
-        Ok(Measurement::of("insert", "l.x", &outcome, 0))
-    }
-
-    fn bounds(&self) -> Bounds {
-        Bounds {
-            first: AtomicU64::new(self.first),
-            next: AtomicU64::new(self.next),
-        }
-    }
-
-    /// l.i1 and l.i2: one connection inserts and one deletes, as much as the other.
-    fn writes(&mut self, step: &str, rows: u64, times: Times) -> Result<Measurement, String> {
-        let bounds = self.bounds();
-        let inserter = Writer::new(&self.target, &self.settings, &bounds, rows, None, false)?;
-        let deleter = Writer::new(&self.target, &self.settings, &bounds, rows, None, true)?;
-        let load = |worker, group| Load {
-            worker: Box::new(worker),
-            pace: Pace::Closed,
-            group,
-        };
-        let loads = vec![load(inserter, 0), load(deleter, 1)];
-        let outcome = drive(loads, times, self.target.processes().as_ref());
-        self.finish(&bounds, step, outcome)
-    }
-
-    fn queries(&mut self, step: &str, rate: f64, times: Times) -> Result<Measurement, String> {
-        let bounds = self.bounds();
+    /// Has one worker for each table do all that it has to.
+    fn until_finished<'t, W: Worker + 't>(
+        &'t self,
+        worker: &dyn Fn(&'t Table) -> Result<W, String>,
+    ) -> Result<Outcome, String> {
         let mut loads = Vec::new();
-        for client in 0..self.settings.clients {
-            let worker = Asker::new(
-                &self.target,
-                &self.settings,
-                &bounds,
-                client as u64,
-                step.starts_with("qp"),
-            )?;
+        for table in &self.tables {
             loads.push(Load {
-                worker: Box::new(worker),
+                worker: Box::new(worker(table)?),
                 pace: Pace::Closed,
                 group: 0,
             });
         }
-        for (group, deletes) in [(1, false), (2, true)] {
-            let worker = Writer::new(&self.target, &self.settings, &bounds, BESIDE_ROWS, None, deletes)?;
-            loads.push(Load {
-                worker: Box::new(worker),
-                pace: Pace::Rate(rate / BESIDE_ROWS as f64),
-                group,
-            });
+        let times = Times::until_finished(self.settings.sample);
+        Ok(drive(loads, times, self.target.processes().as_ref()))
+    }
+
+    /// l.x: the rate is that of rows.
+    fn indexes(&mut self) -> Result<Measurement, String> {
+        let builder = |table: &Table| {
+            Ok(Builder {
+                caller: self.target.connect()?,
+                table: table.name.clone(),
+                left: Index::ALL.into_iter().rev().collect(),
+                rows: table.next() - table.first(),
+            })
+        };
+        let outcome = self.until_finished(&builder)?;
+        self.finish("l.x", &outcome)
+    }
+
+    /// l.i1 and l.i2: of each user one connection inserts and one deletes, as much as the other.
+    fn writes(&mut self, step: &str, rows: u64, times: Times) -> Result<Measurement, String> {
+        let mut loads: Vec<Load<'_>> = Vec::new();
+        for table in &self.tables {
+            for (group, deletes) in [(0, false), (1, true)] {
+                loads.push(Load {
+                    worker: Box::new(Writer::new(self, table, rows, None, deletes)?),
+                    pace: Pace::Closed,
+                    group,
+                });
+            }
         }
         let outcome = drive(loads, times, self.target.processes().as_ref());
+        self.finish(step, &outcome)
+    }
+
+    fn queries(&mut self, step: &str, rate: f64, times: Times) -> Result<Measurement, String> {
+        let mut loads: Vec<Load<'_>> = Vec::new();
+        for (user, table) in self.tables.iter().enumerate() {
+            loads.push(Load {
+                worker: Box::new(Asker::new(self, table, user as u64, step.starts_with("qp"))?),
+                pace: Pace::Closed,
+                group: 0,
+            });
+            for (group, deletes) in [(1, false), (2, true)] {
+                loads.push(Load {
+                    worker: Box::new(Writer::new(self, table, BESIDE_ROWS, None, deletes)?),
+                    pace: Pace::Rate(rate / BESIDE_ROWS as f64),
+                    group,
+                });
+            }
+        }
+        let users = self.tables.len() as f64;
+        let outcome = drive(loads, times, self.target.processes().as_ref());
         // A transaction more or less at the ends of the time is none that was missed.
-        let slack = 2.0 * BESIDE_ROWS as f64 / outcome.spent.seconds.max(1e-9);
+        let slack = 2.0 * users * BESIDE_ROWS as f64 / outcome.spent.seconds.max(1e-9);
         let sla = Sla {
-            wanted: rate,
-            reached: (outcome.rate(1).min(outcome.rate(2)) + slack).min(rate),
+            wanted: users * rate,
+            reached: (outcome.rate(1).min(outcome.rate(2)) + slack).min(users * rate),
         };
-        let mut measurement = self.finish(&bounds, step, outcome)?;
+        let mut measurement = self.finish(step, &outcome)?;
         measurement.sla = Some(sla);
         Ok(measurement)
     }
 
-    /// Lets the server clean up, and counts.
-    fn finish(&mut self, bounds: &Bounds, step: &str, outcome: Outcome) -> Result<Measurement, String> {
-        self.first = bounds.first.load(Relaxed);
-        self.next = bounds.next.load(Relaxed);
-        let mut measurement = Measurement::of("insert", step, &outcome, 0);
+    /// Counts, and lets the server clean up: how long that took stands beside the step.
+    fn finish(&self, step: &str, outcome: &Outcome) -> Result<Measurement, String> {
+        let mut measurement = Measurement::of("insert", step, outcome, 0);
         if measurement.failure.is_none() {
-            // Inserts may be ahead of deletes by a transaction, and the next step begins with as many rows as this one.
-            let surplus = (self.next - self.first).saturating_sub(self.settings.rows / LOAD_ROWS * LOAD_ROWS);
-            if surplus > 0 {
-                let mut caller = self.target.connect()?;
-                let number = caller.prepare(&table::delete())?;
-                let mut arguments = Arguments::default();
-                arguments.int(self.first as i64).int((self.first + surplus - 1) as i64);
-                caller.call(number, &arguments, &mut Rows::default())?;
-                self.first += surplus;
+            for table in &self.tables {
+                self.even_out(table)?;
+                measurement.failure = measurement.failure.or(self.count(table).err());
             }
-            measurement.failure = self.count().err();
-            settle(&self.target, &[NAME.to_owned()])?;
+            let begun = Instant::now();
+            let names: Vec<String> = self.tables.iter().map(|table| table.name.clone()).collect();
+            settle(&self.target, &names)?;
+            wait_until_idle(&self.target);
+            let cleaned = begun.elapsed().as_secs_f64();
+            measurement.figures.push(("clean-up after the step, s".into(), cleaned));
         }
         Ok(measurement)
     }
 
-    fn count(&self) -> Result<(), String> {
+    /// Inserts may be ahead of deletes by a transaction, and the next step begins with as many rows as this one.
+    fn even_out(&self, table: &Table) -> Result<(), String> {
+        let first = table.first();
+        let surplus = (table.next() - first).saturating_sub(self.settings.rows / LOAD_ROWS * LOAD_ROWS);
+        if surplus > 0 {
+            let mut caller = self.target.connect()?;
+            let number = caller.prepare(&table::delete(&table.name))?;
+            let mut arguments = Arguments::default();
+            arguments.int(first as i64).int((first + surplus - 1) as i64);
+            caller.call(number, &arguments, &mut Rows::default())?;
+            table.first.store(first + surplus, Relaxed);
+        }
+        Ok(())
+    }
+
+    fn count(&self, table: &Table) -> Result<(), String> {
+        let name = table.name.as_str();
         let group = doc! { "_id": Value::Null, "n": doc! { "$sum": 1 } };
         let stages = vec![doc! { "$group": group }, doc! { "$project": doc! { "_id": 0, "n": 1 } }];
-        let sql = format!("SELECT COUNT(*) FROM {NAME}");
-        let statement = Statement::new("the count", Role::Reads, vec![], aggregate(NAME, stages), sql);
+        let sql = format!("SELECT COUNT(*) FROM {name}");
+        let statement = Statement::new("the count", Role::Reads, vec![], aggregate(name, stages), sql);
         let found = self.target.once(&statement)?.int(0, 0)? as u64;
-        match self.next - self.first {
+        match table.next() - table.first() {
             expected if expected == found => Ok(()),
             expected => Err(format!(
-                "a wrong answer: the table has {found} rows in place of {expected}"
+                "a wrong answer: {name} has {found} rows in place of {expected}"
             )),
         }
     }
@@ -193,7 +223,10 @@ impl Workload for Insert {
     }
 
     fn set_clients(&mut self, clients: usize) {
-        self.settings.clients = clients;
+        debug_assert_eq!(
+            clients, self.settings.clients,
+            "a sequence is loaded anew for other users"
+        );
     }
 }
 
@@ -201,8 +234,7 @@ impl Workload for Insert {
 struct Writer<'b> {
     caller: Caller,
     statement: usize,
-    seed: u64,
-    bounds: &'b Bounds,
+    table: &'b Table,
     rows: u64,
     /// Ends with this key.
     until: Option<u64>,
@@ -214,29 +246,21 @@ struct Writer<'b> {
 }
 
 impl<'b> Writer<'b> {
-    fn new(
-        target: &Target,
-        settings: &Settings,
-        bounds: &'b Bounds,
-        rows: u64,
-        until: Option<u64>,
-        deletes: bool,
-    ) -> Result<Self, String> {
-        let mut caller = target.connect()?;
+    fn new(insert: &Insert, table: &'b Table, rows: u64, until: Option<u64>, deletes: bool) -> Result<Self, String> {
+        let mut caller = insert.target.connect()?;
         let statement = if deletes {
-            table::delete()
+            table::delete(&table.name)
         } else {
-            table::insert(rows as usize)
+            table::insert(&table.name, rows as usize)
         };
         Ok(Self {
             statement: caller.prepare(&statement)?,
             caller,
-            seed: settings.seed,
-            bounds,
+            table,
             rows,
             until: until.map(|all| all / rows * rows),
             deletes,
-            kept: settings.rows / LOAD_ROWS * LOAD_ROWS,
+            kept: insert.settings.rows / LOAD_ROWS * LOAD_ROWS,
             arguments: Arguments::default(),
             answer: Rows::default(),
         })
@@ -248,9 +272,9 @@ impl Worker for Writer<'_> {
         self.arguments.clear();
         let end = match self.deletes {
             true => {
-                let first = self.bounds.first.load(Relaxed);
+                let first = self.table.first();
                 // One that is quicker than the inserts waits for them, so that the table keeps its rows.
-                if self.bounds.next.load(Relaxed) - first < self.kept + self.rows {
+                if self.table.next() - first < self.kept + self.rows {
                     std::thread::sleep(Duration::from_micros(200));
                     return Ok(Some(Done {
                         busy: Duration::ZERO,
@@ -262,24 +286,24 @@ impl Worker for Writer<'_> {
                 first + self.rows
             }
             false => {
-                let next = self.bounds.next.load(Relaxed);
+                let next = self.table.next();
                 if self.until.is_some_and(|until| next > until) {
                     return Ok(None);
                 }
                 for id in next..next + self.rows {
-                    table::push(self.seed, id, &mut self.arguments);
+                    table::push(self.table.seed, id, &mut self.arguments);
                 }
                 next + self.rows
             }
         };
         if self.deletes {
             // Queries stop to ask for rows before they go.
-            self.bounds.first.store(end, Relaxed);
+            self.table.first.store(end, Relaxed);
         }
         self.caller.begin_operation();
         self.caller.call(self.statement, &self.arguments, &mut self.answer)?;
         if !self.deletes {
-            self.bounds.next.store(end, Relaxed);
+            self.table.next.store(end, Relaxed);
         }
         if self.answer.affected != self.rows {
             return Err(format!(
@@ -298,6 +322,7 @@ impl Worker for Writer<'_> {
 /// Builds the indexes, one after the other.
 struct Builder {
     caller: Caller,
+    table: String,
     left: Vec<Index>,
     rows: u64,
 }
@@ -306,7 +331,7 @@ impl Worker for Builder {
     fn step(&mut self) -> Result<Option<Done>, String> {
         let Some(index) = self.left.pop() else { return Ok(None) };
         self.caller.begin_operation();
-        self.caller.once(&index.create())?;
+        self.caller.once(&index.create(&self.table))?;
         Ok(Some(Done {
             busy: self.caller.busy,
             last: self.caller.last,
@@ -321,8 +346,7 @@ struct Asker<'b> {
     by_index: Vec<(Index, usize)>,
     point: usize,
     asks_for_points: bool,
-    seed: u64,
-    bounds: &'b Bounds,
+    table: &'b Table,
     random: Random,
     arguments: Arguments,
     answer: Rows,
@@ -330,26 +354,19 @@ struct Asker<'b> {
 }
 
 impl<'b> Asker<'b> {
-    fn new(
-        target: &Target,
-        settings: &Settings,
-        bounds: &'b Bounds,
-        client: u64,
-        points: bool,
-    ) -> Result<Self, String> {
-        let mut caller = target.connect()?;
+    fn new(insert: &Insert, table: &'b Table, user: u64, asks_for_points: bool) -> Result<Self, String> {
+        let mut caller = insert.target.connect()?;
         let mut by_index = Vec::new();
         for index in Index::ALL {
-            by_index.push((index, caller.prepare(&index.query())?));
+            by_index.push((index, caller.prepare(&index.query(&table.name))?));
         }
         Ok(Self {
-            point: caller.prepare(&table::point())?,
+            point: caller.prepare(&table::point(&table.name))?,
             caller,
             by_index,
-            asks_for_points: points,
-            seed: settings.seed,
-            bounds,
-            random: Random::of_part(settings.seed, 1_000 + client),
+            asks_for_points,
+            table,
+            random: Random::of_part(insert.settings.seed, 1_000 + user),
             arguments: Arguments::default(),
             answer: Rows::default(),
             text: Vec::new(),
@@ -358,14 +375,14 @@ impl<'b> Asker<'b> {
 
     fn ask_point(&mut self) -> Result<(), String> {
         // The newest half: deletes are far away.
-        let (first, next) = (self.bounds.first.load(Relaxed), self.bounds.next.load(Relaxed));
+        let (first, next) = (self.table.first(), self.table.next());
         let half = (next - first) / 2;
         let id = next - 1 - self.random.below(half);
         self.arguments.int(id as i64);
         self.caller.call(self.point, &self.arguments, &mut self.answer)?;
-        let row = Row::of(self.seed, id);
+        let row = Row::of(self.table.seed, id);
         self.text.clear();
-        table::data(self.seed, id, &mut self.text);
+        table::data(self.table.seed, id, &mut self.text);
         let expected = [
             id as i64,
             row.dateandtime,
@@ -392,7 +409,7 @@ impl<'b> Asker<'b> {
 
     fn ask_range(&mut self) -> Result<(), String> {
         let (index, statement) = self.by_index[self.random.below(self.by_index.len() as u64) as usize];
-        let row = Row::of(self.seed, self.random.next());
+        let row = Row::of(self.table.seed, self.random.next());
         // Where the last rows of an index lie too few may follow.
         let price = row.price / 2;
         let register = (index == Index::RegisterSegment).then_some(row.cashregisterid);
@@ -419,7 +436,7 @@ impl<'b> Asker<'b> {
             last = Some(found);
         }
         // Half of all rows cost as much or more; a register has only a thousandth of these.
-        let rows = self.bounds.next.load(Relaxed) - self.bounds.first.load(Relaxed);
+        let rows = self.table.next() - self.table.first();
         let wanted = if register.is_some() && rows < 200_000 {
             0
         } else {

@@ -5,8 +5,11 @@ use crate::rows::Arguments;
 use crate::statement::{Kind, Role, Statement, find, mark, placeholders, text_mark};
 use nestor_model::{Value, doc};
 
-/// The table.
-pub const NAME: &str = "pi1";
+/// The table of a user, from 0.
+pub fn name(user: usize) -> String {
+    format!("pi{}", user + 1)
+}
+
 /// Bytes of `data`.
 pub const DATA_BYTES: usize = 100;
 /// Cash registers.
@@ -43,20 +46,20 @@ impl Index {
     }
 
     /// The statement that makes it.
-    pub fn create(self) -> Statement {
+    pub fn create(self, table: &str) -> Statement {
         let name = self.columns().join("_");
         let mut key = nestor_model::Document::default();
         for column in self.columns() {
             key.push(*column, 1);
         }
         let index = doc! { "key": key, "name": name.as_str() };
-        let mongo = doc! { "createIndexes": NAME, "indexes": vec![Value::from(index)] };
-        let sql = format!("CREATE INDEX {NAME}_{name} ON {NAME} ({})", self.columns().join(", "));
+        let mongo = doc! { "createIndexes": table, "indexes": vec![Value::from(index)] };
+        let sql = format!("CREATE INDEX {table}_{name} ON {table} ({})", self.columns().join(", "));
         Statement::new("an index", Role::Writes, vec![], mongo, sql)
     }
 
     /// The ten entries from a place on: `$1` is the first column, or the register, and `$2` the price there.
-    pub fn query(self) -> Statement {
+    pub fn query(self, table: &str) -> Statement {
         let columns = self.columns();
         let mut projection = doc! { "_id": 0 };
         let mut sort = nestor_model::Document::default();
@@ -76,11 +79,11 @@ impl Index {
                 vec![Kind::Int],
             ),
         };
-        let mut mongo = find(NAME, filter, projection);
+        let mut mongo = find(table, filter, projection);
         mongo.push("sort", sort);
         mongo.push("limit", QUERY_ROWS as i64);
         let list = columns.join(", ");
-        let sql = format!("SELECT {list} FROM {NAME} WHERE {condition} ORDER BY {list} LIMIT {QUERY_ROWS}");
+        let sql = format!("SELECT {list} FROM {table} WHERE {condition} ORDER BY {list} LIMIT {QUERY_ROWS}");
         Statement::new("a query by an index", Role::Reads, kinds, mongo, sql)
     }
 }
@@ -150,15 +153,15 @@ pub fn push(seed: u64, id: u64, arguments: &mut Arguments) {
 }
 
 /// SQL's table.
-pub fn create() -> String {
+pub fn create(table: &str) -> String {
     format!(
-        "CREATE TABLE {NAME} (transactionid BIGINT NOT NULL PRIMARY KEY, dateandtime INTEGER NOT NULL, cashregisterid INTEGER NOT NULL, \
+        "CREATE TABLE {table} (transactionid BIGINT NOT NULL PRIMARY KEY, dateandtime INTEGER NOT NULL, cashregisterid INTEGER NOT NULL, \
          customerid INTEGER NOT NULL, productid INTEGER NOT NULL, price INTEGER NOT NULL, data VARCHAR(4000) NOT NULL)"
     )
 }
 
 /// Inserts `count` rows.
-pub fn insert(count: usize) -> Statement {
+pub fn insert(table: &str, count: usize) -> Statement {
     let kinds = [
         Kind::Long,
         Kind::Int,
@@ -184,24 +187,24 @@ pub fn insert(count: usize) -> Statement {
             "data": text_mark(at + 6, DATA_BYTES),
         })
     };
-    let mongo = doc! { "insert": NAME, "documents": (0..count).map(document).collect::<Vec<_>>() };
+    let mongo = doc! { "insert": table, "documents": (0..count).map(document).collect::<Vec<_>>() };
     let columns = "transactionid, dateandtime, cashregisterid, customerid, productid, price, data";
-    let sql = format!("INSERT INTO {NAME} ({columns}) VALUES {}", rows.join(", "));
+    let sql = format!("INSERT INTO {table} ({columns}) VALUES {}", rows.join(", "));
     Statement::new("inserts", Role::Writes, kinds.repeat(count), mongo, sql)
 }
 
 /// Deletes the rows of a range of keys, both ends included: the oldest.
-pub fn delete() -> Statement {
+pub fn delete(table: &str) -> Statement {
     let q = doc! { "_id": doc! { "$gte": mark(0), "$lte": mark(1) } };
-    let mongo = doc! { "delete": NAME, "deletes": vec![Value::from(doc! { "q": q, "limit": 0 })] };
-    let sql = format!("DELETE FROM {NAME} WHERE transactionid >= $1 AND transactionid <= $2");
+    let mongo = doc! { "delete": table, "deletes": vec![Value::from(doc! { "q": q, "limit": 0 })] };
+    let sql = format!("DELETE FROM {table} WHERE transactionid >= $1 AND transactionid <= $2");
     Statement::new("deletes", Role::Writes, vec![Kind::Long, Kind::Long], mongo, sql)
 }
 
 /// One row by its key.
-pub fn point() -> Statement {
-    let mongo = find(NAME, doc! { "_id": mark(0) }, doc! {});
+pub fn point(table: &str) -> Statement {
+    let mongo = find(table, doc! { "_id": mark(0) }, doc! {});
     let columns = "transactionid, dateandtime, cashregisterid, customerid, productid, price, data";
-    let sql = format!("SELECT {columns} FROM {NAME} WHERE transactionid = $1");
+    let sql = format!("SELECT {columns} FROM {table} WHERE transactionid = $1");
     Statement::new("a query by key", Role::Reads, vec![Kind::Long], mongo, sql)
 }
