@@ -121,7 +121,8 @@ fn collapse(text: &str) -> BTreeMap<String, f64> {
             let symbol = line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ");
             let name = plain(&symbol);
             // Programs without symbols have many frames that say nothing.
-            if name != "[unknown]" || frames.last() != Some(&name) {
+            let is_repeated = name == "[unknown]" && frames.last() == Some(&name);
+            if !is_repeated && (frames.is_empty() || !is_scaffold(&name)) {
                 frames.push(name);
             }
         } else {
@@ -129,6 +130,23 @@ fn collapse(text: &str) -> BTreeMap<String, f64> {
         }
     }
     counts
+}
+
+/// Whether a function only leads to others: what starts threads, catches panics and polls tasks lies over all that a Rust server does, some forty
+/// frames deep.
+fn is_scaffold(name: &str) -> bool {
+    const PARTS: [&str; 8] = [
+        "std::sys::",
+        "std::thread::",
+        "std::panic",
+        "core::panic::",
+        "core::ops::function::",
+        "tokio::runtime::",
+        "tokio::task::",
+        "alloc::boxed::",
+    ];
+    let path = name.trim_start_matches(['<', '&']);
+    PARTS.iter().any(|part| path.starts_with(part)) || matches!(name, "clone3" | "start_thread" | "__rust_try")
 }
 
 /// A function's name as a reader wants it: without the hash of Rust's, and short.
@@ -187,6 +205,13 @@ mod tests {
         let text = "nestor-worker \n\t  55d inner::h0123456789abcdef\n\t  55e outer\n\nnestor-worker \n\t 55d inner::h0123456789abcdef\n\t 55e outer\n\n";
         let stacks: Stacks = collapse(text).into_iter().collect();
         assert_eq!(stacks, [("nestor-worker;outer;inner".to_owned(), 2.0)]);
+    }
+
+    #[test]
+    fn what_leads_to_a_function_is_left_out() {
+        let text = "w\n\t 1 std::thread::park\n\t 2 find\n\t 3 <std::thread::Thread as X>::run\n\t 4 tokio::runtime::task::poll\n\t 5 clone3\n\n";
+        let stacks: Stacks = collapse(text).into_iter().collect();
+        assert_eq!(stacks, [("w;find;std::thread::park".to_owned(), 1.0)]);
     }
 
     #[test]

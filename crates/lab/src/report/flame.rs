@@ -9,7 +9,7 @@ const WIDTH: f64 = 1_000.0;
 const ROW: f64 = 17.0;
 /// Boxes that are narrower are left out.
 const NARROWEST: f64 = 1.2;
-const DEPTH_MAX: usize = 48;
+const DEPTH_MAX: usize = 64;
 
 /// Functions that call each other.
 #[derive(Default)]
