@@ -160,7 +160,8 @@ impl Board {
                         Verdict::Same if !is_void(m) => Tone::Plain,
                         _ => tone(ratio.mean),
                     };
-                    return Some((format!("{:.2} [{:.2}–{:.2}]", ratio.mean, ratio.low, ratio.high), tone));
+                    let (low, high) = (bound(ratio.low), bound(ratio.high));
+                    return Some((format!("{:.2} [{low}–{high}]", ratio.mean), tone));
                 }
                 let ratio = m.rate / first.rate;
                 ratio.is_finite().then(|| (format!("{ratio:.2}"), tone(ratio)))
@@ -293,6 +294,15 @@ fn sections(all: &[Measurement]) -> Vec<String> {
     all.iter().map(section).collect()
 }
 
+/// An end of an interval; two rounds that differ much leave one that is too wide for digits to mean anything.
+fn bound(ratio: f64) -> String {
+    match ratio {
+        _ if ratio < 0.01 => "<0.01".into(),
+        _ if ratio >= 100.0 => ">100".into(),
+        _ => format!("{ratio:.2}"),
+    }
+}
+
 /// Whether its rate counts for nothing.
 pub fn is_void(m: &Measurement) -> bool {
     m.failure.is_some() || m.sla.is_some_and(|sla| !sla.is_kept())
@@ -375,5 +385,6 @@ mod tests {
         );
         let texts = [0.0, 0.01234, 0.5, 3.219, 512.34, 1234567.8].map(number);
         assert_eq!(texts, ["0", "0.0123", "0.500", "3.22", "512.3", "1,234,568"]);
+        assert_eq!([1e-9, 0.97, 5e9].map(bound), ["<0.01", "0.97", ">100"]);
     }
 }
