@@ -109,7 +109,7 @@ fn frames(segment: &Segment, start: Next, end: Option<(u64, bool)>, report: &mut
     } = start;
     let mut done = 0;
     let mut plain = Vec::new();
-    while done < bytes.len() {
+    while !Segment::is_prepared(&bytes[done..]) {
         let offset = (done + HEADER_BYTES) as u64;
         let frame = match Frame::read(&bytes[done..]) {
             Ok(frame) if frame.seq() == seq => Ok(frame),

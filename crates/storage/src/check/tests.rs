@@ -1,5 +1,6 @@
 use super::*;
 use crate::base::Base;
+use crate::engine::recovery_tests::trim;
 use crate::journal::mark::{Mark, MarkFile};
 use crate::journal::segment::HEADER_BYTES;
 use crate::keys::{self, KeyWriter};
@@ -96,6 +97,7 @@ fn directory(count: i64, closed: bool, change: impl FnOnce(&mut WriteSet, &Colle
     }
     let crashed = tempfile::tempdir().unwrap();
     copy(dir.path(), crashed.path());
+    trim(crashed.path());
     crashed
 }
 

@@ -1,6 +1,6 @@
 //! Durable data that are missing, and files that do not belong together.
 
-use super::recovery_tests::{copy, crashed, keys, open, options, put, segments};
+use super::recovery_tests::{copy, crashed, keys, open, options, put, segments, trim};
 use super::*;
 use crate::journal::mark::{Found, Mark};
 use crate::journal::segment::HEADER_BYTES;
@@ -28,6 +28,7 @@ fn a_tail_that_was_durable_is_not_cut_off() {
                 engine.wait_durable(put(&engine, key).unwrap().lsn).unwrap();
             }
             engine.crash();
+            trim(dir.path());
         }
         let journal = segments(dir.path()).remove(0);
         let whole = fs::read(&journal).unwrap();

@@ -895,6 +895,7 @@ impl Guard {
             }
         }
         if let Some(store) = &inner.store {
+            store.journal.trim();
             store.journal.syncer.note_closed();
         }
         match result {

@@ -161,7 +161,8 @@ fn what_a_failed_sync_left_in_memory_is_not_taken_for_durable() {
     let mut machine = Machine::new();
     let engine = machine.open();
     engine.wait_durable(put(&engine, "a").lsn).unwrap();
-    machine.last_segment().fail_in(1, false);
+    // After the room that is prepared, and the frame.
+    machine.last_segment().fail_in(2, false);
     engine.wait_durable(put(&engine, "b").lsn).unwrap_err();
     machine.kill(engine);
     let engine = machine.open();

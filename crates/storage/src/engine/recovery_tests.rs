@@ -97,7 +97,100 @@ pub(super) fn crashed(synced: bool) -> TempDir {
         }
     }
     engine.crash();
+    trim(dir.path());
     dir
+}
+
+/// Cuts off the room that a crash left behind the frames.
+pub(crate) fn trim(dir: &Path) {
+    for path in segments(dir) {
+        let whole = fs::read(&path).unwrap();
+        fs::write(path, &whole[..written(&whole)]).unwrap();
+    }
+}
+
+/// Where the frames of a segment end.
+fn written(segment: &[u8]) -> usize {
+    let mut at = HEADER_BYTES;
+    while let Ok(frame) = frame::Frame::read(&segment[at..]) {
+        at += frame.len();
+    }
+    at
+}
+
+/// Commits that are waited for go where the journal has zeros already. A crash leaves these, and they are no torn tail.
+#[test]
+fn room_behind_the_frames_is_no_torn_tail() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path()).unwrap();
+    for key in ["a", "b", "c"] {
+        engine.wait_durable(put(&engine, key).unwrap().lsn).unwrap();
+    }
+    let journal = segments(dir.path()).remove(0);
+    engine.crash();
+    let crashed = fs::read(&journal).unwrap();
+    let end = written(&crashed);
+    assert!(crashed.len() > end + 100 * 1024, "{} of {end}", crashed.len());
+    assert!(crashed[end..].iter().all(|byte| *byte == 0));
+    let engine = open(dir.path()).unwrap();
+    assert_eq!(
+        fs::metadata(&journal).unwrap().len(),
+        end as u64,
+        "who appends knows where"
+    );
+    assert_eq!(keys(&engine), "abc");
+    engine.wait_durable(put(&engine, "d").unwrap().lsn).unwrap();
+    engine.wait_durable(put(&engine, "e").unwrap().lsn).unwrap();
+    assert!(fs::metadata(&journal).unwrap().len() > end as u64 + 100 * 1024);
+    assert_eq!(oplog(&engine, Timestamp::default()), "abcde");
+    engine.close().unwrap();
+    let closed = fs::read(&journal).unwrap();
+    assert_eq!(closed.len(), written(&closed), "a closed store has none");
+    // A durable frame that turns into zeros is missed.
+    let dir = self::crashed(true);
+    let journal = &segments(dir.path())[0];
+    let mut bytes = fs::read(journal).unwrap();
+    let last = bytes.len() - (bytes.len() - HEADER_BYTES) / 3;
+    bytes[last..].fill(0);
+    fs::write(journal, &bytes).unwrap();
+    match open(dir.path()).map(|_| ()) {
+        Err(StorageError::CommitsLost {
+            offset,
+            last: 2,
+            durable: 3,
+            ..
+        }) => assert_eq!(offset, last as u64),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// So it is in the middle of a journal, if the shortening of a segment got lost.
+#[test]
+fn room_behind_the_frames_of_a_segment_hides_no_later_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options();
+    options.journal.segment_bytes = 200;
+    let engine = Engine::open(dir.path(), options.clone()).unwrap();
+    for key in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        engine.wait_durable(put(&engine, key).unwrap().lsn).unwrap();
+    }
+    engine.crash();
+    let all = segments(dir.path());
+    assert!(all.len() > 2);
+    for path in &all {
+        let mut bytes = fs::read(path).unwrap();
+        bytes.truncate(written(&bytes));
+        bytes.extend([0; 100]);
+        fs::write(path, bytes).unwrap();
+    }
+    let unknown = |_: &Collection| unreachable!("there is no collection");
+    let report = crate::check::check(dir.path(), None, &unknown).unwrap();
+    assert_eq!(report.notes, Vec::<String>::new());
+    assert_eq!(report.faults, ["tree 900 has entries and belongs to nothing"]);
+    assert_eq!((report.segments, report.commits), (all.len() as u64, 8));
+    let engine = Engine::open(dir.path(), options).unwrap();
+    assert_eq!(keys(&engine), "abcdefgh");
+    assert_eq!(oplog(&engine, Timestamp::default()), "abcdefgh");
 }
 
 #[test]

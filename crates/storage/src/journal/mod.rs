@@ -209,6 +209,9 @@ impl Journal {
             self.ends_segment.store(false, Ordering::Relaxed);
         }
         let at = segment.len();
+        if self.syncer.is_awaited() {
+            segment.prepare(frames.bytes.len() as u64, self.options.segment_bytes);
+        }
         if let Err(error) = segment.file.write_at(frames.bytes, at) {
             return Err(self.take_back(&segment, at, &error));
         }
@@ -226,10 +229,18 @@ impl Journal {
     /// Has the next frame begin a segment: those that are there stay as they are. For the holder of the sequencer.
     pub(crate) fn end_segment(&self) {
         self.ends_segment.store(true, Ordering::Relaxed);
+        self.current().trim();
+    }
+
+    /// Leaves no room behind the last frame. For the holder of the sequencer.
+    pub(crate) fn trim(&self) {
+        self.current().trim();
     }
 
     fn rotate(&self, first_seq: u64, before: Timestamp) -> Result<Arc<Segment>> {
         let segment = Segment::create(&self.dir, first_seq, before, &self.options)?;
+        // Durable with the next sync, which has the directory in it: before anything that is in the new segment.
+        self.current().trim();
         let segment = Arc::new(segment);
         self.syncer.add_segment(segment.clone());
         let mut segments = self.segments.write().expect("no holder of the lock panics");
@@ -242,7 +253,7 @@ impl Journal {
         let failure = StorageError::io("write", &segment.path, error);
         if is_full(error) {
             // Synced: the part may have whole commits in it, which are refused from now on, whatever happens.
-            let cut = || segment.file.set_len(at).and_then(|()| segment.file.sync());
+            let cut = || segment.cut_back(at).and_then(|()| segment.file.sync());
             let outcome = self
                 .syncer
                 .alone(|| cut().map_err(|error| StorageError::io("truncate", &segment.path, &error)));

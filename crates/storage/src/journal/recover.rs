@@ -4,7 +4,8 @@
 //! other. Where that ends, there are two cases. If [`super::mark`], or a later sound frame, says that the number
 //! missing here was durable, bytes that were on disk are damaged: that is refused, naming file and offset, unless who opens
 //! the store gives up just what is missing. Otherwise this is the tail of what was not synced when the machine stopped (a
-//! disk may write the pages of a tail in any order, so whole frames may follow): it is cut off.
+//! disk may write the pages of a tail in any order, so whole frames may follow): it is cut off. Zeros up to the end of a segment are
+//! neither: they are room that its writer had prepared.
 //!
 //! Each frame repeats the checksum of the one before it, and base and mark those of the frames that they end with. If they do
 //! not fit, they are of copies of one directory that went different ways, which is refused too.
@@ -97,7 +98,7 @@ pub(crate) fn open(
         segment.read(&mut bytes, offset)?;
         let mut done = 0;
         let unsound = loop {
-            if done == bytes.len() {
+            if Segment::is_prepared(&bytes[done..]) {
                 break None;
             }
             let frame = match Frame::read(&bytes[done..]) {
@@ -141,6 +142,9 @@ pub(crate) fn open(
             segments.truncate(at + 1);
             is_cut = true;
             break;
+        }
+        if done < bytes.len() {
+            end_at(&segment, offset + done as u64, access)?;
         }
         at += 1;
         offset = segment::HEADER_BYTES as u64;

@@ -10,6 +10,7 @@
 //! | 16 | 8 | sequence number of the first frame |
 //! | 24 | 8 | optime of the last commit before it; 0 if there is none |
 //! | 32 | | frames, one after the other |
+//! | | | zeros, in the segment that is appended to and after a crash: room that the disk has already (see [`Segment::prepare`]) |
 //!
 //! Example: the first segment of a journal begins
 //!
@@ -37,6 +38,9 @@ const INDEX_BYTES: u64 = 64 << 10;
 /// Durable bytes that leave memory at a time.
 const FORGET_BYTES: u64 = 1 << 20;
 
+/// Zeros written behind the frames at a time: some hundred small commits, and little beside what a sync costs.
+const PREPARED_BYTES: u64 = 256 << 10;
+
 /// Opens the file of a segment; the flag says to create it, empty.
 pub(crate) type OpenFile = dyn Fn(&Path, bool) -> std::io::Result<Box<dyn PageFile>> + Send + Sync;
 
@@ -54,6 +58,8 @@ pub(crate) struct Segment {
     index: Mutex<Index>,
     /// Where what may stay in memory begins.
     forgotten: AtomicU64,
+    /// Where the zeros behind the frames end; not behind `len` if there are none.
+    prepared: AtomicU64,
 }
 
 /// Places of some frames: `(optime before the frame, offset)`, ascending, as far as looked at.
@@ -119,6 +125,7 @@ impl Segment {
             seals: options.seals.clone(),
             index: Mutex::default(),
             forgotten: AtomicU64::new(0),
+            prepared: AtomicU64::new(0),
         })
     }
 
@@ -169,6 +176,7 @@ impl Segment {
             seals: options.seals.clone(),
             index: Mutex::default(),
             forgotten: AtomicU64::new(0),
+            prepared: AtomicU64::new(0),
         }))
     }
 
@@ -203,6 +211,49 @@ impl Segment {
         if from < upto {
             self.file.forget(from..upto);
         }
+    }
+
+    /// Writes zeros behind the frames, unless there are some where the next `bytes` go. A sync of frames that go where the file
+    /// has bytes already writes these frames and nothing else; a file that grows needs its new length and place on the disk, which is a
+    /// transaction of the file system. Only for whoever appends, and then only for small frames that are waited for: they pay for
+    /// the zeros by far.
+    ///
+    /// A segment is to be no longer than `len_max`. That it does not succeed is no harm: the disk may have no room for more than the
+    /// frames. Then it is left for as long as the zeros would have served.
+    pub(crate) fn prepare(&self, bytes: u64, len_max: u64) {
+        let len = self.len();
+        let end = (len + PREPARED_BYTES).min(len_max);
+        let is_useless = bytes > PREPARED_BYTES / 4 || end < len + bytes;
+        if is_useless || self.prepared.load(Ordering::Relaxed) >= len + bytes {
+            return;
+        }
+        let zeros = vec![0; (end - len) as usize];
+        if let Err(error) = self.file.write_at(&zeros, len) {
+            tracing::debug!(path = %self.path.display(), %error, "no room behind the frames of the journal");
+        }
+        self.prepared.store(end, Ordering::Relaxed);
+    }
+
+    /// Cuts off the zeros behind the frames. Only while nobody appends.
+    pub(crate) fn trim(&self) {
+        let len = self.len();
+        if self.prepared.swap(0, Ordering::Relaxed) > len
+            && let Err(error) = self.file.set_len(len)
+        {
+            // The next start does without.
+            tracing::warn!(path = %self.path.display(), %error, "a segment of the journal cannot be shortened");
+        }
+    }
+
+    /// Cuts off what is behind `at`, where the frames end. Only for whoever appends.
+    pub(crate) fn cut_back(&self, at: u64) -> std::io::Result<()> {
+        self.prepared.store(0, Ordering::Relaxed);
+        self.file.set_len(at)
+    }
+
+    /// Whether these bytes, which follow a frame, are the zeros behind the last one.
+    pub(crate) fn is_prepared(bytes: &[u8]) -> bool {
+        bytes.iter().all(|byte| *byte == 0)
     }
 
     pub(crate) fn corrupt(&self, offset: u64, reason: &str) -> StorageError {

@@ -6,6 +6,9 @@
 //!
 //! Waking a thread costs as much as a small commit, so nobody is woken in vain: commits do not wake the thread while it looks
 //! every [`LAG`] by itself, and whoever leaves a callback during a sync leaves it to the end of that sync.
+//!
+//! Clients that commit again as soon as they are answered would fall into two halves, of which each waits while the other is synced. So
+//! after a sync the thread waits for those whom it has told, for up to half of what a sync takes ([`Syncer::gather`]).
 
 use super::Checkpoint;
 use super::mark::{Mark, MarkFile};
@@ -28,6 +31,18 @@ const QUIET_LOOKS: u32 = 10;
 /// thread that leads waits for it.
 const LEAD_MAX: Duration = Duration::from_millis(4);
 
+/// The thread waits for those who are expected for up to half of what a sync takes, and no longer than this.
+const GATHER_MAX: Duration = Duration::from_millis(2);
+/// In so many steps: when nobody comes in one of them it waits no longer.
+const GATHER_STEPS: u32 = 4;
+/// Timers cannot tell shorter steps.
+const GATHER_STEP_MIN: Duration = Duration::from_micros(40);
+/// Syncs at most after which waiting is tried again that was in vain.
+const VAIN_MAX: u32 = 64;
+
+/// Room is prepared in the journal ([`Segment::prepare`]) for syncs of so many bytes at most; others have more to write than that.
+const SMALL_SYNC_BYTES: u64 = 64 << 10;
+
 /// Called once with the outcome.
 pub(crate) type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
@@ -49,6 +64,10 @@ pub(crate) struct Syncer {
     work: Condvar,
     /// How long syncs take, in microseconds, about.
     took_micros: AtomicU64,
+    /// Somebody waited for the last sync, which was a small one.
+    awaited: AtomicBool,
+    /// The length of the segment that was synced last.
+    synced_len: AtomicU64,
     /// Segments with bytes that may not be on disk, oldest first; the last one is being appended to.
     unsynced: Mutex<Vec<Arc<Segment>>>,
     /// Set when a segment was created or removed since the directory was last synced.
@@ -80,6 +99,16 @@ struct State {
     waiting: usize,
     /// The background thread waits for something to do.
     rests: bool,
+    /// How many left callbacks for the last sync and during it: if they are quick, so many come before the next one.
+    expected: usize,
+    /// Nobody has waited for them yet.
+    is_fresh: bool,
+    /// Callbacks left during the last sync.
+    early: usize,
+    /// The background thread waits until there are so many callbacks; 0 if it does not.
+    gathers: usize,
+    /// Syncs before which it does not, and how many these were the last time.
+    vain: (u32, u32),
 }
 
 impl Syncer {
@@ -102,6 +131,8 @@ impl Syncer {
             changed: Condvar::new(),
             work: Condvar::new(),
             took_micros: AtomicU64::new(0),
+            awaited: AtomicBool::new(false),
+            synced_len: AtomicU64::new(0),
             unsynced: Mutex::default(),
             dir_changed: AtomicBool::new(true),
         })
@@ -194,7 +225,7 @@ impl Syncer {
     /// store is closed.
     pub(crate) fn settle(&self) -> Result<()> {
         self.state().syncing = true;
-        self.sync();
+        self.sync(false);
         self.mark.sync();
         self.failure().map_or(Ok(()), Err)
     }
@@ -239,6 +270,11 @@ impl Syncer {
 
     /// Waits until everything up to `seq` is on disk; syncs itself if no sync runs.
     pub(crate) fn wait(&self, seq: u64) -> Result<()> {
+        self.wait_until(seq, true)
+    }
+
+    /// As [`Syncer::wait`]; whether somebody wants it.
+    fn wait_until(&self, seq: u64, is_awaited: bool) -> Result<()> {
         let mut state = self.state();
         loop {
             // Durable commits stay durable, whatever failed later.
@@ -253,7 +289,7 @@ impl Syncer {
             } else {
                 state.syncing = true;
                 drop(state);
-                self.sync();
+                self.sync(is_awaited);
                 state = self.state();
             }
         }
@@ -265,7 +301,7 @@ impl Syncer {
         if self.durable() >= seq {
             return Some(Ok(()));
         }
-        let others = state.syncing || !state.callbacks.is_empty();
+        let others = state.syncing || !state.callbacks.is_empty() || state.expected > 1;
         if others || self.took() > LEAD_MAX {
             return None;
         }
@@ -274,7 +310,7 @@ impl Syncer {
         }
         state.syncing = true;
         drop(state);
-        self.sync();
+        self.sync(true);
         if self.durable() >= seq {
             return Some(Ok(()));
         }
@@ -296,7 +332,7 @@ impl Syncer {
         } else {
             state.callbacks.push((seq, callback));
             // The thread that syncs now hands it on.
-            let has_work = state.rests && !state.syncing;
+            let has_work = state.rests && !state.syncing || state.callbacks.len() == state.gathers;
             drop(state);
             if has_work {
                 self.work.notify_all();
@@ -307,13 +343,21 @@ impl Syncer {
         callback(now);
     }
 
+    /// Whether commits are small and waited for.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.awaited.load(Ordering::Relaxed)
+    }
+
     /// One sync of everything appended so far. The caller has set `syncing`; this clears it.
-    fn sync(&self) {
+    fn sync(&self, is_awaited: bool) {
         // In this order: what was appended up to here lies in segments that are listed by now.
         let last = self.optimes.lock().expect("no holder of the lock panics").appended;
         let Appended { seq: upto, optime, .. } = last;
         let segments = self.unsynced.lock().expect("no holder of the lock panics").clone();
         let lengths: Vec<u64> = segments.iter().map(|segment| segment.len()).collect();
+        let len = lengths.last().copied().unwrap_or(0);
+        let is_small = len.saturating_sub(self.synced_len.swap(len, Ordering::Relaxed)) <= SMALL_SYNC_BYTES;
+        self.awaited.store(is_awaited && is_small, Ordering::Relaxed);
         let begun = Instant::now();
         let outcome = self.sync_files(&segments);
         // Only one syncs at a time.
@@ -338,7 +382,9 @@ impl Syncer {
         self.optimes.lock().expect("no holder of the lock panics").durable = optime;
         self.durable.fetch_max(upto, Ordering::AcqRel);
         let callbacks = std::mem::take(&mut state.callbacks);
+        (state.expected, state.is_fresh) = (callbacks.len(), true);
         let (done, waiting): (Vec<_>, Vec<_>) = callbacks.into_iter().partition(|(seq, _)| *seq <= upto);
+        state.early = waiting.len();
         state.callbacks = waiting;
         self.end_sync(state);
         for (_, callback) in done {
@@ -368,13 +414,14 @@ impl Syncer {
     pub(crate) fn run(&self) {
         let mut quiet_looks = 0;
         loop {
-            let state = self.state();
+            let state = self.gather(self.state());
             let seen = self.appended.load(Ordering::SeqCst);
             let pending = || self.appended.load(Ordering::SeqCst) > self.durable();
             if state.failed.is_some() || (state.stop && !pending()) {
                 return;
             }
-            if state.callbacks.is_empty() && !state.stop {
+            let is_awaited = !state.callbacks.is_empty();
+            if !is_awaited && !state.stop {
                 if quiet_looks < QUIET_LOOKS || pending() {
                     let is_time = self.rest(state, Some(LAG));
                     let is_quiet = seen == self.appended.load(Ordering::SeqCst);
@@ -400,8 +447,43 @@ impl Syncer {
                 drop(state);
             }
             // A failure is noted where it happens.
-            let _ = self.wait(self.appended.load(Ordering::Acquire));
+            let _ = self.wait_until(self.appended.load(Ordering::Acquire), is_awaited);
         }
+    }
+
+    /// Waits for those who are expected to come again after the last sync, if that has been worth it: most of them come.
+    fn gather<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        let (expected, early) = (state.expected, state.early);
+        let step = (self.took() / 2).min(GATHER_MAX) / GATHER_STEPS;
+        let is_fresh = std::mem::take(&mut state.is_fresh);
+        if !is_fresh || expected < 2 || state.callbacks.len() >= expected || step < GATHER_STEP_MIN {
+            return state;
+        }
+        if state.vain.0 > 0 {
+            state.vain.0 -= 1;
+            return state;
+        }
+        state.gathers = expected;
+        for _ in 0..GATHER_STEPS {
+            let before = state.callbacks.len();
+            let missing = |state: &mut State| state.callbacks.len() < expected && !state.stop && state.failed.is_none();
+            let (now, waited) =
+                (self.work.wait_timeout_while(state, step, missing)).expect("no holder of the lock panics");
+            state = now;
+            if !waited.timed_out() || state.callbacks.len() == before {
+                break;
+            }
+        }
+        state.gathers = 0;
+        let came = state.callbacks.len().saturating_sub(early);
+        state.vain = match 4 * came < 3 * (expected - early) {
+            true => {
+                let syncs = (2 * state.vain.1).clamp(1, VAIN_MAX);
+                (syncs, syncs)
+            }
+            false => (0, 0),
+        };
+        state
     }
 
     /// Lets the background thread wait until there is something to do. True if `at_most` has passed before.
@@ -599,6 +681,73 @@ mod tests {
             is_done.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
         });
         assert_eq!(syncer.durable(), 2);
+    }
+
+    /// Clients that come again are synced together. Those who do not are waited for more and more seldom.
+    #[test]
+    fn who_does_not_come_again_is_not_waited_for_each_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |path: &Path, _| -> io::Result<Box<dyn PageFile>> { Ok(Box::new(File::create(path)?)) };
+        let syncer = Syncer::new(dir.path(), &dir.path().join("mark"), &Checkpoint::default()).unwrap();
+        syncer.add_segment(Arc::new(
+            Segment::create(dir.path(), 1, Timestamp::default(), &options(open)).unwrap(),
+        ));
+        let leave = |seq| syncer.on_durable(seq, Box::new(|result| result.unwrap()));
+        let sync = |seq| {
+            syncer.appended(seq, Timestamp { secs: 1, inc: 1 }, 1);
+            syncer.wait(seq).unwrap();
+            // Slow enough that waiting pays.
+            syncer.took_micros.store(9_000, Ordering::Relaxed);
+        };
+        leave(1);
+        leave(1);
+        sync(1);
+        let state = syncer.state();
+        assert_eq!((state.expected, state.early, state.is_fresh), (2, 0, true));
+        let mut vain = Vec::new();
+        drop(state);
+        for seq in 2..12 {
+            let state = syncer.gather(syncer.state());
+            assert_eq!((state.is_fresh, state.gathers), (false, 0));
+            vain.push(state.vain);
+            drop(state);
+            leave(seq);
+            leave(seq);
+            sync(seq);
+        }
+        let expected = [
+            (1, 1),
+            (0, 1),
+            (2, 2),
+            (1, 2),
+            (0, 2),
+            (4, 4),
+            (3, 4),
+            (2, 4),
+            (1, 4),
+            (0, 4),
+        ];
+        assert_eq!(vain, expected);
+        // Both come before anybody waits for them.
+        leave(12);
+        leave(12);
+        let state = syncer.gather(syncer.state());
+        assert_eq!((state.callbacks.len(), state.vain), (2, (0, 4)));
+        drop(state);
+        // Who is told alone leads the next sync, others do not.
+        syncer.took_micros.store(50, Ordering::Relaxed);
+        syncer.appended(12, Timestamp { secs: 1, inc: 1 }, 1);
+        syncer.wait(12).unwrap();
+        syncer.appended(13, Timestamp { secs: 1, inc: 1 }, 1);
+        syncer.took_micros.store(50, Ordering::Relaxed);
+        assert!(syncer.lead(13).is_none(), "two shared the last sync");
+        syncer.wait(13).unwrap();
+        syncer.appended(14, Timestamp { secs: 1, inc: 1 }, 1);
+        syncer.took_micros.store(50, Ordering::Relaxed);
+        syncer
+            .lead(14)
+            .expect("nobody left anything for the last sync")
+            .unwrap();
     }
 
     /// Where syncs take long, nobody who has more to do is kept by one.
