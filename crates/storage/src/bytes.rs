@@ -1,5 +1,6 @@
 //! Keys and values as cheap owned handles.
 
+use crate::ahead;
 use crate::base::BaseBytes;
 use nestor_model::{RawDoc, RawDocBuf};
 use std::borrow::Borrow;
@@ -76,6 +77,15 @@ impl Bytes {
     /// The value of a record tree as the document it is. See [`crate::record`] for why nothing is checked again.
     pub fn document(&self) -> RawDoc<'_> {
         crate::record::document(self.as_slice())
+    }
+
+    /// Asks for the memory of bytes with an allocation of their own, and of the references to it.
+    #[inline]
+    pub(crate) fn ask(&self) {
+        if let Repr::Shared(bytes) = &self.0 {
+            ahead::ask(bytes.as_ptr().wrapping_sub(size_of::<[usize; 2]>()));
+            ahead::ask_bytes(bytes);
+        }
     }
 
     /// Memory this takes, in bytes, handle included.

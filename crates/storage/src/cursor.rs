@@ -19,6 +19,8 @@ pub(crate) type Overlay = BTreeMap<Bytes, Option<Bytes>>;
 /// Entries an upper layer reads ahead at first and at most.
 const RUN_MIN: usize = 4;
 const RUN_MAX: usize = 128;
+/// How much longer each run is than the one before: a search begins each of them.
+const RUN_GROWTH: usize = 4;
 
 /// A position in the entries of one tree as a snapshot (and the write set on top of it) shows them, in key order.
 ///
@@ -460,7 +462,7 @@ impl Layer {
         }
         if let Some((last, _)) = self.run.last() {
             let from = Bound::Excluded(last.clone());
-            self.limit = (self.limit * 2).min(RUN_MAX);
+            self.limit = (self.limit * RUN_GROWTH).min(RUN_MAX);
             self.read(from);
         }
     }

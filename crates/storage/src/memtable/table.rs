@@ -11,6 +11,8 @@ use std::sync::{RwLock, RwLockReadGuard};
 const INSERT_RUN: usize = 64;
 /// Entries looked at before the writer gets a chance, however few of them the snapshot sees.
 const SCAN_RUN: usize = 1024;
+/// Entries whose values are asked for ahead of a scan.
+const AHEAD: usize = 8;
 /// Versions of a key from which on it is worth knowing every open snapshot, not only the oldest.
 const VERSIONS_MANY: usize = 8;
 /// The memory that an entry takes beside key and value: its place in a tree node that is two thirds full.
@@ -40,6 +42,14 @@ struct Versions {
 }
 
 impl Versions {
+    /// Asks for the memory of the newest value.
+    #[inline]
+    fn ask(&self) {
+        if let Some(value) = &self.newest.value {
+            value.ask();
+        }
+    }
+
     fn at(&self, seq: u64) -> Option<&Option<Bytes>> {
         if self.newest.seq <= seq {
             return Some(&self.newest.value);
@@ -105,13 +115,30 @@ enum Run {
 }
 
 /// Appends what of `entries` is visible at `at`, until `out` has `limit` entries.
+///
+/// Values lie anywhere in memory, and a handle for one changes its number of references, for which the processor waits: the values of
+/// some entries to come are asked for before it is their turn.
 fn collect_run<'t>(
-    entries: impl Iterator<Item = (&'t Bytes, &'t Versions)>,
+    mut entries: impl Iterator<Item = (&'t Bytes, &'t Versions)>,
     at: u64,
     limit: usize,
     out: &mut Vec<Entry>,
 ) -> Run {
-    for (looked, (key, versions)) in (1..).zip(entries) {
+    let mut coming = [None; AHEAD];
+    let (mut asked, mut looked) = (0, 0);
+    loop {
+        let most = looked + limit.saturating_sub(out.len()).clamp(1, AHEAD);
+        while asked < most.min(SCAN_RUN)
+            && let Some(entry) = entries.next()
+        {
+            entry.1.ask();
+            coming[asked % AHEAD] = Some(entry);
+            asked += 1;
+        }
+        let Some((key, versions)) = coming[looked % AHEAD].filter(|_| looked < asked) else {
+            return Run::End;
+        };
+        looked += 1;
         if let Some(value) = versions.at(at) {
             out.push((key.clone(), value.clone()));
             if out.len() >= limit {
@@ -122,7 +149,6 @@ fn collect_run<'t>(
             return Run::Cut(key.clone());
         }
     }
-    Run::End
 }
 
 /// The versions of `key`. Short keys are compared as [`Bytes`], which is cheaper than as slices.
