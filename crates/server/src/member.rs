@@ -2,9 +2,10 @@
 
 use crate::serve::ServeOptions;
 use nestor_cluster::member::{self, Member, MemberError, MemberOptions, Roles};
+use nestor_command::Service;
 use nestor_database::observe::log::Log;
 use nestor_model::doc;
-use nestor_storage::EngineOptions;
+use nestor_storage::{EngineOptions, Guarantee};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::Arc;
@@ -70,6 +71,19 @@ pub fn start(
 /// Ends it in good order.
 pub fn stop(member: Member) {
     member.stop(PATIENCE);
+}
+
+/// What is done before anybody writes.
+pub fn begin_writing(service: &Service, is_member: bool) -> Result<(), String> {
+    nestor_sql::ddl::temporary::clear(service);
+    if is_member {
+        // The first entry of the term: what was committed before is behind it. Once the log of the set has it, members with commits of
+        // earlier terms that the log does not have drop them, so clients may be told that these never were.
+        let first = service.note("new primary").map_err(|e| e.message().to_owned())?;
+        let waited = service.engine.wait_reached(first, Guarantee::Committed);
+        waited.map_err(|e| format!("the log of the set does not take the first entry of the term: {e}"))?;
+    }
+    Ok(())
 }
 
 /// Starts the process anew when the role is over: nothing in memory is of the role before, and the store is recovered as after a crash.

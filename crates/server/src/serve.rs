@@ -27,7 +27,7 @@ use nestor_files::folder::Folder;
 use nestor_model::{Document, doc, extjson};
 use nestor_sql::stage::SqlStage;
 use nestor_storage::engine::Subscription;
-use nestor_storage::{Engine, EngineOptions, Guarantee, StorageError};
+use nestor_storage::{Engine, EngineOptions, StorageError};
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -494,7 +494,7 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
     let service = Service::new(service_options, engine.clone()).with_relational(Arc::new(SqlStage));
     let service = Arc::new(service);
     if engine.is_writable() {
-        begin_writing(&service, member.is_some())?;
+        member::begin_writing(&service, member.is_some())?;
     }
     let _memory_watch = MemoryWatch::start(service.connections.memory.clone(), options.return_memory, log.clone())
         .map_err(|e| format!("cannot start threads: {e}"))?;
@@ -676,19 +676,6 @@ async fn keep_house(server: Arc<Server>) {
         // Housekeeping may wait for locks, so it has a thread that may block; an error only means that the runtime is stopping.
         let _ = tokio::task::spawn_blocking(move || server.service.tick()).await;
     }
-}
-
-/// What is done before anybody writes.
-fn begin_writing(service: &Service, is_member: bool) -> Result<(), String> {
-    nestor_sql::ddl::temporary::clear(service);
-    if is_member {
-        // The first entry of the term: what was committed before is behind it. Once the log of the set has it, members with commits of
-        // earlier terms that the log does not have drop them, so clients may be told that these never were.
-        let first = service.note("new primary").map_err(|e| e.message().to_owned())?;
-        let waited = service.engine.wait_reached(first, Guarantee::Committed);
-        waited.map_err(|e| format!("the log of the set does not take the first entry of the term: {e}"))?;
-    }
-    Ok(())
 }
 
 /// Opens the store, which recovers what a crash left.

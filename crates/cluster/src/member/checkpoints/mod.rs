@@ -4,7 +4,7 @@
 //! ```text
 //! files/checkpoints/<id>/...   the files of a backup (nestor_storage's engine::backup) without its base, and base.map
 //! files/packs/<id>/<n>         blocks of the base that no checkpoint before had
-//! files/branches/<address>     packs that a branch refers to
+//! files/branches/<address>     packs that a branch refers to; there files/origins/list says whose
 //! records/checkpoints          which checkpoints are whole: written when everything of one is there
 //! ```
 //!
@@ -27,7 +27,9 @@ pub(super) use upload::run;
 
 use super::MemberError;
 use crate::{Log, LogError, Version};
+use map::BlockMap;
 use nestor_model::{RawDoc, RawWriter, Timestamp, ValueRef};
+use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 use std::sync::Mutex;
@@ -38,6 +40,9 @@ const RECORD: &str = "checkpoints";
 /// The folders of packs and of what branches say.
 const PACKS: &str = "packs";
 const BRANCHES: &str = "branches";
+/// The file of a branch that names the logs whose packs it refers to, and its folder.
+const ORIGINS: &str = "origins/list";
+const ORIGINS_FOLDER: &str = "origins";
 /// The file of a checkpoint that says where the blocks of its base are.
 const MAP: &str = "base.map";
 /// The base in a backup, and the hashes of its blocks.
@@ -114,6 +119,21 @@ pub fn read(log: &dyn Log) -> Result<(Version, Vec<Checkpoint>), LogError> {
     };
     let found = decode(&bytes).ok_or_else(|| LogError::Damaged("the list of checkpoints".into()))?;
     Ok((version, found))
+}
+
+/// The map of a checkpoint's blocks.
+fn map_of(log: &dyn Log, checkpoint: &Checkpoint) -> Result<BlockMap, LogError> {
+    BlockMap::decode(&log.contents(&checkpoint.path_of(MAP))?)
+}
+
+/// The name of the file by which a branch keeps the packs of the log that it is a branch of: its address, in hexadecimal digits.
+fn pin_of(branch: &str) -> String {
+    let mut name = format!("{BRANCHES}/");
+    for byte in branch.bytes() {
+        // Writing to a string never fails.
+        let _ = write!(name, "{byte:02x}");
+    }
+    name
 }
 
 fn encode(checkpoints: &[Checkpoint]) -> Vec<u8> {

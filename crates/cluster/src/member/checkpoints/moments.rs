@@ -8,21 +8,16 @@
 //! checkpoint that the branch's members upload they refer to less of them; the file goes when that is nothing.
 
 use super::fetch::fetch;
-use super::upload::map_of;
-use super::{BRANCHES, Checkpoint, MAP, RECORD, encode, local, read};
+use super::{BRANCHES, Checkpoint, MAP, ORIGINS, RECORD, encode, local, map_of, pin_of, read};
 use crate::member::start::{READ_BYTES, apply};
 use crate::member::{MemberError, config};
 use crate::{Entry, Log, LogError};
 use nestor_model::Timestamp;
 use nestor_storage::{Engine, EngineOptions, time_of_frame};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// The file of a branch that names the logs whose packs it refers to.
-pub(super) const ORIGINS: &str = "origins/list";
-pub(super) const ORIGINS_FOLDER: &str = "origins";
 /// How often a moment is looked for again whose checkpoint went meanwhile.
 const TRIES: u32 = 10;
 
@@ -114,16 +109,6 @@ fn checkpoint_at(log: &dyn Log, at: Option<Timestamp>) -> Result<Option<Checkpoi
     Err(MemberError::Refused(format!(
         "what is kept begins with the state of {secs}:{inc}"
     )))
-}
-
-/// The name of the file by which a branch keeps the packs of the log that it is a branch of: its address, in hexadecimal digits.
-pub(super) fn pin_of(branch: &str) -> String {
-    let mut name = format!("{BRANCHES}/");
-    for byte in branch.bytes() {
-        // Writing to a string never fails.
-        let _ = write!(name, "{byte:02x}");
-    }
-    name
 }
 
 /// Makes a branch of the set at `origin`, with the state of a time, at `to`, where no log is.

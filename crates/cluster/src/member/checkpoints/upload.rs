@@ -2,7 +2,8 @@
 
 use super::map::{BlockMap, PACK_BLOCKS, PACK_BYTES, Pack, Place};
 use super::{
-    AT_ONCE, BRANCHES, Checkpoint, HASHES, MAP, PACKS, RECORD, encode, in_parallel, local, name_of, parts_of, read,
+    AT_ONCE, BRANCHES, Checkpoint, HASHES, MAP, ORIGINS, ORIGINS_FOLDER, PACKS, RECORD, encode, in_parallel, local,
+    map_of, name_of, parts_of, pin_of, read,
 };
 use crate::member::keeper::Keeper;
 use crate::member::{MemberError, MemberOptions, Stop, shipper};
@@ -227,29 +228,23 @@ impl Uploader {
 
     /// Tells the sets that this one is a branch of, and refers to no more, that their packs may go.
     fn leave_origins(&self, used: &BTreeSet<String>) -> Result<(), MemberError> {
-        let (name, folder) = (super::moments::ORIGINS, super::moments::ORIGINS_FOLDER);
-        if !self.log.files(folder)?.iter().any(|file| file == name) {
+        if self.log.files(ORIGINS_FOLDER)?.is_empty() {
             return Ok(());
         }
-        let origins = self.log.contents(name)?;
+        let origins = self.log.contents(ORIGINS)?;
         let origins = String::from_utf8_lossy(&origins).into_owned();
         let (stay, leave): (Vec<_>, Vec<_>) = origins.lines().partition(|origin| used.contains(*origin));
         for origin in &leave {
-            let pin = super::moments::pin_of(self.log.address());
+            let pin = pin_of(self.log.address());
             self.log.elsewhere(origin)?.remove(&pin)?;
         }
         match (stay.is_empty(), leave.is_empty()) {
             (_, true) => {}
-            (true, _) => self.log.remove(name)?,
-            (false, _) => self.log.put(name, stay.join("\n").as_bytes())?,
+            (true, _) => self.log.remove(ORIGINS)?,
+            (false, _) => self.log.put(ORIGINS, stay.join("\n").as_bytes())?,
         }
         Ok(())
     }
-}
-
-/// The map of a checkpoint's blocks.
-pub(super) fn map_of(log: &dyn Log, checkpoint: &Checkpoint) -> Result<BlockMap, LogError> {
-    BlockMap::decode(&log.contents(&checkpoint.path_of(MAP))?)
 }
 
 /// The packs of this log that branches refer to.
