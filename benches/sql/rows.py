@@ -76,10 +76,14 @@ def supplier_of(part, nth, suppliers):
     return (part + nth * (suppliers // 4 + (part - 1) // suppliers)) % suppliers + 1
 
 
+def sizes(scale):
+    """How many suppliers, parts, customers and orders there are."""
+    return (max(int(scale * n), least) for n, least in [(10_000, 10), (200_000, 200), (150_000, 150), (1_500_000, 1500)])
+
+
 def tables(scale):
     """Each table's name with an iterator over its rows, tuples of texts and integers, in an order in which keys exist before they are referred to."""
-    suppliers, parts, customers, orders = (max(int(scale * n), least) for n, least in
-                                           [(10_000, 10), (200_000, 200), (150_000, 150), (1_500_000, 1500)])
+    suppliers, parts, customers, orders = sizes(scale)
     yield "region", ((i, name, "") for i, name in enumerate(REGIONS))
     yield "nation", ((i, name, region, "") for i, (name, region) in enumerate(NATIONS))
     yield "supplier", make_suppliers(suppliers)
@@ -88,6 +92,12 @@ def tables(scale):
     yield "customer", make_customers(customers)
     yield "orders", (order for order, _ in make_orders(orders, customers, parts, suppliers))
     yield "lineitem", (line for _, lines in make_orders(orders, customers, parts, suppliers) for line in lines)
+
+
+def orders(scale):
+    """Each order with its lines, those that `tables` has."""
+    suppliers, parts, customers, count = sizes(scale)
+    return make_orders(count, customers, parts, suppliers)
 
 
 def make_suppliers(count):
