@@ -6,7 +6,7 @@ use nestor_query::collation::{Collator, equal};
 use nestor_storage::{Bytes, Collection, View, record};
 
 /// Bytes of a record id at the start of an `_id` entry's value.
-const RECORD_ID_BYTES: usize = 8;
+pub(crate) const RECORD_ID_BYTES: usize = 8;
 
 /// The record with that `_id`, by the collection's collation: its record key and its document. Two gets, or one in a
 /// clustered collection.

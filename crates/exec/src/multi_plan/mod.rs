@@ -168,6 +168,8 @@ pub struct MultiPlan {
     is_over: bool,
     /// Rows that the consumer said it will pull.
     expected: usize,
+    /// Rows may come in any order.
+    any_order: bool,
     tried: Vec<Tried>,
     replanned: bool,
     undecided: Counters,
@@ -198,6 +200,7 @@ impl MultiPlan {
             rows_kept: crate::kept::Kept::default(),
             is_over: false,
             expected: 0,
+            any_order: false,
             tried: Vec::new(),
             replanned: false,
             undecided: Counters::default(),
@@ -354,6 +357,9 @@ impl MultiPlan {
 
     fn tell_expected(&mut self) {
         if let State::Running(_, root) = &mut self.state {
+            if self.any_order {
+                root.in_any_order();
+            }
             root.expect(self.expected.saturating_sub(self.rows.len()));
         }
     }
@@ -413,6 +419,11 @@ impl Operator for MultiPlan {
                 return Ok(Filled::Pause);
             }
         }
+    }
+
+    fn in_any_order(&mut self) {
+        self.any_order = true;
+        self.tell_expected();
     }
 
     fn expect(&mut self, rows: usize) {

@@ -4,7 +4,7 @@ use super::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::batch::Batch;
 use crate::row::Row;
 use crate::row_batch::{Filled, RowBatch};
-use nestor_model::{Document, Result};
+use nestor_model::{DocRef, Document, Result};
 use nestor_planner::NodeKind;
 
 /// The transformation of each row of an input.
@@ -24,6 +24,9 @@ pub trait EachRow: Send {
     /// As [`Operator::expect`].
     fn expect(&mut self, _rows: usize) {}
 
+    /// As [`Operator::in_any_order`].
+    fn in_any_order(&mut self) {}
+
     /// Whether it gave all that it pulled.
     fn has_all_given(&self) -> bool {
         true
@@ -36,6 +39,17 @@ pub trait EachRow: Send {
         Self: Sized,
     {
         one_by_one(self, input, pull, out)
+    }
+
+    /// As [`Operator::next_documents`].
+    fn documents(
+        &mut self,
+        _input: &mut BoxOperator,
+        _pull: Pull<'_, '_>,
+        _most: usize,
+        _each: &mut dyn FnMut(DocRef<'_>) -> Result<()>,
+    ) -> Result<Option<Filled>> {
+        Ok(None)
     }
 
     /// Lets go of storage cursors.
@@ -134,9 +148,29 @@ impl<T: EachRow> Operator for Each<T> {
         Ok(filled)
     }
 
+    fn next_documents(
+        &mut self,
+        batch: &mut Batch<'_>,
+        most: usize,
+        each: &mut dyn FnMut(DocRef<'_>) -> Result<()>,
+    ) -> Result<Option<Filled>> {
+        let pull = Pull {
+            batch,
+            counters: &mut self.counters,
+        };
+        let filled = self.each.documents(&mut self.input, pull, most, each)?;
+        self.counters.is_eof |= filled == Some(Filled::Eof);
+        Ok(filled)
+    }
+
     fn expect(&mut self, rows: usize) {
         self.each.expect(rows);
         self.input.expect(rows);
+    }
+
+    fn in_any_order(&mut self) {
+        self.each.in_any_order();
+        self.input.in_any_order();
     }
 
     fn is_done(&self) -> bool {

@@ -35,7 +35,7 @@ pub use report::{Bottom, Choice, Explain, Inputs, OwnInputs, Report, Stopwatch, 
 use crate::batch::Batch;
 use crate::row::{EntryRow, Row};
 use crate::row_batch::{Filled, RowBatch};
-use nestor_model::Result;
+use nestor_model::{DocRef, Result};
 
 /// The result of a pull.
 #[derive(Debug)]
@@ -109,9 +109,25 @@ pub trait Operator: Send {
         Ok(None)
     }
 
+    /// Gives the next documents to `each`, at most `most` of them: those that [`Operator::next_batch`] would have appended, without a copy. `None` from an
+    /// operator that has no such way; it gives rows only.
+    ///
+    /// Errors: those of `each`, and those of [`Operator::next`].
+    fn next_documents(
+        &mut self,
+        _batch: &mut Batch<'_>,
+        _most: usize,
+        _each: &mut dyn FnMut(DocRef<'_>) -> Result<()>,
+    ) -> Result<Option<Filled>> {
+        Ok(None)
+    }
+
     /// Says that the consumer will pull this many rows from now on, unless they end before: so many may be prepared together. What was said
     /// before holds no more.
     fn expect(&mut self, _rows: usize) {}
+
+    /// Says that rows may come in any order, which is of the operator's own choice from now on. Not where record keys are no ids.
+    fn in_any_order(&mut self) {}
 
     /// True when it is known without another pull that no row will come: a limit that is reached closes its
     /// cursor in the same reply. `false` promises nothing.

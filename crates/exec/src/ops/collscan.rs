@@ -5,7 +5,7 @@ use crate::keys::id_key;
 use crate::operator::{Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
 use crate::row_batch::{Filled, RowBatch};
-use nestor_model::{Document, Error, ErrorCode, Result, Value};
+use nestor_model::{DocRef, Document, Error, ErrorCode, Result, Value};
 use nestor_planner::NodeKind;
 use nestor_planner::interval::Interval;
 use nestor_query::matcher::Filter;
@@ -195,6 +195,22 @@ impl Operator for CollScan {
             }
         }
         Ok(Filled::Full)
+    }
+
+    fn next_documents(
+        &mut self,
+        batch: &mut Batch<'_>,
+        most: usize,
+        each: &mut dyn FnMut(DocRef<'_>) -> Result<()>,
+    ) -> Result<Option<Filled>> {
+        for _ in 0..most {
+            match self.find(batch)? {
+                Found::Record(cursor) => each(record::document(cursor.value()?).as_doc())?,
+                Found::Pause => return Ok(Some(Filled::Pause)),
+                Found::Eof => return Ok(Some(Filled::Eof)),
+            }
+        }
+        Ok(Some(Filled::Full))
     }
 
     fn save(&mut self) {

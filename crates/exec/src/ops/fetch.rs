@@ -2,9 +2,10 @@
 
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Each, EachRow, Pull, Step, one_by_one};
+use crate::ops::gathered::Gathered;
 use crate::row::{Row, RowDoc};
 use crate::row_batch::{Filled, RowBatch, Wanted};
-use nestor_model::{Document, Result, Value};
+use nestor_model::{DocRef, Document, Result, Value};
 use nestor_planner::NodeKind;
 use nestor_query::matcher::MatchExpr;
 use nestor_storage::{Bytes, RecordReader, TreeId};
@@ -37,6 +38,8 @@ pub struct Fetching {
     found: Option<Option<Bytes>>,
     /// Keys of records that become rows of a batch.
     keys: Keys,
+    /// Keys that wait to be read in their order, where rows may come in any.
+    gathered: Option<Gathered>,
 }
 
 impl Fetch {
@@ -52,6 +55,7 @@ impl Fetch {
             end: None,
             found: None,
             keys: Keys::default(),
+            gathered: None,
         };
         Self::over(input, each)
     }
@@ -82,6 +86,33 @@ impl Fetching {
         Ok(())
     }
 
+    /// Adds rows in the order of their records; `None` for an input that gives no entries, before anything was pulled of it.
+    fn rows_gathered(
+        &mut self,
+        gathered: &mut Gathered,
+        input: &mut BoxOperator,
+        (batch, counters): (&mut Batch<'_>, &mut Counters),
+        out: &mut RowBatch,
+    ) -> Result<Option<Filled>> {
+        while !out.is_full() {
+            if gathered.is_empty() {
+                match gather(gathered, input, batch, counters)? {
+                    None => return Ok(None),
+                    Some((0, filled)) => return Ok(Some(filled)),
+                    Some(_) => {}
+                }
+            }
+            let before = out.len();
+            let examined = gathered.read(&mut self.records, batch.view, out)?;
+            counters.docs_examined += examined as u64;
+            if let Some(filter) = &self.filter {
+                out.retain_from(before, |row| filter.matches(row.doc, batch.op))?;
+            }
+            counters.advanced += (out.len() - before) as u64;
+        }
+        Ok(Some(Filled::Full))
+    }
+
     /// Adds the documents of the records whose keys were noted, those that match.
     fn add_records(&mut self, batch: &Batch<'_>, counters: &mut Counters, out: &mut RowBatch) -> Result<()> {
         let before = out.len();
@@ -99,6 +130,26 @@ impl Fetching {
         counters.advanced += (out.len() - before) as u64;
         Ok(())
     }
+}
+
+/// Gathers the records of the next entries of `input`: how many these were, and how it ended. `None` for an input that gives no entries, before anything
+/// was pulled of it.
+fn gather(
+    gathered: &mut Gathered,
+    input: &mut BoxOperator,
+    batch: &mut Batch<'_>,
+    counters: &mut Counters,
+) -> Result<Option<(usize, Filled)>> {
+    gathered.begin();
+    let (room, mut entries) = (gathered.room(), 0);
+    let filled = input.next_entries(batch, room, &mut |row| {
+        entries += 1;
+        gathered.add(row.entry.record)
+    })?;
+    let Some(filled) = filled else { return Ok(None) };
+    counters.pulled_batch(entries, filled);
+    gathered.settle();
+    Ok(Some((entries, filled)))
 }
 
 /// How many records are read together after so many of them with so many bytes.
@@ -149,6 +200,14 @@ impl EachRow for Fetching {
         if together > 1 && self.read.is_empty() && self.end.is_none() && !batch.is_limited() {
             self.read_together(together, input, batch)?;
         }
+        if let Some(key) = self.gathered.as_mut().and_then(Gathered::pop) {
+            let row = Row {
+                doc: RowDoc::Unread,
+                record: Some(Bytes::copy_from(&key)),
+                meta: None,
+            };
+            return Ok(Step::Row(row));
+        }
         if let Some((row, found)) = self.read.pop_front() {
             self.found = Some(found);
             return Ok(Step::Row(row));
@@ -186,6 +245,16 @@ impl EachRow for Fetching {
     fn rows(&mut self, input: &mut BoxOperator, pull: Pull<'_, '_>, out: &mut RowBatch) -> Result<Filled> {
         let Pull { batch, counters } = pull;
         let has_plain_rows = self.read.is_empty() && self.end.is_none();
+        if has_plain_rows
+            && out.wanted() == Wanted::Documents
+            && let Some(mut gathered) = self.gathered.take()
+        {
+            let filled = self.rows_gathered(&mut gathered, input, (&mut *batch, &mut *counters), out)?;
+            if let Some(filled) = filled {
+                self.gathered = Some(gathered);
+                return Ok(filled);
+            }
+        }
         while has_plain_rows && !out.is_full() && (self.filter.is_none() || out.wanted() == Wanted::Documents) {
             let together = out.room().min(self.together);
             self.keys.clear();
@@ -205,12 +274,50 @@ impl EachRow for Fetching {
         one_by_one(self, input, Pull { batch, counters }, out)
     }
 
+    fn documents(
+        &mut self,
+        input: &mut BoxOperator,
+        pull: Pull<'_, '_>,
+        most: usize,
+        each: &mut dyn FnMut(DocRef<'_>) -> Result<()>,
+    ) -> Result<Option<Filled>> {
+        let Pull { batch, counters } = pull;
+        let is_plain = self.read.is_empty() && self.end.is_none() && self.filter.is_none();
+        let Some(mut gathered) = self.gathered.take_if(|_| is_plain) else {
+            return Ok(None);
+        };
+        let mut left = most;
+        while left > 0 {
+            if gathered.is_empty() {
+                match gather(&mut gathered, input, batch, counters)? {
+                    // Rows are all that there is.
+                    None => return Ok(None),
+                    Some((0, filled)) => {
+                        self.gathered = Some(gathered);
+                        return Ok(Some(filled));
+                    }
+                    Some(_) => {}
+                }
+            }
+            let (examined, found) = gathered.visit(&mut self.records, batch.view, left, each)?;
+            counters.docs_examined += examined as u64;
+            counters.advanced += found as u64;
+            left -= found;
+        }
+        self.gathered = Some(gathered);
+        Ok(Some(Filled::Full))
+    }
+
     fn expect(&mut self, rows: usize) {
         self.expected = rows;
     }
 
+    fn in_any_order(&mut self) {
+        self.gathered.get_or_insert_default();
+    }
+
     fn has_all_given(&self) -> bool {
-        self.read.is_empty()
+        self.read.is_empty() && self.gathered.as_ref().is_none_or(Gathered::is_empty)
     }
 
     fn save(&mut self) {

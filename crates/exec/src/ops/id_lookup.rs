@@ -4,13 +4,19 @@ use crate::batch::Batch;
 use crate::operator::{Counters, Explain, Operator, Report, Step};
 use crate::point;
 use crate::row::Row;
+use crate::row_batch::{Filled, RowBatch};
+use crate::{catalog, keys};
+use nestor_model::statement::{ROW, work};
 use nestor_model::{Document, Result, Value, doc};
 use nestor_planner::NodeKind;
 use nestor_query::matcher::MatchExpr;
 use nestor_storage::Collection;
 use std::sync::Arc;
 
-/// Looks up one `_id` after the other.
+/// `_id`s that are looked up together.
+const TOGETHER: usize = 64;
+
+/// Looks up one `_id` after the other, or some together.
 pub struct IdLookup {
     collection: Arc<Collection>,
     ids: std::vec::IntoIter<Value>,
@@ -68,11 +74,65 @@ impl Operator for IdLookup {
         }
     }
 
+    fn next_batch(&mut self, batch: &mut Batch<'_>, out: &mut RowBatch) -> Result<Filled> {
+        let collection = self.collection.clone();
+        let Some(index) = collection
+            .id_index()
+            .filter(|_| !collection.is_clustered() && self.filter.is_none())
+        else {
+            return one_by_one(self, batch, out);
+        };
+        let collation = catalog::id_collation(&collection)?;
+        while !out.is_full() {
+            if self.ids.len() == 0 {
+                self.counters.is_eof = true;
+                return Ok(Filled::Eof);
+            }
+            if self.counters.works > 0 && !batch.spend()? {
+                return Ok(Filled::Pause);
+            }
+            let mut encoded = Vec::new();
+            for id in self.ids.by_ref().take(out.room().min(TOGETHER)) {
+                work(ROW)?;
+                keys::with_id_key(id.as_ref(), collation.as_ref(), |key, _| encoded.push(key.to_vec()));
+            }
+            self.counters.works += encoded.len() as u64;
+            self.counters.keys_examined += encoded.len() as u64;
+            let encoded: Vec<&[u8]> = encoded.iter().map(Vec::as_slice).collect();
+            let entries = batch.view.get_many(index.tree, &encoded)?;
+            // A unique index keeps the record key before the type bits.
+            let records: Vec<&[u8]> = entries
+                .iter()
+                .flatten()
+                .map(|entry| entry.get(..point::RECORD_ID_BYTES).unwrap_or(entry))
+                .collect();
+            let found = batch.view.get_many(collection.records, &records)?;
+            for bytes in found.iter().flatten() {
+                self.counters.docs_examined += 1;
+                self.counters.advanced += 1;
+                out.push_stored(bytes, || Ok(bytes.clone()))?;
+            }
+        }
+        Ok(Filled::Full)
+    }
+
     fn save(&mut self) {}
 
     fn report(&self) -> Report<'_> {
         Report::new(NodeKind::IdLookup, &self.counters).explained_by(self)
     }
+}
+
+/// The next rows, each looked up by itself.
+fn one_by_one(lookup: &mut IdLookup, batch: &mut Batch<'_>, out: &mut RowBatch) -> Result<Filled> {
+    while !out.is_full() {
+        match lookup.next(batch)? {
+            Step::Row(row) => out.push(row),
+            Step::Pause => return Ok(Filled::Pause),
+            Step::Eof => return Ok(Filled::Eof),
+        }
+    }
+    Ok(Filled::Full)
 }
 
 impl Explain for IdLookup {

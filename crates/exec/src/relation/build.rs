@@ -36,10 +36,11 @@ pub(super) fn node<S: Scalar>(plan: &Relation<S>, number: &mut usize, counts: bo
         }
         Relation::Join(plan) => {
             let left = node(&plan.left, number, counts);
+            let of_right = *number;
             let right = node(&plan.right, number, counts);
             let left = small_enough(left, plan.keys.iter().map(|(key, _)| key));
             let right = small_enough(right, plan.keys.iter().map(|(_, key)| key));
-            join::join(plan, left, right)
+            join::join(plan, left, right, (of_right, counts))
         }
         Relation::Apply(plan) => {
             let input = node(&plan.input, number, counts);
@@ -107,13 +108,18 @@ pub(super) fn node<S: Scalar>(plan: &Relation<S>, number: &mut usize, counts: bo
             recursive::shared(*id, plan, (inner, counts))
         }
     };
+    counted(built, own, counts)
+}
+
+/// The operator of a node, which counts its rows if that is wanted.
+pub(super) fn counted<S: Scalar>(input: BoxRows<S>, number: usize, counts: bool) -> BoxRows<S> {
     match counts {
         true => Box::new(rows::Counted {
-            input: built,
-            number: own,
+            input,
+            number,
             begun: false,
         }),
-        false => built,
+        false => input,
     }
 }
 

@@ -4,7 +4,7 @@ use super::{BoxRows, CHUNK_BYTES_MAX, Counts, Drained, Rows, Run, chunk_of_rows,
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Step};
 use crate::row::Row;
-use crate::row_batch::{Filled, RowBatch, Wanted};
+use crate::row_batch::{Filled, ROWS_MAX, RowBatch, Wanted};
 use crate::summary::{self, totals};
 use nestor_model::statement::{ROW, Scope, work};
 use nestor_model::vector::{Builder, Vector};
@@ -23,6 +23,18 @@ pub trait Sources<S> {
     ///
     /// Errors: those of its conditions; that there is no such table any more.
     fn open(&self, scan: &Scan<S>, part: usize, batch: &Batch<'_>, env: &Env<'_>) -> Result<Opened>;
+
+    /// Begins to read those rows of a table that have one of these keys in these columns, in any order; there may be others among them. `None` where no
+    /// index finds them. Rows with a null in their key have none.
+    ///
+    /// Errors: those of [`Sources::open`].
+    fn look_up(
+        &self,
+        scan: &Scan<S>,
+        columns: &[usize],
+        keys: &[Arc<Vector>],
+        batch: &Batch<'_>,
+    ) -> Result<Option<Opened>>;
 
     /// How many rows a scan has, if that can be told without looking at them.
     ///
@@ -44,7 +56,8 @@ pub enum Opened {
         in_order: bool,
         /// Another part follows.
         more: bool,
-        /// These are all documents, and conditions leave few of them: they are read by chunks also when rows are wanted one by one.
+        /// They are read by chunks also when rows are wanted one by one: these are all documents, and conditions leave few of them, or a
+        /// document is several rows.
         whole: bool,
     },
     /// Rows column by column.
@@ -87,10 +100,16 @@ pub trait Reader {
     /// From now on the `first` columns are read by themselves, and the others afterwards of documents that are wanted still.
     fn split(&mut self, first: &[bool]);
 
-    /// Adds the row of a document to columns, or the `rest` of it; a column of which nothing was added is null.
+    /// Adds the rows of a document to columns, which are one unless it stands for the elements of an array; how many. A column of which nothing
+    /// was added is null.
     ///
     /// Errors: a value is not of its column's type.
-    fn read_into(&mut self, doc: DocRef<'_>, rest: bool, columns: &mut [Builder]) -> Result<()>;
+    fn read_into(&mut self, doc: DocRef<'_>, columns: &mut [Builder]) -> Result<usize>;
+
+    /// Adds the rest of some of the rows of a document, by their numbers in it, which ascend.
+    ///
+    /// Errors: those of [`Reader::read_into`].
+    fn read_rest(&mut self, doc: DocRef<'_>, rows: &[u32], columns: &mut [Builder]) -> Result<()>;
 }
 
 /// Rows of columns that are read in about a unit of work.
@@ -112,6 +131,8 @@ pub(super) struct Scanned<S> {
     /// Documents that are being made a chunk, and how many the next one may have: the first ones are small, because more may not be wanted.
     documents: RowBatch,
     rows_max: usize,
+    /// Rows that a document was, about.
+    rows_each: usize,
     /// The columns that are read first, when conditions are looked at here.
     first: Option<Rc<[bool]>>,
     /// What of the columns was accounted for already.
@@ -130,6 +151,16 @@ pub(super) fn scan<S: Scalar>(scan: &Scan<S>) -> BoxRows<S> {
     Box::new(scanned(scan))
 }
 
+/// A scan whose table is open already.
+pub(super) fn opened<S: Scalar>(scan: &Scan<S>, opened: Opened, run: &Run<'_, '_, S>) -> BoxRows<S> {
+    let counts = &run.shared.counts;
+    let number = counts.nodes.as_ref().map_or(0, |nodes| nodes.current.get());
+    let mut made = scanned(scan);
+    made.opened = Some(opened);
+    made.counts = Some((counts.clone(), number));
+    Box::new(made)
+}
+
 fn scanned<S: Scalar>(scan: &Scan<S>) -> Scanned<S> {
     Scanned {
         scan: scan.clone(),
@@ -139,6 +170,7 @@ fn scanned<S: Scalar>(scan: &Scan<S>) -> Scanned<S> {
         bytes: 0,
         documents: RowBatch::new(Wanted::Documents),
         rows_max: FIRST_ROWS,
+        rows_each: 1,
         first: None,
         accounted: ColumnFigures::default(),
         waiting: Drained::default(),
@@ -231,6 +263,22 @@ impl<S: Scalar> Scanned<S> {
         self.first = Some(first.into());
     }
 
+    /// Goes on to the next part, if there is one.
+    fn begin_next(&mut self, more: bool) -> bool {
+        if more {
+            self.account();
+            self.opened = None;
+            self.part += 1;
+        }
+        more
+    }
+
+    /// Notes how many rows some documents were.
+    fn note_rows(&mut self, documents: usize, rows: usize) -> Result<()> {
+        self.rows_each = rows.div_ceil(documents.max(1)).max(1);
+        work(ROW * rows.saturating_sub(documents))
+    }
+
     /// The rows of the next documents; `None` at the end. The columns that conditions look at are read first, and the others of rows of
     /// which all conditions hold.
     fn documents(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
@@ -243,31 +291,57 @@ impl<S: Scalar> Scanned<S> {
             let mut documents = std::mem::replace(&mut self.documents, RowBatch::new(Wanted::Documents));
             documents.clear();
             let first = self.first.clone();
+            let room = ((rows_max - rows) / self.rows_each).max(1);
             let Opened::Documents { root, reader, more, .. } = self.open(run)? else {
                 break;
             };
             let mut batch = run.batch.within(run.batch.op);
-            let filled = documents.with_room(rows_max - rows, |documents| root.next_batch(&mut batch, documents))?;
             let more = *more;
+            if first.is_none() {
+                let (mut read, mut found, mut own) = (0, 0, 0);
+                let each = &mut |doc: DocRef<'_>| -> Result<()> {
+                    read += 1;
+                    own += size(doc);
+                    found += reader.read_into(doc, &mut columns)?;
+                    Ok(())
+                };
+                if let Some(filled) = root.next_documents(&mut batch, room.min(ROWS_MAX), each)? {
+                    self.documents = documents;
+                    rows += found;
+                    bytes += own;
+                    self.bytes += own as u64;
+                    work(ROW * read)?;
+                    self.note_rows(read, found)?;
+                    if filled == Filled::Eof && !self.begin_next(more) {
+                        break;
+                    }
+                    continue;
+                }
+            }
+            let filled = documents.with_room(room, |documents| root.next_batch(&mut batch, documents))?;
             work(ROW * documents.len())?;
             match first {
                 None => {
-                    let before = bytes;
+                    let (bytes_before, rows_before) = (bytes, rows);
                     for row in documents.iter() {
                         bytes += size(row.doc);
-                        reader.read_into(row.doc, false, &mut columns)?;
+                        rows += reader.read_into(row.doc, &mut columns)?;
                     }
-                    rows += documents.len();
-                    self.bytes += (bytes - before) as u64;
+                    self.bytes += (bytes - bytes_before) as u64;
+                    self.note_rows(documents.len(), rows - rows_before)?;
                 }
                 Some(first) => {
-                    let (mut looked_at, mut read) = (builders(), 0);
+                    let (mut looked_at, mut read, mut all) = (builders(), 0, 0);
+                    // Where the rows of each document end.
+                    let mut ends = Vec::with_capacity(documents.len());
                     for row in documents.iter() {
                         read += size(row.doc);
-                        reader.read_into(row.doc, false, &mut looked_at)?;
+                        all += reader.read_into(row.doc, &mut looked_at)? as u32;
+                        ends.push(all);
                     }
                     self.bytes += read as u64;
-                    let (found, places) = self.settled(Chunk::of(looked_at, documents.len()), run)?;
+                    self.note_rows(documents.len(), all as usize)?;
+                    let (found, places) = self.settled(Chunk::of(looked_at, all as usize), run)?;
                     let Some(Opened::Documents { reader, .. }) = &mut self.opened else {
                         break;
                     };
@@ -279,24 +353,24 @@ impl<S: Scalar> Scanned<S> {
                     {
                         column.extend(values, None);
                     }
-                    let mut wanted = places.iter().peekable();
-                    for (at, row) in documents.iter().enumerate() {
-                        if wanted.next_if(|place| **place as usize == at).is_some() {
+                    let (mut wanted, mut from, mut own) = (places.iter().peekable(), 0, Vec::new());
+                    for (row, to) in documents.iter().zip(ends) {
+                        own.clear();
+                        while let Some(place) = wanted.next_if(|place| **place < to) {
+                            own.push(*place - from);
+                        }
+                        from = to;
+                        if !own.is_empty() {
                             bytes += size(row.doc);
-                            reader.read_into(row.doc, true, &mut columns)?;
+                            reader.read_rest(row.doc, &own, &mut columns)?;
                         }
                     }
                     rows += places.len();
                 }
             }
             self.documents = documents;
-            if filled == Filled::Eof {
-                if !more {
-                    break;
-                }
-                self.account();
-                self.opened = None;
-                self.part += 1;
+            if filled == Filled::Eof && !self.begin_next(more) {
+                break;
             }
         }
         Ok((rows > 0).then(|| Chunk::of(columns, rows)))
@@ -468,8 +542,8 @@ impl<S: Scalar> Rows<S> for Counted<S> {
             Some(rows) => rows,
             None => {
                 let mut rows = 0;
-                while scanned.next(run)?.is_some() {
-                    rows += 1;
+                while let Some(chunk) = scanned.next_chunk(run)? {
+                    rows += chunk.rows as u64;
                 }
                 rows
             }

@@ -209,10 +209,18 @@ fn describe<S: Display>(plan: &Relation<S>) -> (String, Vec<String>) {
             let mut details = Vec::new();
             if !join.keys.is_empty() {
                 let keys: Vec<String> = join.keys.iter().map(|(l, r)| format!("{l} = {r}")).collect();
-                details.push(format!("Hash Cond: ({})", keys.join(" AND ")));
+                let name = match &join.right {
+                    Relation::Scan(scan) if scan.looked_up => "Index Cond",
+                    _ => "Hash Cond",
+                };
+                details.push(format!("{name}: ({})", keys.join(" AND ")));
             }
             details.extend(join.condition.as_ref().map(|c| format!("Join Filter: {c}")));
-            let method = if join.keys.is_empty() { "Nested Loop" } else { "Hash" };
+            let method = match &join.right {
+                Relation::Scan(scan) if scan.looked_up => "Lookup",
+                _ if join.keys.is_empty() => "Nested Loop",
+                _ => "Hash",
+            };
             let suffix = if join.keys.is_empty() && join.kind == JoinKind::Inner {
                 ""
             } else {

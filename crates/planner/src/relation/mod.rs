@@ -17,6 +17,7 @@ pub use scalar::{Effects, Env, Frame, Scalar, Tuple, Waiting};
 
 use nestor_model::vector::Vector;
 use nestor_model::{Result, Value};
+use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -151,6 +152,8 @@ pub struct Scan<S> {
     /// The order, by columns of it, in which a sort above wants its rows; nothing for any order. Whether they come so is known once it
     /// runs.
     pub order: Vec<SortKey<S>>,
+    /// It is the right input of a join, which asks it for the rows that have the keys of some left rows at a time, by an index.
+    pub looked_up: bool,
 }
 
 /// How a join pairs rows.
@@ -387,6 +390,11 @@ pub trait TableFunction: Debug + Send + Sync {
     ///
     /// Errors: those of the arguments.
     fn rows(&self, args: &[Value], env: &Env<'_>) -> Result<Box<dyn Iterator<Item = Result<Tuple>> + Send>>;
+    /// Names and types of the columns, as the language has them, of a function whose rows are the fields of the documents in an array that is its only
+    /// argument; `None` for all others.
+    fn fields(&self) -> Option<&dyn Any> {
+        None
+    }
 }
 
 /// An aggregate function.

@@ -493,6 +493,7 @@ impl Binder<'_> {
                 distinct: false,
                 settles: false,
                 order: Vec::new(),
+                looked_up: false,
             }),
             columns,
         }

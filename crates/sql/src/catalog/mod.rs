@@ -214,6 +214,19 @@ pub struct Table {
     pub check_option: Option<CheckOption>,
     /// The query that says the shape, of duality views.
     pub duality: Option<Arc<Query>>,
+    /// Whose elements are the rows, of tables that a plan made of an array in others.
+    pub elements: Option<Elements>,
+}
+
+/// The rows of a table are the elements of an array in the documents of a collection, beside the columns of these.
+#[derive(Clone, Copy, Debug)]
+pub struct Elements {
+    /// The column of the documents that is the array.
+    pub array: usize,
+    /// The first column that is a field of its elements: [`Column::name`] says which. Those before are the documents'.
+    pub first: usize,
+    /// A document without elements is a row whose fields are null.
+    pub keeps: bool,
 }
 
 impl Table {
@@ -233,6 +246,7 @@ impl Table {
             materialized: None,
             check_option: None,
             duality: None,
+            elements: None,
         }
     }
 

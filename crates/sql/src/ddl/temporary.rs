@@ -91,8 +91,15 @@ pub fn at_commit(statement: &Statement<'_>, session: &SessionFacts) -> Result<()
         );
         let delete: Vec<Ast> = crate::parse::parse(&format!("DELETE FROM {name}"))?;
         if let Some(delete) = delete.first() {
-            let nothing = (Vec::new(), [].as_slice());
-            write::run(statement, session, delete, nothing, &mut |_| Ok(()), &mut |_| Ok(()))?;
+            let nothing = ([].as_slice(), [].as_slice());
+            write::run(
+                statement,
+                session,
+                (delete, None),
+                nothing,
+                &mut |_| Ok(()),
+                &mut |_| Ok(()),
+            )?;
         }
     }
     all.retain(|(_, goes)| !goes);

@@ -28,6 +28,7 @@ mod text;
 mod uuids;
 
 pub use crate::expr::function::{Function, Param, Run};
+pub(crate) use records::typed_into;
 pub use records::{is_of_records, records};
 pub use system::{STANDARD, folded, part_key, uuid_v7};
 pub use tables::{Table, as_documents, once, side_by_side, table};

@@ -5,11 +5,18 @@ use crate::error::fail;
 use crate::expr::Expr;
 use crate::functions::coerce;
 use crate::types::cast::Context;
-use crate::types::{Type, input, json};
+use crate::types::{Type, input, json, zone};
 use nestor_model::statement::work;
+use nestor_model::vector::{self, Builder};
 use nestor_model::{Array, Result, Value, ValueRef};
 use nestor_planner::relation::{Env, TableFunction, Tuple};
+use std::any::Any;
 use std::sync::Arc;
+
+/// Milliseconds of a day.
+const DAY_MS: i64 = 86_400_000;
+/// Moments less far from 1970 than this have years of four digits.
+const DATES_MS: u64 = 1_900 * 365 * DAY_MS as u64;
 
 #[derive(Debug)]
 struct Records {
@@ -18,7 +25,7 @@ struct Records {
 }
 
 /// A value of JSON as one of a type. Errors: those of reading its text.
-fn typed(value: ValueRef<'_>, ty: &Type) -> Result<Value> {
+pub(crate) fn typed(value: ValueRef<'_>, ty: &Type) -> Result<Value> {
     match (ty, value) {
         (_, value) if value.is_nullish() => Ok(match ty {
             Type::Jsonb if !matches!(value, ValueRef::Missing) => Value::Undefined,
@@ -72,6 +79,33 @@ impl TableFunction for Records {
         };
         Ok(Box::new(rows.into_iter().map(Ok)))
     }
+
+    fn fields(&self) -> Option<&dyn Any> {
+        self.several.then_some(&self.columns as &dyn Any)
+    }
+}
+
+/// Adds a value of JSON as one of a type to a vector. Values that are of the type as they stand are what their text would be read as.
+///
+/// Errors: those of reading its text.
+pub(crate) fn typed_into(value: ValueRef<'_>, ty: &Type, into: &mut Builder) -> Result<()> {
+    use ValueRef as V;
+    match (ty, value) {
+        (Type::Bool, V::Bool(b)) => into.push_bool(b),
+        (Type::Int4, V::Int32(n)) => into.push_int32(n),
+        (Type::Int8, V::Int32(n)) => into.push_int64(i64::from(n)),
+        (Type::Int8, V::Int64(n)) => into.push_int64(n),
+        (Type::Float8, V::Double(n)) => into.push_double(n),
+        (Type::Numeric, V::Decimal128(n)) if vector::digits(n).is_some() => into.push_decimal(n),
+        (Type::Text, V::String(text)) => into.push_text(text),
+        (Type::Date, V::DateTime(ms)) if ms.unsigned_abs() < DATES_MS => {
+            // Text has moments as the clocks of the session's zone show them.
+            let local = ms + zone::current_offset(ms * 1000) * 1000;
+            into.push_int32(i32::try_from(local.div_euclid(DAY_MS)).unwrap_or_default())
+        }
+        (ty, value) => into.push(typed(value, ty)?),
+    }
+    Ok(())
 }
 
 /// Whether a function's columns are those that the statement defines.

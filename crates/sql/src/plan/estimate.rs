@@ -30,6 +30,14 @@ pub trait Statistics {
     fn computes(&self, _table: usize) -> bool {
         false
     }
+    /// How many columns `table` has beside the document, if the rows of `elements` are the elements of an array in its rows, with these columns.
+    fn elements_of(&self, _elements: usize, _table: usize) -> Option<usize> {
+        None
+    }
+    /// Whether a column is null in no row.
+    fn is_never_null(&self, _table: usize, _column: usize) -> bool {
+        false
+    }
     /// How the order that a scan is asked for is that of an index.
     fn gives_order(&self, _scan: &Scan<Expr>) -> Given {
         Given::No
@@ -47,10 +55,14 @@ pub enum Given {
     Part,
 }
 
-/// What a lookup by an index costs, in rows that are read in order and kept in a table.
-pub const LOOKUP_COST: f64 = 20.0;
+/// What it costs to look up a key by an index beside others, in rows that are read in order and kept in a table.
+pub const LOOKUP_COST: f64 = 5.0;
 /// What a row costs that is found so, besides.
-pub const FOUND_COST: f64 = 2.0;
+pub const FOUND_COST: f64 = 4.0;
+/// What a subquery costs that runs for a row and reads by an index.
+pub const SUBQUERY_COST: f64 = 20.0;
+/// What a row costs at most that conditions leave, if an index may have them.
+pub const LEFT_COST: f64 = 20.0;
 /// Rows of tables of which nothing is known.
 const ROWS_UNKNOWN: f64 = 1000.0;
 
@@ -180,20 +192,33 @@ pub fn joined(
     keys: &[(Expr, Expr)],
     statistics: &dyn Statistics,
 ) -> f64 {
-    let mut rows = left_rows * right_rows;
-    for (i, (a, b)) in keys.iter().enumerate() {
+    let values = keys.iter().map(|(a, b)| {
         let (of_a, of_b) = (distinct(left, a, statistics), distinct(right, b, statistics));
         // What refers to rows of a table has no more values than that has rows.
-        let values = match (is_unique(left, a, statistics), is_unique(right, b, statistics)) {
+        match (is_unique(left, a, statistics), is_unique(right, b, statistics)) {
             (true, false) => of_a,
             (false, true) => of_b,
             _ => of_a.max(of_b),
-        };
-        // Of keys of several parts, each further one is less telling.
+        }
+    });
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(|a, b| b.total_cmp(a));
+    let mut rows = left_rows * right_rows;
+    for (i, values) in values.into_iter().enumerate() {
+        // Of keys of several parts, each one behind the most telling is less telling.
         let values = if i == 0 { values } else { values.min(10.0) };
         rows /= values.max(1.0);
     }
     rows.max(1.0)
+}
+
+/// The part of the rows of `left` that have a pair among so many rows.
+fn paired(left: &Plan, right_rows: f64, keys: &[(Expr, Expr)], statistics: &dyn Statistics) -> f64 {
+    let values = keys.iter().map(|(key, _)| distinct(left, key, statistics));
+    match values.fold(0.0, f64::max) {
+        0.0 => 0.5,
+        values => (right_rows / values).min(1.0),
+    }
 }
 
 /// How many rows a plan gives.
@@ -227,7 +252,8 @@ pub fn rows(plan: &Plan, statistics: &dyn Statistics) -> f64 {
             let keys = join.keys.iter().map(|(a, b)| (a.clone(), b.shifted(-width)));
             let keys: Vec<(Expr, Expr)> = keys.collect();
             match join.kind {
-                JoinKind::Semi | JoinKind::Anti => left * 0.5,
+                JoinKind::Semi => left * paired(&join.left, right, &keys, statistics),
+                JoinKind::Anti => left * 0.5,
                 kind => {
                     let pairs = joined((&join.left, left), (&join.right, right), &keys, statistics);
                     match kind {

@@ -1,69 +1,172 @@
 //! A join whose left side has few rows and whose right side is a table with an index on the key looks rows up.
 //!
-//! `a JOIN b ON b.x = a.y` becomes, for each row of `a`, what a scan of `b` finds by `x`: the find layer chooses the index as
-//! it does for any filter, and nothing is kept.
+//! `a JOIN b ON b.x = a.y` becomes, for some rows of `a` at a time, what an index of `b` finds for their keys: the rest of `b` is not read.
+//! So do semi and anti joins, which subqueries became. `a WHERE a.y IN (SELECT b.x ...)` may be looked up the other way round, too: the rows of
+//! `a` for the different keys of few rows of `b`.
 
+use super::Plan;
 use super::estimate::{self, FOUND_COST, LOOKUP_COST, Statistics};
-use super::{Plan, outward, pushdown, reaches_out};
-use crate::expr::{Comparison, Expr, Node};
-use nestor_planner::relation::{Apply, ApplyKind, Join, JoinKind, Relation};
+use super::unnest::placed;
+use crate::expr::{Expr, Node};
+use crate::types::Type;
+use nestor_planner::relation::{Join, JoinKind, Relation, Scan};
 
 /// Turns joins into lookups where that costs less.
 pub fn rewrite(plan: Plan, statistics: &dyn Statistics) -> Plan {
     let plan = super::with_inputs(plan, &mut |input| rewrite(input, statistics));
     match plan {
-        Relation::Join(join) if is_cheaper(&join, statistics) => looked_up(*join, statistics),
+        Relation::Join(join) => match looked_up(&join).filter(|(join, scan)| is_cheaper(join, scan, statistics)) {
+            Some((join, _)) => Relation::Join(Box::new(join)),
+            None => match from_the_right(&join, statistics) {
+                Some(plan) => plan,
+                None if keeps_more(&join, statistics) => turned(*join),
+                None => Relation::Join(join),
+            },
+        },
         other => other,
     }
 }
 
-fn is_cheaper(join: &Join<Expr>, statistics: &dyn Statistics) -> bool {
-    if !matches!(join.kind, JoinKind::Inner | JoinKind::Left) {
-        return false;
-    }
-    let Some(scan) = estimate::scan_of(&join.right) else {
-        return false;
+/// Whether a join keeps many more rows than go by: its order was made for a lookup that costs more than it was thought to.
+fn keeps_more(join: &Join<Expr>, statistics: &dyn Statistics) -> bool {
+    let is_by_keys = join.kind == JoinKind::Inner && !join.keys.is_empty();
+    is_by_keys && estimate::rows(&join.right, statistics) > 4.0 * estimate::rows(&join.left, statistics)
+}
+
+/// An inner join that keeps the rows of its left input, with its columns in their order.
+fn turned(join: Join<Expr>) -> Plan {
+    let (left, right) = (join.left.width(), join.right.width());
+    let here = |expr: &Expr| placed(expr, &|at| Some(if at < left { at + right } else { at - left }));
+    let keys = join.keys.iter().map(|(a, b)| (here(b), here(a)));
+    let column = |i: usize| {
+        let at = if i < left { i + right } else { i - left };
+        Expr::column(at, format!("column{}", i + 1), Type::Unknown)
     };
-    // It would stand a level deeper in the queries.
-    if reaches_out(&join.right, 1) {
-        return false;
-    }
-    let width = join.left.width() as isize;
-    let indexed = join.keys.iter().any(|(_, right)| {
-        let source = estimate::source(&join.right, &right.shifted(-width));
-        source.is_some_and(|(table, column)| statistics.is_indexed(table, column))
-    });
-    // What the scan reads, whatever its filter lets through.
-    let read = statistics
-        .reads(scan.table)
-        .min(estimate::rows(&join.right, statistics) * LOOKUP_COST);
-    indexed && {
-        let left = estimate::rows(&join.left, statistics);
-        let keys = join.keys.iter().map(|(a, b)| (a.clone(), b.shifted(-width)));
-        // All that have the key are fetched, whatever the table's own conditions say of them then.
-        let found = estimate::joined(
-            (&join.left, left),
-            (&join.right, statistics.rows(scan.table)),
-            &keys.collect::<Vec<_>>(),
-            statistics,
-        );
-        left * LOOKUP_COST + found * FOUND_COST < read
+    Relation::Project {
+        columns: (0..left + right).map(column).collect(),
+        input: Box::new(Relation::Join(Box::new(Join {
+            kind: JoinKind::Inner,
+            keys: keys.collect(),
+            condition: join.condition.as_ref().map(here),
+            left: join.right,
+            right: join.left,
+        }))),
     }
 }
 
-fn looked_up(join: Join<Expr>, statistics: &dyn Statistics) -> Plan {
+/// A semi join as a join of the different keys of its right input, few of them, with what an index finds of its left one.
+fn from_the_right(join: &Join<Expr>, statistics: &dyn Statistics) -> Option<Plan> {
+    if join.kind != JoinKind::Semi || join.condition.is_some() || join.keys.is_empty() {
+        return None;
+    }
+    let (width, count) = (join.left.width(), join.keys.len());
+    let own = join.keys.iter().map(|(_, right)| right.shifted(-(width as isize)));
+    let key = |(i, (_, right)): (usize, &(Expr, Expr))| Expr::column(i, format!("column{}", i + 1), right.ty());
+    let keys: Vec<Expr> = join.keys.iter().enumerate().map(key).collect();
+    let different = Relation::Distinct {
+        input: Box::new(Relation::Project {
+            input: Box::new(join.right.clone()),
+            columns: own.collect(),
+        }),
+        on: keys.clone(),
+    };
+    let lefts = join.keys.iter().map(|(left, _)| left.shifted(count as isize));
+    let turned = Join {
+        kind: JoinKind::Inner,
+        left: different,
+        right: join.left.clone(),
+        keys: keys.into_iter().zip(lefts).collect(),
+        condition: None,
+    };
+    let (made, _) = looked_up(&turned).filter(|(join, scan)| is_cheaper(join, scan, statistics))?;
+    let column = |i: usize| Expr::column(count + i, format!("column{}", i + 1), Type::Unknown);
+    Some(Relation::Project {
+        input: Box::new(Relation::Join(Box::new(made))),
+        columns: (0..width).map(column).collect(),
+    })
+}
+
+/// The join over the scan that its right input is, whose filter has become its condition.
+fn looked_up(join: &Join<Expr>) -> Option<(Join<Expr>, Scan<Expr>)> {
+    if !matches!(
+        join.kind,
+        JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti
+    ) {
+        return None;
+    }
     let width = join.left.width();
-    let keys = join.keys.into_iter();
-    let keys = keys.map(|(left, right)| Expr::from(Node::Compare(Comparison::Equal, right, left)));
-    let all = keys.chain(join.condition.iter().flat_map(Expr::conjuncts));
-    let inner = all.map(|condition| pushdown::inward(&outward(&condition), width));
-    let inner = inner.collect();
-    Relation::Apply(Box::new(Apply {
-        input: join.left,
-        inner: pushdown::push(join.right, inner, statistics),
-        kind: ApplyKind::Lateral {
-            keeps: join.kind == JoinKind::Left,
-        },
-        correlated: true,
-    }))
+    // Of semi and anti joins nobody sees what a projection on the right makes.
+    let is_filter = matches!(join.kind, JoinKind::Semi | JoinKind::Anti);
+    let (mut keys, mut own, mut right) = (join.keys.clone(), Vec::new(), &join.right);
+    let mut condition: Vec<Expr> = join.condition.iter().flat_map(Expr::conjuncts).collect();
+    let scan = loop {
+        match right {
+            Relation::Scan(scan) => break scan,
+            Relation::Filter { input, condition } => {
+                own.extend(condition.conjuncts().iter().map(|c| c.shifted(width as isize)));
+                right = input;
+            }
+            Relation::Project { input, columns } if is_filter => {
+                let beneath = |expr: &Expr| {
+                    expr.with_columns(&|at| {
+                        let column = columns.get(at.checked_sub(width)?)?;
+                        Some(column.shifted(width as isize))
+                    })
+                };
+                keys.iter_mut().for_each(|(_, key)| *key = beneath(key));
+                condition.iter_mut().for_each(|part| *part = beneath(part));
+                own.iter_mut().for_each(|part| *part = beneath(part));
+                right = input;
+            }
+            _ => return None,
+        }
+    };
+    let is_column = |(_, key): &(Expr, Expr)| matches!(key.node(), Node::Column { index, .. } if *index >= width);
+    if keys.is_empty() || !keys.iter().all(is_column) || !scan.order.is_empty() || own.iter().any(Expr::is_volatile) {
+        return None;
+    }
+    // The scan settles its own.
+    let is_own = |part: &Expr| {
+        scan.conditions
+            .iter()
+            .any(|own| own.shifted(width as isize).is_same(part))
+    };
+    condition.extend(own.into_iter().filter(|part| !is_own(part)));
+    let scan = Scan {
+        looked_up: true,
+        // Whether there is a pair is seen by one of equal rows.
+        distinct: is_filter,
+        ..scan.clone()
+    };
+    let made = Join {
+        kind: join.kind,
+        left: join.left.clone(),
+        right: Relation::Scan(scan.clone()),
+        keys,
+        condition: (!condition.is_empty()).then(|| Expr::all(condition)),
+    };
+    Some((made, scan))
+}
+
+fn is_cheaper(join: &Join<Expr>, scan: &Scan<Expr>, statistics: &dyn Statistics) -> bool {
+    let width = join.left.width() as isize;
+    let source = |key: &Expr| estimate::source(&join.right, &key.shifted(-width));
+    let is_indexed = |key: &Expr| source(key).is_some_and(|(table, column)| statistics.is_indexed(table, column));
+    if !join.keys.iter().any(|(_, key)| is_indexed(key)) {
+        return false;
+    }
+    let left = estimate::rows(&join.left, statistics);
+    let keys = join.keys.iter().map(|(a, b)| (a.clone(), b.shifted(-width)));
+    // All that have the key are fetched, whatever the table's own conditions say of them then.
+    let found = estimate::joined(
+        (&join.left, left),
+        (&join.right, statistics.rows(scan.table)),
+        &keys.collect::<Vec<_>>(),
+        statistics,
+    );
+    // What the scan reads, whatever its conditions let through.
+    let read = statistics
+        .reads(scan.table)
+        .min(estimate::rows(&join.right, statistics) * estimate::LEFT_COST);
+    left * LOOKUP_COST + found * FOUND_COST < read
 }

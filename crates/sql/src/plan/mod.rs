@@ -1,8 +1,10 @@
 //! Relations over SQL's expressions: going through them, and the rules that rewrite them.
 
 pub mod counted;
+pub mod elements;
 pub mod estimate;
 pub mod extreme;
+pub mod lifted;
 pub mod lookup;
 pub mod loose;
 pub mod merged;

@@ -386,7 +386,7 @@ fn push_apply(mut apply: Apply<Expr>, conditions: Vec<Expr>, st: &dyn Statistics
         apply.input = push(apply.input, std::mem::take(&mut down), st);
     }
     if let Some((at, negated)) = asked
-        && let Some(join) = unnest::semi(&apply, negated, st)
+        && let Some(join) = unnest::semi(&apply, negated)
     {
         stay.remove(at);
         // What stands above counts the answer as a column.

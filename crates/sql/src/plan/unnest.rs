@@ -5,9 +5,9 @@
 //!   the aggregates of no rows: null, or what they begin with (`count` gives 0).
 //!
 //! The conditions that use the outer row are lifted to the top of the subquery first. Where one of them cannot be lifted, or where an index finds
-//! the few rows that are wanted, the subquery runs for each row as before.
+//! the few rows of a group that are wanted, the subquery runs for each row as before.
 
-use super::estimate::{self, LOOKUP_COST, Statistics};
+use super::estimate::{self, SUBQUERY_COST, Statistics};
 use super::{Plan, is_correlated, map, reaches_out};
 use crate::expr::{Comparison, Expr, Node};
 use crate::types::Type;
@@ -169,11 +169,11 @@ fn is_cheap(outer: &Plan, inner: &Plan, conditions: &[Expr], statistics: &dyn St
         let source = estimate::source(inner, &own);
         source.is_some_and(|(table, column)| statistics.is_indexed(table, column))
     });
-    found && estimate::rows(outer, statistics) * LOOKUP_COST < statistics.reads(scan.table)
+    found && estimate::rows(outer, statistics) * SUBQUERY_COST < statistics.reads(scan.table)
 }
 
 /// The semi or anti join that a condition on the column of `apply` is; `None` where it has to stay what it is.
-pub fn semi(apply: &Apply<Expr>, negated: bool, statistics: &dyn Statistics) -> Option<Join<Expr>> {
+pub fn semi(apply: &Apply<Expr>, negated: bool) -> Option<Join<Expr>> {
     let width = apply.input.width();
     let keys = match &apply.kind {
         ApplyKind::Exists => Vec::new(),
@@ -193,7 +193,7 @@ pub fn semi(apply: &Apply<Expr>, negated: bool, statistics: &dyn Statistics) -> 
         false if keys.is_empty() => return None,
         false => (apply.inner.clone(), Vec::new()),
     };
-    if is_correlated(&inner) || is_cheap(&apply.input, &inner, &conditions, statistics) {
+    if is_correlated(&inner) {
         return None;
     }
     let conditions: Vec<Expr> = conditions.iter().map(|c| merged(c, width)).collect();

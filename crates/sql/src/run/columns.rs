@@ -51,7 +51,8 @@ enum At {
 impl ByColumns {
     /// Whether columns may have all that a scan looks at.
     pub fn serves(scan: &Scan<Expr>, table: &Table) -> bool {
-        !scan.needed.iter().skip(table.columns.len()).any(|is_needed| *is_needed)
+        let has_document = scan.needed.iter().skip(table.columns.len()).any(|is_needed| *is_needed);
+        !has_document && table.elements.is_none()
     }
 
     /// Reads a scan of pieces of a table, whose records the cursor goes over.
@@ -114,8 +115,7 @@ impl ByColumns {
             bytes += value.len();
             self.figures.documents += 1;
             self.figures.document_bytes += value.len() as u64;
-            self.reader
-                .read_into(record::document(value).as_doc(), false, &mut columns)?;
+            self.reader.read_into(record::document(value).as_doc(), &mut columns)?;
             rows += 1;
             more = self.cursor.next()?;
         }

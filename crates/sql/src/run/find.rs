@@ -21,7 +21,7 @@ pub struct Found {
 
 /// Whether a filter finds just the values of a column that compare so with one that is [`comparable`]. Documents may hold numbers of other
 /// types than that of a column that nobody declared, which are rounded when they are read.
-fn is_exact(expr: &Expr, ty: &Type, table: &Table) -> bool {
+pub(super) fn is_exact(expr: &Expr, ty: &Type, table: &Table) -> bool {
     let is_column = matches!(expr.as_moment().node(), Node::Column { .. });
     is_column
         && match ty {
@@ -36,9 +36,12 @@ fn is_exact(expr: &Expr, ty: &Type, table: &Table) -> bool {
 ///
 /// Errors: those of the values that it is compared with.
 pub fn ids(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Option<Vec<Value>>> {
-    let is_id = |expr: &Expr| {
-        matches!(expr.node(), Node::Column { .. })
-            && path(expr, table).is_some_and(|(path, ty)| path == "_id" && is_id_type(&ty))
+    let is_id = |expr: &Expr| match expr.node() {
+        Node::Column { index, .. } => {
+            let column = table.columns.get(*index);
+            column.is_some_and(|column| column.path == "_id" && is_id_type(&column.ty))
+        }
+        _ => false,
     };
     let (column, values) = match condition.node() {
         Node::Compare(Comparison::Equal, a, b) if is_id(a) && b.is_constant() => (a, vec![b.value(&[], env)?]),
@@ -61,6 +64,9 @@ pub fn ids(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Option<Vec<
     let ty = column.ty();
     let values = values.into_iter().filter(|value| !matches!(value, Value::Null));
     let mut values: Vec<Value> = values.map(|value| stored::write(&ty, value)).collect();
+    if values.len() < 2 {
+        return Ok(Some(values));
+    }
     values.sort_by(|a, b| nestor_model::compare(a, b));
     values.dedup_by(|a, b| nestor_model::compare(&*a, &*b).is_eq());
     Ok(Some(values))

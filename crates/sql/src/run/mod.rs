@@ -1,11 +1,12 @@
 //! Statements run on the statement service.
 //!
 //! [`find`] turns what a scan knows of its rows into a filter of the find layer (with [`days`] for dates) and [`ordered`] into an order of it, `facts` has what is known of the session, `sizes` what tables take ([`deferred`] what its transaction has yet to look at), [`tables`] reads the catalog,
-//! [`opened`] opens tables (`files`, by [`probe`] where values of an index are known, by [`columns`] where these have all that is read, passing over what `bounds` exclude) and [`reader`] makes rows of their documents, [`query`] runs queries, [`held`] keeps their rows from others, [`gathered`] counts what waits, [`explain`] shows plans.
+//! [`opened`] opens tables (`files`, by [`probe`] where values of an index are known, by `lookup` for the keys of many rows, by what `costed` says, by [`columns`] where these have all that is read, passing over what `bounds` exclude) and [`reader`] makes rows of their documents, [`query`] runs queries, [`held`] keeps their rows from others, [`gathered`] counts what waits, [`explain`] shows plans.
 
 mod activity;
 mod bounds;
 pub mod columns;
+mod costed;
 pub mod days;
 pub mod deferred;
 pub mod explain;
@@ -16,6 +17,7 @@ pub mod gathered;
 pub mod held;
 mod index_facts;
 pub mod indexed;
+mod lookup;
 pub mod named;
 pub mod numbers;
 pub mod opened;

@@ -3,24 +3,27 @@
 use super::columns::{self, ByColumns};
 use super::files::ByFile;
 use super::find;
+use super::lookup;
 use super::ordered::Order;
 use super::probe;
 use super::reader::Documents;
-use super::tables::{FETCH_COST, Find, Reading};
+use super::tables::{COSTED_MIN, FETCH_COST, Find, Reading};
 use crate::catalog::{Kind, Table};
 use crate::error::fail;
 use crate::expr::Expr;
 
 use nestor_database::read;
 use nestor_exec::catalog::{id_collation, masked};
+use nestor_exec::estimate::least_entries;
 use nestor_exec::relation::{Opened, Sources};
-use nestor_exec::summary::{has_kind, totals};
+use nestor_exec::summary::{Totals, has_kind, totals};
 use nestor_exec::{Batch, BoxOperator, Step, count_rows};
+use nestor_model::vector::Vector;
 use nestor_model::{Document, Namespace, Result, Str, Value};
-use nestor_planner::NodeKind;
 use nestor_planner::find::Wanted;
 use nestor_planner::relation::explain::Access;
 use nestor_planner::relation::{Env, Scan};
+use nestor_planner::{NodeKind, PlanNode};
 use nestor_storage::{Collection, Index};
 use std::sync::Arc;
 
@@ -35,7 +38,7 @@ pub struct Tables<'s, 'r> {
     /// What is read.
     pub reading: &'s Reading<'s, 'r>,
     /// The tables that scans name by number.
-    pub tables: Vec<Arc<Table>>,
+    pub tables: &'s [Arc<Table>],
 }
 
 impl Tables<'_, '_> {
@@ -80,6 +83,47 @@ impl Sources<Expr> for Tables<'_, '_> {
             self.reading.statement.note_plan(&**root);
         }
         Ok(opened)
+    }
+
+    fn look_up(
+        &self,
+        scan: &Scan<Expr>,
+        columns: &[usize],
+        keys: &[Arc<Vector>],
+        _: &Batch<'_>,
+    ) -> Result<Option<Opened>> {
+        let Some(table) = self.tables.get(scan.table) else {
+            return Ok(None);
+        };
+        let Kind::Collection(ns) = &table.kind else {
+            return Ok(None);
+        };
+        let Some(collection) = self.reading.view.catalog().get(ns) else {
+            return Ok(None);
+        };
+        if !scan.settles || self.reading.is_piped(ns)? {
+            return Ok(None);
+        }
+        let root = match lookup::look_up(scan, (table, collection), columns, keys, self.reading.view)? {
+            None => return Ok(None),
+            Some(lookup::Found::Rows(rows)) => {
+                self.reading.statement.observe_totals(Totals {
+                    keys_examined: rows.len() as u64,
+                    ..Totals::default()
+                });
+                return Ok(Some(Opened::Rows(rows.into_iter())));
+            }
+            Some(lookup::Found::Documents(root)) => root,
+        };
+        self.reading.statement.note_plan(&*root);
+        Ok(Some(Opened::Documents {
+            root,
+            reader: Box::new(Documents::new(table, &scan.needed)),
+            exact: false,
+            in_order: false,
+            more: false,
+            whole: table.elements.is_some(),
+        }))
     }
 
     fn count(&self, scan: &Scan<Expr>, _: &Batch<'_>, env: &Env<'_>) -> Result<Option<u64>> {
@@ -142,17 +186,17 @@ impl Tables<'_, '_> {
                         exact: scan.conditions.len() == 1,
                         in_order: false,
                         more: false,
-                        whole: false,
+                        whole: table.elements.is_some(),
                     });
                 }
-                if let Some(root) = self.probed(scan, table, env)? {
+                if let Some((root, exact)) = self.probed(scan, table, env)? {
                     return Ok(Opened::Documents {
                         root,
                         reader: Box::new(Documents::new(table, &scan.needed)),
-                        exact: false,
+                        exact,
                         in_order: false,
                         more: false,
-                        whole: false,
+                        whole: table.elements.is_some(),
                     });
                 }
                 let find::Found { filter, exact } = find::filter(&scan.conditions, table, env)?;
@@ -163,7 +207,7 @@ impl Tables<'_, '_> {
                         exact,
                         in_order: false,
                         more: false,
-                        whole: false,
+                        whole: table.elements.is_some(),
                     });
                 }
                 let order = self.order(scan, table, part, &filter)?;
@@ -172,12 +216,15 @@ impl Tables<'_, '_> {
                     None => (filter, None, 1),
                 };
                 let reads = fields_read(scan, table);
-                let per_found = match self.reading.view.catalog().get(ns) {
-                    Some(_) if sort.is_none() && filter.is_empty() => 0.0,
+                let collection = self.reading.view.catalog().get(ns);
+                let (costed, per_found) = match collection {
+                    Some(_) if sort.is_none() && filter.is_empty() => (None, 0.0),
                     Some(collection) if sort.is_none() && !self.reading.is_piped(ns)? => {
-                        self.reading.per_found(collection, &filter, reads.clone())?
+                        let costed = self.reading.costed(collection, &filter, reads.clone())?;
+                        let per_found = costed.as_ref().map_or(f64::INFINITY, |costed| costed.per_found);
+                        (costed, per_found)
                     }
-                    _ => f64::INFINITY,
+                    _ => (None, f64::INFINITY),
                 };
                 if per_found < COLUMN_COST
                     && let Some(columns) = self.columns(scan, (table, ns), env)?
@@ -191,19 +238,33 @@ impl Tables<'_, '_> {
                     true => (Document::new(), false),
                     false => (filter, exact),
                 };
-                let find = Find {
-                    sort,
-                    reads,
-                    natural,
-                    ..Find::all(&filter)
+                let found = match (costed.filter(|_| !natural), collection) {
+                    (Some(costed), Some(collection)) => costed.open(collection)?,
+                    _ => None,
                 };
+                let mut root = match found {
+                    Some(root) => root,
+                    None => {
+                        let find = Find {
+                            sort,
+                            reads,
+                            natural,
+                            ..Find::all(&filter)
+                        };
+                        self.reading.find(ns, find)?
+                    }
+                };
+                let has_ids = |collection: &Arc<Collection>| !collection.is_clustered() && !collection.ns.is_oplog();
+                if order.is_none() && collection.is_some_and(has_ids) {
+                    root.in_any_order();
+                }
                 Ok(Opened::Documents {
-                    root: self.reading.find(ns, find)?,
+                    root,
                     reader: Box::new(Documents::new(table, &scan.needed)),
                     exact,
                     in_order: order.is_some(),
                     more: part + 1 < parts,
-                    whole,
+                    whole: whole || table.elements.is_some(),
                 })
             }
         }
@@ -265,20 +326,50 @@ impl Tables<'_, '_> {
         Ok(None)
     }
 
-    /// What finds the documents by values of an index, without asking the planner.
-    fn probed(&self, scan: &Scan<Expr>, table: &Table, env: &Env<'_>) -> Result<Option<BoxOperator>> {
-        let Kind::Collection(ns) = &table.kind else {
+    /// What finds the documents by values of an index, without asking the planner; whether the conditions hold of all of them.
+    fn probed(&self, scan: &Scan<Expr>, table: &Table, env: &Env<'_>) -> Result<Option<(BoxOperator, bool)>> {
+        let (Kind::Collection(ns), reading) = (&table.kind, self.reading) else {
             return Ok(None);
         };
-        let Some(collection) = self.reading.view.catalog().get(ns).filter(|_| scan.settles) else {
+        let Some(collection) = reading.view.catalog().get(ns).filter(|_| scan.settles) else {
             return Ok(None);
         };
-        // An index that has all that is looked at spares the documents.
-        let may_spare = scan.distinct || fields_read(scan, table).is_some_and(|fields| covers(collection, &fields));
-        if !scan.order.is_empty() || may_spare || self.reading.is_piped(ns)? {
+        if !scan.order.is_empty() || scan.distinct || scan.conditions.is_empty() || reading.is_piped(ns)? {
             return Ok(None);
         }
-        probe::probe(&scan.conditions, table, collection, env)
+        let fields = fields_read(scan, table);
+        // What else indexes have: expressions, and elements of arrays.
+        let may_spare = fields.as_ref().is_some_and(|fields| covers(collection, fields));
+        if !may_spare && table.elements.is_none() {
+            if let Some(root) = probe::computed(&scan.conditions, table, collection, env)? {
+                return Ok(Some((root, false)));
+            }
+            if let Some(root) = probe::within(&scan.conditions, table, collection, env)? {
+                return Ok(Some((root, false)));
+            }
+        }
+        let Some(probe) = probe::probe(&scan.conditions, table, collection, env, fields.as_deref())? else {
+            return Ok(None);
+        };
+        let is_covered = matches!(probe.plan, PlanNode::Covered { .. } | PlanNode::Eof);
+        // Another index that has all that is looked at spares the documents.
+        if !is_covered && may_spare {
+            return Ok(None);
+        }
+        let documents = collection.state.documents();
+        if probe.is_range && !is_covered && documents >= COSTED_MIN {
+            let plans = std::slice::from_ref(&probe.plan);
+            let found = least_entries(plans, collection, reading.view)?;
+            // What else there is to be thought of is thought of by whoever plans for longer.
+            if found.is_none_or(|found| documents as f64 / (found.count as f64) < COLUMN_COST) {
+                return Ok(None);
+            }
+        }
+        let mut root = nestor_exec::build(&probe.plan, collection)?;
+        if !collection.is_clustered() {
+            root.in_any_order();
+        }
+        Ok(Some((root, probe.exact)))
     }
 
     /// What reads one index entry for each value of the only column that a scan looks at, if one of each is enough.
@@ -303,7 +394,7 @@ impl Tables<'_, '_> {
         table.check_populated()?;
         let is_all = scan.conditions.is_empty();
         let reading = self.reading;
-        if !is_all && !table.declared || reading.is_piped(ns)? {
+        if !is_all && !table.declared || table.elements.is_some() || reading.is_piped(ns)? {
             return Ok(Counting::Rows);
         }
         let known = || {
@@ -371,6 +462,9 @@ fn covers(collection: &Collection, fields: &[Str]) -> bool {
 
 /// The fields that a scan looks at, where so few are that an index may have them all.
 fn fields_read(scan: &Scan<Expr>, table: &Table) -> Option<Arc<[Str]>> {
+    if table.elements.is_some() {
+        return None;
+    }
     let columns = scan
         .needed
         .iter()

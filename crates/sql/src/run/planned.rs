@@ -6,19 +6,22 @@
 
 use super::find;
 use super::ordered;
-use super::tables::Reading;
+use super::tables::{Find, Reading};
 use crate::bind::{Binder, Bound, ScopeColumn};
 use crate::catalog::files::Named;
 use crate::catalog::{Catalog, Column, Kind, Table};
 use crate::expr::Expr;
 use crate::functions::coerce;
-use crate::plan::Plan;
 use crate::plan::estimate::{Given, Statistics};
 use crate::plan::rewrite::rewrite;
+use crate::plan::{Plan, elements};
 use crate::types::Type;
 use crate::types::cast::Context;
 use crate::types::enums::Enum;
 use nestor_database::connections::Slot;
+use nestor_database::read;
+use nestor_database::users::Account;
+use nestor_exec::Step;
 use nestor_model::{Document, Namespace, Result, ValueRef};
 use nestor_planner::kinds::expression;
 use nestor_planner::relation::{Env, Relation, Scan};
@@ -26,7 +29,7 @@ use nestor_storage::Collection;
 use sqlparser::ast::Query;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// A column of a result.
 #[derive(Clone, Debug)]
@@ -80,6 +83,8 @@ pub struct Sizes<'s, 'r> {
     found: RefCell<HashMap<(usize, String), Option<f64>>>,
     /// How many different values columns have, by table and column.
     distinct: RefCell<HashMap<(usize, usize), Option<f64>>>,
+    /// How many elements the documents of tables of such have, by table.
+    elements: RefCell<HashMap<usize, f64>>,
 }
 
 impl<'s, 'r> Sizes<'s, 'r> {
@@ -90,7 +95,57 @@ impl<'s, 'r> Sizes<'s, 'r> {
             reading,
             found: RefCell::default(),
             distinct: RefCell::default(),
+            elements: RefCell::default(),
         }
+    }
+
+    /// How many rows of a table each document is, about.
+    fn rows_each(&self, table: usize) -> f64 {
+        let Some(Table {
+            columns,
+            elements: Some(elements),
+            ..
+        }) = self.tables.get(table).map(|table| &**table)
+        else {
+            return 1.0;
+        };
+        if let Some(known) = self.elements.borrow().get(&table) {
+            return *known;
+        }
+        let collection = self.collection(table);
+        let sampled = collection.map(|collection| self.sampled_elements(&collection.ns, &columns[elements.array].path));
+        let each = sampled.and_then(Result::ok).flatten().unwrap_or(ELEMENTS_UNKNOWN);
+        self.elements.borrow_mut().insert(table, each);
+        each
+    }
+
+    /// How many elements the array at `path` has in a document, about; `None` when there are no documents.
+    ///
+    /// Errors: those of storage.
+    fn sampled_elements(&self, ns: &Namespace, path: &str) -> Result<Option<f64>> {
+        let reading = self.reading;
+        let all = Document::new();
+        let sample = Find {
+            limit: Some(ELEMENTS_SAMPLE),
+            stored: true,
+            ..Find::all(&all)
+        };
+        let mut root = reading.find(ns, sample)?;
+        let mut batch = read::batch(reading.statement, reading.view, reading.op, true);
+        let (mut documents, mut elements) = (0, 0);
+        loop {
+            match root.next(&mut batch)? {
+                Step::Row(row) => {
+                    documents += 1;
+                    if let Some(ValueRef::Array(items)) = row.as_doc().get(path) {
+                        elements += items.iter().count();
+                    }
+                }
+                Step::Pause => {}
+                Step::Eof => break,
+            }
+        }
+        Ok((documents > 0).then(|| (elements as f64 / f64::from(documents)).max(0.1)))
     }
 
     fn collection(&self, table: usize) -> Option<&Collection> {
@@ -121,6 +176,15 @@ impl<'s, 'r> Sizes<'s, 'r> {
 /// Bytes of a row of a file, about.
 const FILE_ROW_BYTES: f64 = 100.0;
 
+/// Documents that are looked at to know how long their arrays are.
+const ELEMENTS_SAMPLE: u64 = 64;
+
+/// Elements of arrays of which nothing is known.
+const ELEMENTS_UNKNOWN: f64 = 4.0;
+
+/// What an element costs that is read with its document, in documents.
+const ELEMENT_COST: f64 = 0.5;
+
 /// What a row costs that is read by columns, in rows that are documents.
 const COLUMN_COST: f64 = 0.15;
 
@@ -129,7 +193,9 @@ impl Statistics for Sizes<'_, '_> {
         match (self.tables.get(table).map(|table| &table.kind), self.collection(table)) {
             (Some(Kind::Rows(rows)), _) => rows.len() as f64,
             (Some(Kind::Files(source)), _) => source.bytes as f64 / FILE_ROW_BYTES,
-            (_, Some(collection)) if !collection.is_view() => collection.state.documents() as f64,
+            (_, Some(collection)) if !collection.is_view() => {
+                collection.state.documents() as f64 * self.rows_each(table)
+            }
             _ => 1000.0,
         }
     }
@@ -137,6 +203,10 @@ impl Statistics for Sizes<'_, '_> {
     fn reads(&self, table: usize) -> f64 {
         let database = &self.reading.statement.database;
         let by_columns = |collection: &Collection| database.columns.has(collection.records);
+        if self.tables.get(table).is_some_and(|table| table.elements.is_some()) {
+            let each = self.rows_each(table);
+            return self.rows(table) / each * (1.0 + each * ELEMENT_COST);
+        }
         match self.collection(table).is_some_and(by_columns) {
             true => self.rows(table) * COLUMN_COST,
             false => self.rows(table),
@@ -144,7 +214,8 @@ impl Statistics for Sizes<'_, '_> {
     }
 
     fn is_unique(&self, table: usize, column: usize) -> bool {
-        self.has_index(table, column, true)
+        let is_of_elements = self.tables.get(table).is_some_and(|table| table.elements.is_some());
+        !is_of_elements && self.has_index(table, column, true)
     }
 
     fn is_indexed(&self, table: usize, column: usize) -> bool {
@@ -169,7 +240,7 @@ impl Statistics for Sizes<'_, '_> {
             let found = find::filter(conditions, self.tables.get(table)?, &env).ok()?;
             self.reading.estimated(collection, &found.filter).ok()?
         };
-        let found = find().map(|found| found as f64);
+        let found = find().map(|found| found as f64 * self.rows_each(table));
         self.found.borrow_mut().insert(at, found);
         found
     }
@@ -196,6 +267,23 @@ impl Statistics for Sizes<'_, '_> {
         })
     }
 
+    fn elements_of(&self, elements: usize, table: usize) -> Option<usize> {
+        let (of_elements, whole) = (self.tables.get(elements)?, self.tables.get(table)?);
+        let first = of_elements.elements?.first;
+        match (&of_elements.kind, &whole.kind) {
+            (Kind::Collection(a), Kind::Collection(b)) if a == b && whole.elements.is_none() => {
+                (whole.columns.len() == first).then_some(first)
+            }
+            _ => None,
+        }
+    }
+
+    fn is_never_null(&self, table: usize, column: usize) -> bool {
+        let table = self.tables.get(table).filter(|table| table.declared);
+        let column = table.and_then(|table| table.columns.get(column));
+        column.is_some_and(|column| column.not_null || column.is_key)
+    }
+
     fn gives_order(&self, scan: &Scan<Expr>) -> Given {
         match (self.tables.get(scan.table), self.collection(scan.table)) {
             (Some(table), Some(collection)) if !collection.is_view() => ordered::given(scan, table, collection),
@@ -220,23 +308,108 @@ pub struct Planned {
     answers: Answers,
 }
 
-/// Where a prepared statement keeps its plan. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub struct PlanCell(Arc<Mutex<Option<Arc<Planned>>>>);
+/// Where a prepared statement keeps what was made of it. Clones share it.
+#[derive(Debug)]
+pub struct Kept<T>(Arc<Mutex<Option<Arc<T>>>>);
+
+/// Where a prepared query keeps its plan.
+pub type PlanCell = Kept<Planned>;
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T> Clone for Kept<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> Kept<T> {
+    /// What is kept.
+    pub(crate) fn get(&self) -> Option<Arc<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps something, or nothing.
+    pub(crate) fn set(&self, kept: Option<Arc<T>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+    }
+}
 
 /// What the binder was told.
 #[derive(Debug, Default)]
-struct Answers {
+pub(crate) struct Answers {
     tables: Vec<(Option<String>, String, Option<Arc<Table>>)>,
     settings: Vec<(String, Option<String>)>,
+    /// Under what the tables were last found to be the same.
+    found: Mutex<Option<Found>>,
 }
 
+/// What tables depend on that were all declared: they are the same where it is.
+#[derive(Debug)]
+struct Found {
+    /// The state of the catalog, which is another one after each change.
+    catalog: Weak<nestor_storage::Catalog>,
+    /// Who asks; whose rights change has another account.
+    account: Option<Weak<Account>>,
+    path: Option<String>,
+}
+
+impl Found {
+    fn now(reading: &Reading<'_, '_>) -> Self {
+        Self {
+            catalog: Arc::downgrade(reading.view.catalog()),
+            account: reading.session.account.as_ref().map(Arc::downgrade),
+            path: reading.session.settings.get(SEARCH_PATH).cloned(),
+        }
+    }
+
+    fn holds(&self, reading: &Reading<'_, '_>) -> bool {
+        let session = reading.session;
+        let is_same = match (&self.account, &session.account) {
+            (Some(before), Some(now)) => before.as_ptr() == Arc::as_ptr(now),
+            (None, None) => true,
+            _ => false,
+        };
+        is_same
+            && self.catalog.as_ptr() == Arc::as_ptr(reading.view.catalog())
+            && self.path.as_ref() == session.settings.get(SEARCH_PATH)
+    }
+}
+
+/// The setting that says in which schemas names are looked for.
+const SEARCH_PATH: &str = "search_path";
+
 /// A catalog that writes down what it is asked.
-struct Asked<'c> {
+pub(crate) struct Asked<'c> {
     catalog: &'c dyn Catalog,
     answers: RefCell<Answers>,
     /// Something was asked that is not asked again.
     once: Cell<bool>,
+}
+
+impl<'c> Asked<'c> {
+    /// Asks a catalog.
+    pub(crate) fn new(catalog: &'c dyn Catalog) -> Self {
+        Self {
+            catalog,
+            answers: RefCell::default(),
+            once: Cell::new(false),
+        }
+    }
+
+    /// The answers, and whether they can be the same again.
+    pub(crate) fn answers(self) -> (Answers, bool) {
+        // Literals of a plan were read in the session's zone.
+        self.setting("timezone");
+        self.setting("datestyle");
+        let answers = self.answers.into_inner();
+        let may_hold = !self.once.get() && answers.may_hold();
+        (answers, may_hold)
+    }
 }
 
 impl Catalog for Asked<'_> {
@@ -312,22 +485,32 @@ impl Catalog for Asked<'_> {
 }
 
 impl Answers {
-    /// Whether a catalog gives them still.
+    /// Whether they are given still.
     ///
     /// Errors: those of [`Catalog::table`], that the user may not read a table any more among them.
-    fn hold(&self, catalog: &dyn Catalog) -> Result<bool> {
-        for (schema, name, before) in &self.tables {
-            let same = match (before, catalog.table(schema.as_deref(), name)?) {
-                (Some(before), Some(now)) => Arc::ptr_eq(before, &now),
-                (None, None) => true,
-                _ => false,
-            };
-            if !same {
-                return Ok(false);
+    pub(crate) fn hold(&self, reading: &Reading<'_, '_>) -> Result<bool> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if !found.as_ref().is_some_and(|found| found.holds(reading)) {
+            *found = None;
+            for (schema, name, before) in &self.tables {
+                let same = match (before, reading.table(schema.as_deref(), name)?) {
+                    (Some(before), Some(now)) => Arc::ptr_eq(before, &now),
+                    (None, None) => true,
+                    _ => false,
+                };
+                if !same {
+                    return Ok(false);
+                }
+            }
+            // What others are is seen in their documents.
+            let mut tables = self.tables.iter().filter_map(|(_, _, table)| table.as_ref());
+            if tables.all(|table| table.declared) {
+                *found = Some(Found::now(reading));
             }
         }
+        drop(found);
         let mut settings = self.settings.iter();
-        Ok(settings.all(|(name, before)| catalog.setting(name) == *before))
+        Ok(settings.all(|(name, before)| reading.setting(name) == *before))
     }
 
     /// Whether they can be the same again: rows in memory and the columns of views are made anew each time.
@@ -342,25 +525,21 @@ impl Planned {
     ///
     /// Errors: those of binding.
     fn make(reading: &Reading<'_, '_>, query: &Query, types: Vec<Type>) -> Result<(Self, bool)> {
-        let asked = Asked {
-            catalog: reading,
-            answers: RefCell::default(),
-            once: Cell::new(false),
-        };
+        let asked = Asked::new(reading);
         let mut binder = Binder::new(&asked, types);
         let bound = finished(binder.query(query)?)?;
-        let (tables, params) = (std::mem::take(&mut binder.tables), std::mem::take(&mut binder.params));
+        let (mut tables, params) = (std::mem::take(&mut binder.tables), std::mem::take(&mut binder.params));
         let held = std::mem::take(&mut binder.held);
         let fields = fields(&bound);
-        // Literals of a plan were read in the session's zone.
-        asked.setting("timezone");
-        asked.setting("datestyle");
-        let once = asked.once.get();
-        let answers = asked.answers.into_inner();
-        let keeps = !once && answers.may_hold();
+        // Rows that are held are documents.
+        let plan = match held.is_empty() {
+            true => elements::rewrite(bound.plan, &mut tables),
+            false => bound.plan,
+        };
+        let (answers, keeps) = asked.answers();
         let sizes = Sizes::new(&tables, reading);
         let planned = Self {
-            plan: rewrite(bound.plan, &sizes),
+            plan: rewrite(plan, &sizes),
             tables,
             fields,
             params,
@@ -376,15 +555,14 @@ impl PlanCell {
     ///
     /// Errors: those of binding.
     pub fn plan(&self, reading: &Reading<'_, '_>, query: &Query, types: &[Type]) -> Result<Arc<Planned>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(kept) = kept
+        if let Some(kept) = self.get()
             && kept.answers.hold(reading)?
         {
             return Ok(kept);
         }
         let (planned, keeps) = Planned::make(reading, query, types.to_vec())?;
         let planned = Arc::new(planned);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = keeps.then(|| planned.clone());
+        self.set(keeps.then(|| planned.clone()));
         Ok(planned)
     }
 }

@@ -1,4 +1,4 @@
-//! Rows by the values of an index, without asking the planner: what a lookup for each row of another table does thousands of times.
+//! Rows by the values of an index, without asking the planner: what small statements and subqueries do thousands of times.
 
 use super::{find, indexed};
 use crate::catalog::Table;
@@ -7,7 +7,7 @@ use crate::plan::pushdown::is_containment;
 use crate::types::{Type, stored};
 use nestor_exec::BoxOperator;
 use nestor_exec::catalog::indexes;
-use nestor_model::{BsonType, Result, Value};
+use nestor_model::{BsonType, Result, Str, Value};
 use nestor_planner::PlanNode;
 use nestor_planner::access::{IndexBounds, may_serve};
 use nestor_planner::catalog::{IndexInfo, PartKind};
@@ -22,8 +22,22 @@ use std::sync::Arc;
 /// A column and the value that it is compared with.
 type Known<'a> = (&'a Expr, &'a Expr);
 
-/// What finds the documents by an index whose first parts conditions compare with values; `None` when there is none, or when it is not
-/// plain which one serves best. It may find documents of which a condition does not hold.
+/// How a column is compared with a value.
+type Bound<'a> = (Comparison, &'a Expr, &'a Expr);
+
+/// A plan of the find layer for a scan.
+pub struct Probe {
+    /// The plan.
+    pub plan: PlanNode,
+    /// It reads a range of values, which may be long.
+    pub is_range: bool,
+    /// It finds no row of which a condition does not hold.
+    pub exact: bool,
+}
+
+/// The plan that finds the documents by an index whose first parts conditions compare with values: each with one, and the part behind these maybe with
+/// the ends of a range. `None` when there is no such index, or when it is not plain which one serves best. Where the index has all of
+/// `fields`, documents are not read.
 ///
 /// Errors: those of the values.
 pub fn probe(
@@ -31,40 +45,43 @@ pub fn probe(
     table: &Table,
     collection: &Arc<Collection>,
     env: &Env<'_>,
-) -> Result<Option<BoxOperator>> {
-    if let Some(found) = computed(conditions, table, collection, env)? {
-        return Ok(Some(found));
-    }
-    if let Some(found) = within(conditions, table, collection, env)? {
-        return Ok(Some(found));
-    }
-    let mut best: Option<(&Arc<IndexInfo>, Vec<Known<'_>>)> = None;
+    fields: Option<&[Str]>,
+) -> Result<Option<Probe>> {
+    let mut best: Option<(&Arc<IndexInfo>, Vec<Known<'_>>, Vec<Bound<'_>>)> = None;
     for index in indexes(collection)?.iter().filter(|index| is_plain(index)) {
         let known = index
             .parts
             .iter()
             .map_while(|part| equal(conditions, table, part.path.as_str()));
         let known: Vec<Known<'_>> = known.collect();
-        if known.is_empty() {
-            continue;
-        }
         // A range of the part behind may leave less.
-        let next = index.parts.get(known.len());
-        if next.is_some_and(|part| is_compared(conditions, table, part.path.as_str())) {
+        let next = index.parts.get(known.len()).map(|part| part.path.as_str());
+        let ranges = next.map_or_else(Vec::new, |path| ranges(conditions, table, path));
+        let compared = |path: &str| conditions.iter().filter(|c| is_compared(c, table, path)).count();
+        if next.is_some_and(|path| compared(path) > ranges.len()) {
             return Ok(None);
         }
+        // Elements of an array may each be within one end.
+        if known.is_empty() && ranges.is_empty() || index.is_multikey() && ranges.len() > 1 {
+            continue;
+        }
+        let told = |known: &[Known<'_>], ranges: &[Bound<'_>]| 2 * known.len() + usize::from(!ranges.is_empty());
         match &best {
-            Some((_, others)) if others.len() == known.len() => return Ok(None),
-            Some((_, others)) if others.len() > known.len() => {}
-            _ => best = Some((index, known)),
+            Some((_, others, ends)) if told(others, ends) == told(&known, &ranges) => return Ok(None),
+            Some((_, others, ends)) if told(others, ends) > told(&known, &ranges) => {}
+            _ => best = Some((index, known, ranges)),
         }
     }
-    let Some((index, known)) = best else {
+    let Some((index, known, ranges)) = best else {
         return Ok(None);
     };
+    let has = |field: &Str| index.parts.iter().any(|part| part.path.as_str() == field.as_str());
+    let is_covered = fields.is_some_and(|fields| !index.is_multikey() && fields.iter().all(has));
+    let mut exact = known.len() + ranges.len() == conditions.len() && !index.is_multikey();
     let mut bounds = IndexBounds::all(index);
-    for (part, (column, value)) in bounds.parts.iter_mut().zip(known) {
+    for (part, (column, value)) in bounds.parts.iter_mut().zip(&known) {
         let value = value.value(&[], env)?;
+        exact &= find::is_exact(column, &column.ty(), table);
         if matches!(value, Value::Null) {
             // A value that is null is equal to nothing.
             *part = IntervalList::none();
@@ -75,7 +92,82 @@ pub fn probe(
             None => return Ok(None),
         }
     }
-    scanned(index, bounds, collection).map(Some)
+    if let Some(part) = bounds.parts.get_mut(known.len()) {
+        for (op, column, value) in &ranges {
+            exact &= find::is_exact(column, &column.ty(), table);
+            let value = value.value(&[], env)?;
+            let within = match value {
+                Value::Null => IntervalList::none(),
+                value => match find::stored(&column.ty(), value) {
+                    Some(value) => IntervalList::of(interval(*op, value)),
+                    None => return Ok(None),
+                },
+            };
+            *part = part.intersect(&within);
+        }
+    }
+    let plan = match bounds.parts.iter().any(IntervalList::is_empty) {
+        true => PlanNode::Eof,
+        false => {
+            let scan = Box::new(PlanNode::IndexScan(IndexScan {
+                index: index.clone(),
+                bounds,
+                forward: true,
+                key_filter: None,
+                key_test: None,
+                purpose: ScanPurpose::Entries,
+            }));
+            match is_covered {
+                true => PlanNode::Covered {
+                    input: scan,
+                    projection: None,
+                },
+                false => PlanNode::Fetch {
+                    input: scan,
+                    filter: None,
+                },
+            }
+        }
+    };
+    Ok(Some(Probe {
+        plan,
+        is_range: !ranges.is_empty(),
+        exact,
+    }))
+}
+
+/// The values that compare so with one.
+fn interval(op: Comparison, value: Value) -> Interval {
+    let kind = value.bson_type();
+    match op {
+        Comparison::Less | Comparison::LessEqual => {
+            let (low, inclusive) = bracket_low(kind);
+            Interval::new(low, inclusive, value, op == Comparison::LessEqual)
+        }
+        _ => {
+            let (high, inclusive) = bracket_high(kind);
+            Interval::new(value, op == Comparison::GreaterEqual, high, inclusive)
+        }
+    }
+}
+
+/// The ends of ranges that conditions say the column at `path` is in, if its values have the order of the index.
+fn ranges<'c>(conditions: &'c [Expr], table: &Table, path: &str) -> Vec<Bound<'c>> {
+    let is_ordered = |expr: &Expr| {
+        matches!(
+            expr.ty(),
+            Type::Int2 | Type::Int4 | Type::Int8 | Type::Text | Type::Varchar
+        )
+    };
+    let all = conditions.iter().filter_map(|condition| match condition.node() {
+        Node::Compare(Comparison::Equal | Comparison::NotEqual, ..) => None,
+        Node::Compare(op, a, b) if is_at(a, table, path) && b.is_constant() && is_ordered(a) => Some((*op, a, b)),
+        Node::Compare(op, a, b) if is_at(b, table, path) && a.is_constant() && is_ordered(b) => {
+            Some((op.mirrored(), b, a))
+        }
+        _ => None,
+    });
+    all.collect()
 }
 
 /// What reads the documents of index entries.
@@ -101,7 +193,7 @@ pub fn scanned(index: &Arc<IndexInfo>, bounds: IndexBounds, collection: &Arc<Col
 /// index serves where its condition is one of those that are asked for.
 ///
 /// Errors: those of the values.
-fn computed(
+pub fn computed(
     conditions: &[Expr],
     table: &Table,
     collection: &Arc<Collection>,
@@ -144,7 +236,7 @@ fn computed(
 /// have arrays within the array, whose elements no index has.
 ///
 /// Errors: those of the values.
-fn within(
+pub fn within(
     conditions: &[Expr],
     table: &Table,
     collection: &Arc<Collection>,
@@ -286,7 +378,7 @@ impl Asked {
 }
 
 /// Whether an index has all documents, by the values in their order.
-fn is_plain(index: &IndexInfo) -> bool {
+pub(super) fn is_plain(index: &IndexInfo) -> bool {
     let has_all = !index.hidden && index.partial.is_none() && index.collation.is_none();
     let in_order = index.parts.iter().all(|part| part.kind != PartKind::Derived);
     has_all && in_order && index.kind.covers() && !index.kind.needs_condition()
@@ -301,12 +393,10 @@ fn equal<'c>(conditions: &'c [Expr], table: &Table, path: &str) -> Option<(&'c E
     })
 }
 
-fn is_compared(conditions: &[Expr], table: &Table, path: &str) -> bool {
-    conditions.iter().any(|condition| {
-        let mut found = false;
-        condition.for_each_column(&mut |at| found |= table.columns.get(at).is_some_and(|column| column.path == path));
-        found
-    })
+fn is_compared(condition: &Expr, table: &Table, path: &str) -> bool {
+    let mut found = false;
+    condition.for_each_column(&mut |at| found |= table.columns.get(at).is_some_and(|column| column.path == path));
+    found
 }
 
 fn is_at(expr: &Expr, table: &Table, path: &str) -> bool {

@@ -239,7 +239,7 @@ fn with_root(
     check_given(&planned.params, params)?;
     let statement = reading.statement;
     let tables = Tables {
-        tables: planned.tables.clone(),
+        tables: &planned.tables,
         reading,
     };
     let shared = Shared::default();
@@ -276,7 +276,7 @@ pub struct Explained {
 pub(crate) fn shown(plan: &Plan, counted: &[Ran], tables: &Tables<'_, '_>, env: &Env<'_>) -> Shown {
     // What depends on rows of another relation is known only while that runs.
     let mut access = |scan: &Scan<Expr>, counts: bool| {
-        let mut depends = false;
+        let mut depends = scan.looked_up;
         for condition in &scan.conditions {
             condition.for_each_outer(&mut |_, _| depends = true);
         }
@@ -327,7 +327,7 @@ pub fn explain_over(
     let planned = PlanCell::default().plan(&reading, query, types)?;
     check_given(&planned.params, params)?;
     let tables = Tables {
-        tables: planned.tables.clone(),
+        tables: &planned.tables,
         reading: &reading,
     };
     let plan = &planned.plan;

@@ -1,7 +1,9 @@
 //! Documents as rows.
 
-use crate::catalog::{Column, Table};
-use crate::types::stored;
+use crate::catalog::{Column, Elements, Table};
+use crate::error::fail;
+use crate::functions::typed_into;
+use crate::types::{Type, stored};
 use nestor_exec::relation::Reader;
 use nestor_model::raw::FieldName;
 use nestor_model::value::DocIter;
@@ -15,6 +17,8 @@ pub struct Documents {
     picked: Picked,
     /// What is read of documents that have passed by what was read first.
     rest: Option<Picked>,
+    /// What is read of elements, and afterwards of those that have passed, where these are the rows.
+    fields: Option<(Elements, Picked, Option<Picked>)>,
 }
 
 /// Which columns a row has. Only what is needed of a document is looked at, by going through its fields once.
@@ -23,6 +27,10 @@ struct Picked {
     width: usize,
     /// The columns of the table that are needed, in their order.
     columns: Vec<usize>,
+    /// They are fields of elements, which their names say.
+    of_elements: bool,
+    /// The array of elements is one of them that somebody looks at.
+    has_array: bool,
     /// Which of them the document has had.
     seen: Vec<bool>,
     /// The fields of the document before, in their order.
@@ -49,19 +57,26 @@ pub fn row_of(table: &Table, needed: &[bool], doc: DocRef<'_>, record: Option<&[
 }
 
 impl Documents {
-    /// Rows as [`row_of`] makes them.
+    /// Rows as [`row_of`] makes them; of a table of elements those of each document.
     pub fn new(table: &Arc<Table>, needed: &[bool]) -> Self {
+        let fields = table
+            .elements
+            .map(|elements| (elements, Picked::of_elements(table, elements, needed), None));
         Self {
             table: table.clone(),
             picked: Picked::new(table, needed),
             rest: None,
+            fields,
         }
     }
 }
 
 impl Reader for Documents {
     fn read(&mut self, row: &nestor_exec::Row) -> Result<Vec<Value>> {
-        self.picked.row(&self.table, row.as_doc(), row.record.as_deref())
+        match &self.fields {
+            Some(_) => fail("XX000", "the elements of a document were read as one row"),
+            None => self.picked.row(&self.table, row.as_doc(), row.record.as_deref()),
+        }
     }
 
     fn reads_documents_only(&self) -> bool {
@@ -69,44 +84,142 @@ impl Reader for Documents {
     }
 
     fn split(&mut self, first: &[bool]) {
-        let both = |needed: &dyn Fn(usize) -> bool| {
-            let needed: Vec<bool> = (0..self.picked.width).map(needed).collect();
-            Picked::new(&self.table, &needed)
-        };
-        let is_needed = |at: usize| {
-            let behind = self.table.columns.len();
-            self.picked.columns.contains(&at) || at == behind && self.picked.whole
-        };
-        self.rest = Some(both(&|at| is_needed(at) && !first[at]));
-        self.picked = both(&|at| first[at]);
+        let width = self.picked.width;
+        let mut needed = vec![false; width];
+        self.picked.columns.iter().for_each(|at| needed[*at] = true);
+        if let Some((_, fields, _)) = &self.fields {
+            fields.columns.iter().for_each(|at| needed[*at] = true);
+        }
+        if self.picked.whole {
+            needed[self.table.columns.len()] = true;
+        }
+        let later: Vec<bool> = needed.iter().zip(first).map(|(all, first)| *all && !first).collect();
+        self.picked = Picked::new(&self.table, first);
+        self.rest = Some(Picked::new(&self.table, &later));
+        if let Some((elements, fields, rest)) = &mut self.fields {
+            *fields = Picked::of_elements(&self.table, *elements, first);
+            *rest = Some(Picked::of_elements(&self.table, *elements, &later));
+        }
     }
 
-    fn read_into(&mut self, doc: DocRef<'_>, rest: bool, columns: &mut [Builder]) -> Result<()> {
-        let behind = self.table.columns.len();
-        let picked = match (rest, &mut self.rest) {
-            (false, _) => &mut self.picked,
-            (true, Some(rest)) => rest,
-            (true, None) => return Ok(()),
-        };
-        if picked.whole {
-            columns[behind].push(Value::Document(doc.to_document()));
+    fn read_into(&mut self, doc: DocRef<'_>, columns: &mut [Builder]) -> Result<usize> {
+        match &mut self.fields {
+            None => self.picked.read(&self.table, doc, columns).map(|()| 1),
+            Some((elements, fields, _)) => {
+                elements_into(&self.table, *elements, (&mut self.picked, fields), (doc, None), columns)
+            }
         }
-        picked.add(&self.table.columns, doc, columns)
     }
+
+    fn read_rest(&mut self, doc: DocRef<'_>, rows: &[u32], columns: &mut [Builder]) -> Result<()> {
+        match (&mut self.rest, &mut self.fields) {
+            (Some(rest), None) => rest.read(&self.table, doc, columns),
+            (Some(rest), Some((elements, _, Some(fields)))) => {
+                elements_into(&self.table, *elements, (rest, fields), (doc, Some(rows)), columns).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Adds the rows that the elements of a document are, or those of these numbers; how many.
+fn elements_into(
+    table: &Table,
+    elements: Elements,
+    (own, fields): (&mut Picked, &mut Picked),
+    (doc, rows): (DocRef<'_>, Option<&[u32]>),
+    into: &mut [Builder],
+) -> Result<usize> {
+    // The document's own values are known before it is known how often they are wanted.
+    let mut values = vec![ValueRef::Missing; own.columns.len()];
+    own.visit(&table.columns, doc, &mut |at, value| {
+        values[at] = value;
+        Ok(())
+    })?;
+    let array = own.columns.iter().position(|column| *column == elements.array);
+    let array = array.map_or(ValueRef::Missing, |at| values[at]);
+    let (mut number, mut count) = (0, 0);
+    let mut is_wanted = |count: &mut usize| {
+        let wanted = rows.is_none_or(|rows| rows.get(*count) == Some(&number));
+        number += 1;
+        *count += usize::from(wanted);
+        wanted
+    };
+    match array {
+        ValueRef::Array(items) => {
+            for item in items.iter() {
+                let ValueRef::Document(item) = item else {
+                    return fail("22023", "cannot call this function on a scalar");
+                };
+                if is_wanted(&mut count) {
+                    fields.add_fields(&table.columns, item, into)?;
+                }
+            }
+        }
+        value if value.is_nullish() => {}
+        value => {
+            let column = &table.columns[elements.array];
+            if column.ty != Type::Jsonb {
+                stored::read(&column.ty, value, &column.path)?;
+            }
+            return fail("22023", "cannot call this function on a non-array");
+        }
+    }
+    if number == 0 && elements.keeps {
+        count = 1;
+        fields.columns.iter().for_each(|column| into[*column].push_null());
+    }
+    for (at, value) in own.columns.iter().zip(values) {
+        // The array is read for its elements, and is a column itself only where somebody looks at it.
+        if *at == elements.array && !own.has_array {
+            continue;
+        }
+        let column = &table.columns[*at];
+        for _ in 0..count {
+            stored::read_into(&column.ty, value, &column.path, &mut into[*at])?;
+        }
+    }
+    if own.whole {
+        for _ in 0..count {
+            into[table.columns.len()].push(Value::Document(doc.to_document()));
+        }
+    }
+    Ok(count)
 }
 
 impl Picked {
     fn new(table: &Table, needed: &[bool]) -> Self {
         let is_needed = |at: &usize| needed.get(*at) == Some(&true);
         let behind = table.columns.len();
-        let columns: Vec<usize> = (0..behind).filter(is_needed).collect();
+        // Of elements only the documents' own columns, and the array in any case.
+        let own = table.elements.map_or(behind, |elements| elements.first);
+        let array = table.elements.map(|elements| elements.array);
+        let columns: Vec<usize> = (0..own).filter(|at| is_needed(at) || array == Some(*at)).collect();
         Self {
             width: needed.len(),
+            of_elements: false,
+            has_array: array.is_some_and(|at| is_needed(&at)),
             seen: vec![false; columns.len()],
             places: Vec::new(),
             columns,
             whole: is_needed(&behind),
             record: is_needed(&(behind + 1)),
+        }
+    }
+
+    /// The fields of elements.
+    fn of_elements(table: &Table, elements: Elements, needed: &[bool]) -> Self {
+        let all = elements.first..table.columns.len();
+        let columns: Vec<usize> = all.filter(|at| needed.get(*at) == Some(&true)).collect();
+        Self {
+            width: needed.len(),
+            of_elements: true,
+            has_array: false,
+            seen: vec![false; columns.len()],
+            places: Vec::new(),
+            columns,
+            whole: false,
+            record: false,
         }
     }
 
@@ -159,24 +272,77 @@ impl Picked {
         }
         Ok(())
     }
-}
 
-impl Picked {
-    /// Adds the columns of a document.
-    fn add(&mut self, all: &[Column], doc: DocRef<'_>, into: &mut [Builder]) -> Result<()> {
-        let columns = &self.columns;
+    /// Adds the columns of a document, and itself if it is one.
+    fn read(&mut self, table: &Table, doc: DocRef<'_>, into: &mut [Builder]) -> Result<()> {
+        if self.whole {
+            into[table.columns.len()].push(Value::Document(doc.to_document()));
+        }
+        self.add(&table.columns, doc, into, &stored::read_into)
+    }
+
+    /// Adds the fields of an element.
+    fn add_fields(&mut self, all: &[Column], doc: DocRef<'_>, into: &mut [Builder]) -> Result<()> {
+        self.add(all, doc, into, &|ty, value, _, into| typed_into(value, ty, into))
+    }
+
+    /// Adds the columns of a document, each value as `read` has it.
+    fn add(
+        &mut self,
+        all: &[Column],
+        doc: DocRef<'_>,
+        into: &mut [Builder],
+        read: &impl Fn(&Type, ValueRef<'_>, &str, &mut Builder) -> Result<()>,
+    ) -> Result<()> {
+        // The columns are taken away meanwhile, so that what takes values may look at them.
+        let columns = std::mem::take(&mut self.columns);
+        let left = self.visit_columns(&columns, all, doc, &mut |at, value| {
+            let column = &all[columns[at]];
+            read(&column.ty, value, &column.path, &mut into[columns[at]])
+        });
+        self.columns = columns;
+        if left? > 0 {
+            for (seen, column) in self.seen.iter().zip(&self.columns) {
+                if !seen {
+                    into[*column].push_null();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Has `take` take the values of the needed columns that a document has, each once, by their numbers among these.
+    fn visit<'d>(
+        &mut self,
+        all: &[Column],
+        doc: DocRef<'d>,
+        take: &mut impl FnMut(usize, ValueRef<'d>) -> Result<()>,
+    ) -> Result<()> {
+        let columns = std::mem::take(&mut self.columns);
+        let left = self.visit_columns(&columns, all, doc, take);
+        self.columns = columns;
+        left.map(drop)
+    }
+
+    /// As [`Picked::visit`]; how many of the columns the document does not have.
+    fn visit_columns<'d>(
+        &mut self,
+        columns: &[usize],
+        all: &[Column],
+        doc: DocRef<'d>,
+        take: &mut impl FnMut(usize, ValueRef<'d>) -> Result<()>,
+    ) -> Result<usize> {
         if columns.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         self.seen.fill(false);
         let (mut next, mut left) = (0, columns.len());
-        let mut take = |seen: &mut [bool], at: usize, value: ValueRef<'_>| -> Result<bool> {
+        let mut take_first = |seen: &mut [bool], at: usize, value: ValueRef<'d>| -> Result<bool> {
             // Of a field that a document has twice the first counts.
             if std::mem::replace(&mut seen[at], true) {
                 return Ok(false);
             }
-            let column = &all[columns[at]];
-            stored::read_into(&column.ty, value, &column.path, &mut into[columns[at]])?;
+            take(at, value)?;
             left -= 1;
             Ok(left == 0)
         };
@@ -192,7 +358,7 @@ impl Picked {
                 passed += 1;
                 if let Some(at) = place.column {
                     next = at + 1;
-                    is_done = take(&mut self.seen, at, value.read())?;
+                    is_done = take_first(&mut self.seen, at, value.read())?;
                     if is_done {
                         break;
                     }
@@ -201,8 +367,15 @@ impl Picked {
         }
         if !is_done {
             self.places.truncate(passed);
+            let of_elements = self.of_elements;
             for (name, value) in fields {
-                let is_it = |at: &usize| all[columns[*at]].path == name;
+                let is_it = |at: &usize| {
+                    let column = &all[columns[*at]];
+                    match of_elements {
+                        true => column.name == name,
+                        false => column.path == name,
+                    }
+                };
                 let found = (next..columns.len()).find(is_it);
                 let found = found.or_else(|| (0..next).find(is_it));
                 if self.places.len() < PLACES_MAX {
@@ -213,20 +386,13 @@ impl Picked {
                 }
                 if let Some(at) = found {
                     next = at + 1;
-                    if take(&mut self.seen, at, value)? {
+                    if take_first(&mut self.seen, at, value)? {
                         break;
                     }
                 }
             }
         }
-        if left > 0 {
-            for (seen, column) in self.seen.iter().zip(columns) {
-                if !seen {
-                    into[*column].push_null();
-                }
-            }
-        }
-        Ok(())
+        Ok(left)
     }
 }
 
@@ -301,8 +467,8 @@ mod tests {
             let mut columns: Vec<Builder> = (0..needed.len()).map(|_| Builder::default()).collect();
             for doc in &docs {
                 let doc = doc.as_raw().as_doc();
-                reader.read_into(doc, false, &mut columns).expect("numbers");
-                reader.read_into(doc, true, &mut columns).expect("numbers");
+                reader.read_into(doc, &mut columns).expect("numbers");
+                reader.read_rest(doc, &[0], &mut columns).expect("numbers");
             }
             let columns: Vec<_> = columns.into_iter().map(Builder::finish).collect();
             for (at, doc) in docs.iter().enumerate() {

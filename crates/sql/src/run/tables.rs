@@ -26,13 +26,12 @@ use nestor_database::shape::{Shape, Words};
 use nestor_database::statement::Statement;
 use nestor_database::write::comments;
 use nestor_exec::catalog::indexes;
-use nestor_exec::estimate::least_entries;
 use nestor_exec::summary::totals;
 use nestor_exec::{BoxOperator, Step};
 use nestor_model::extjson::{self, Form};
 use nestor_model::{Array, ArrayRef, Document, Namespace, Path, Result, Str, Value, ValueRef, bail, doc};
 use nestor_planner::PlanNode;
-use nestor_planner::choose::{candidates_for, tells};
+use nestor_planner::choose::tells;
 use nestor_planner::find::Wanted;
 use nestor_planner::pipeline::distinct_scan;
 use nestor_query::env::OpContext;
@@ -84,7 +83,7 @@ impl<'f> Find<'f> {
 pub(super) const FETCH_COST: f64 = 4.0;
 
 /// Documents of collections of which it is asked what plans cost.
-const COSTED_MIN: i64 = 1000;
+pub(super) const COSTED_MIN: i64 = 1000;
 
 /// The state that a statement reads, and what it is run for.
 pub struct Reading<'s, 'r> {
@@ -200,27 +199,6 @@ impl<'s, 'r> Reading<'s, 'r> {
         nestor_exec::find(&query, wanted, words.written(), &collection, cache)
     }
 
-    /// The plans for what a filter finds in a collection.
-    fn plans(&self, collection: &Collection, filter: &Document, reads: Option<Arc<[Str]>>) -> Result<Vec<PlanNode>> {
-        let (_, mut scope) = self.statement.operation(None)?;
-        let raw = filter.to_raw();
-        let words = Words {
-            filter: Some(raw.as_raw()),
-            ..Words::default()
-        };
-        let mut query = read::filtered(&words, &Default::default(), &mut scope)?;
-        query.reads = reads;
-        Ok(candidates_for(&query, Wanted::Documents, indexes(collection)?))
-    }
-
-    /// About how many documents a filter finds, if one range of an index has them; `None` when that is not known.
-    ///
-    /// Errors: those of the filter and of storage.
-    pub(super) fn estimated(&self, collection: &Collection, filter: &Document) -> Result<Option<u64>> {
-        let plans = self.plans(collection, filter, None)?;
-        Ok(least_entries(&plans, collection, self.view)?.map(|entries| entries.count))
-    }
-
     /// About how many different values an index has at `path`, by how often it has the least and the largest of them; `None` in small
     /// collections, and when it has none.
     ///
@@ -261,29 +239,6 @@ impl<'s, 'r> Reading<'s, 'r> {
             }
         }
         Ok((ends > 0.0).then(|| documents as f64 * ends / times))
-    }
-
-    /// How many documents can be read one after another for each that an index finds: 0 when none serves the filter, infinity where an index has all
-    /// that is looked at, or it is not known. `reads` are the fields that are looked at, if an index may have them all.
-    ///
-    /// Errors: those of the filter and of storage.
-    pub(super) fn per_found(
-        &self,
-        collection: &Collection,
-        filter: &Document,
-        reads: Option<Arc<[Str]>>,
-    ) -> Result<f64> {
-        let documents = collection.state.documents();
-        if documents < COSTED_MIN {
-            return Ok(f64::INFINITY);
-        }
-        let plans = self.plans(collection, filter, reads)?;
-        if matches!(plans.as_slice(), [PlanNode::CollScan(_)]) {
-            return Ok(0.0);
-        }
-        let least = least_entries(&plans, collection, self.view)?;
-        let fetched = least.filter(|least| least.fetched);
-        Ok(fetched.map_or(f64::INFINITY, |least| documents as f64 / least.count as f64))
     }
 
     /// Finds each value of a field once of what `filter` matches, by an index that has several documents for a value; `None` when there

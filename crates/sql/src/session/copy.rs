@@ -15,7 +15,7 @@ use crate::run::files;
 use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
 use crate::types::Type;
-use crate::write;
+use crate::write::{self, WriteCell};
 use nestor_database::Database;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_files::folder::NewFile;
@@ -45,8 +45,8 @@ pub(super) struct Coming {
     rows: Vec<Vec<Value>>,
     bytes: usize,
     done: u64,
-    /// The statement for a whole batch.
-    whole: Option<(usize, Arc<Ast>)>,
+    /// The statement for a whole batch, with how it writes.
+    whole: Option<(usize, Arc<Ast>, WriteCell)>,
     /// Its answer ends with ReadyForQuery by itself.
     is_simple: bool,
 }
@@ -306,6 +306,7 @@ impl Session {
             types: Vec::new(),
             fields: None,
             plan: PlanCell::default(),
+            writes: WriteCell::default(),
         };
         let tag = self.run(database, &insert, &[], sink)?;
         Ok(Some(tag.replacen("INSERT 0", "COPY", 1)))
@@ -483,20 +484,26 @@ impl Session {
         if rows.is_empty() {
             return Ok(());
         }
-        let ast = match &coming.whole {
-            Some((count, ast)) if *count == rows.len() => ast.clone(),
+        let (ast, cell) = match &coming.whole {
+            Some((count, ast, cell)) if *count == rows.len() => (ast.clone(), cell.clone()),
             _ => {
-                let ast = Arc::new(statement_of(coming, rows.len())?);
-                coming.whole = Some((rows.len(), ast.clone()));
-                ast
+                let (ast, cell) = (Arc::new(statement_of(coming, rows.len())?), WriteCell::default());
+                coming.whole = Some((rows.len(), ast.clone(), cell.clone()));
+                (ast, cell)
             }
         };
         let types: Vec<Type> = (0..rows.len()).flat_map(|_| coming.types.iter().cloned()).collect();
         let values: Vec<Value> = rows.into_iter().flatten().collect();
         coming.done += self.statement(database, "COPY FROM STDIN", OpKind::Insert, |statement, facts| {
-            write::run(statement, facts, &ast, (types, &values), &mut |_| Ok(()), &mut |_| {
-                Ok(())
-            })
+            let given = (types.as_slice(), values.as_slice());
+            write::run(
+                statement,
+                facts,
+                (&ast, Some(&cell)),
+                given,
+                &mut |_| Ok(()),
+                &mut |_| Ok(()),
+            )
         })?;
         Ok(())
     }

@@ -5,6 +5,7 @@ use crate::bind::ident;
 use crate::error::{error, fail, unsupported};
 use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
+use crate::write::WriteCell;
 use nestor_database::Database;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_model::{Result, Value};
@@ -118,13 +119,14 @@ impl Session {
             Vec::new()
         };
         let portal = Portal {
-            statement: Prepared {
+            statement: Arc::new(Prepared {
                 text: text.into(),
                 ast: None,
                 types: Vec::new(),
                 fields: Some(fields),
                 plan: PlanCell::default(),
-            },
+                writes: WriteCell::default(),
+            }),
             params: Vec::new(),
             formats,
             waiting: None,
@@ -256,7 +258,7 @@ impl Session {
         database: &Database,
         name: &str,
         given: &[sqlparser::ast::Expr],
-    ) -> Result<(Prepared, Vec<Value>)> {
+    ) -> Result<(Arc<Prepared>, Vec<Value>)> {
         let Some(prepared) = self.prepared.get(name).cloned() else {
             return fail("26000", format!("prepared statement \"{name}\" does not exist"));
         };

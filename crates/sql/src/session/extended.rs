@@ -11,11 +11,13 @@ use crate::run::explain;
 use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
 use crate::types::{Type, input};
+use crate::write::WriteCell;
 use crate::{parse, write};
 use nestor_database::Database;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_model::{Result, Value};
 use sqlparser::ast::{Declare, Statement as Ast};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Session {
@@ -61,6 +63,7 @@ impl Session {
             types: given,
             fields: None,
             plan: PlanCell::default(),
+            writes: WriteCell::default(),
         };
         self.check_block(prepared.ast.as_deref())?;
         match prepared.ast.clone().as_deref() {
@@ -114,7 +117,7 @@ impl Session {
                 *ty = Type::Text;
             }
         }
-        self.prepared.insert(name.to_owned(), prepared);
+        self.prepared.insert(name.to_owned(), Arc::new(prepared));
         Ok(())
     }
 
@@ -228,7 +231,7 @@ impl Session {
                 flush,
                 describes: false,
                 formats: &portal.formats,
-                fields: portal.statement.fields.clone().unwrap_or_default(),
+                fields: Cow::Borrowed(portal.statement.fields.as_deref().unwrap_or_default()),
             };
             let result = self.run(database, &portal.statement, &portal.params, &mut sink);
             self.tell(out);

@@ -33,6 +33,7 @@ use crate::run::tables::SessionFacts;
 use crate::types::Type;
 use crate::types::style::Order;
 use crate::types::zone::Zone;
+use crate::write::WriteCell;
 use crate::{asked, ddl, notices, write};
 use nestor_database::Database;
 use nestor_database::connections::Slot;
@@ -45,8 +46,9 @@ use nestor_database::users::RoleName;
 use nestor_exec::Interrupt;
 use nestor_model::namespace::ADMIN;
 use nestor_model::statement::under;
-use nestor_model::{Document, ErrorCode, Result, Value, doc};
+use nestor_model::{ErrorCode, RawWriter, Result, Value, ValueRef, doc};
 use sqlparser::ast::{self, Set, SetSessionAuthorizationParamKind, Statement as Ast};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,6 +63,9 @@ const WAITING_BYTES_MAX: usize = 64 << 20;
 /// Characters of a statement that others are shown.
 const TEXT_SHOWN_MAX: usize = 4096;
 
+/// Bytes of what others are shown beside the text and the name of the database.
+const SHOWN_BYTES: usize = 32;
+
 /// Sends what was appended so far.
 pub type Flush<'f> = dyn FnMut(&mut Vec<u8>) -> Result<()> + 'f;
 
@@ -71,12 +76,13 @@ struct Prepared {
     ast: Option<Arc<Ast>>,
     types: Vec<Type>,
     fields: Option<Vec<Field>>,
-    /// The plan, once it has run.
+    /// The plan, once it has run, or how it writes.
     plan: PlanCell,
+    writes: WriteCell,
 }
 
 struct Portal {
-    statement: Prepared,
+    statement: Arc<Prepared>,
     params: Vec<Value>,
     formats: Vec<i16>,
     /// What is left of its rows, once it has run.
@@ -95,7 +101,7 @@ pub struct Session {
     login: Option<Login>,
     /// The server's end of the connection, and the client's, as `address:port`.
     ends: (String, String),
-    prepared: HashMap<String, Prepared>,
+    prepared: HashMap<String, Arc<Prepared>>,
     portals: HashMap<String, Portal>,
     /// The transaction block that it is in.
     block: Option<Block>,
@@ -345,13 +351,14 @@ impl Session {
                 types: Vec::new(),
                 fields: None,
                 plan: PlanCell::default(),
+                writes: WriteCell::default(),
             };
             let mut sink = Sink {
                 out,
                 flush,
                 describes: true,
                 formats: &[],
-                fields: Vec::new(),
+                fields: Cow::Borrowed(&[]),
             };
             let result = self.run(database, &prepared, &[], &mut sink);
             self.tell(out);
@@ -439,12 +446,19 @@ impl Session {
                 Some((Ast::Delete(_), _)) => OpKind::Delete,
                 _ => OpKind::Update,
             };
-            let types = prepared.types.clone();
+            let (types, cell) = (prepared.types.as_slice(), &prepared.writes);
             let sink = std::cell::RefCell::new(sink);
             let rows = self.statement(database, &prepared.text, kind, |statement, facts| {
                 let mut begin = |fields: &[Field]| sink.borrow_mut().begin(fields);
                 let mut give = |row: Vec<Value>| sink.borrow_mut().row(&row);
-                write::run(statement, facts, ast, (types, params), &mut begin, &mut give)
+                write::run(
+                    statement,
+                    facts,
+                    (ast, Some(cell)),
+                    (types, params),
+                    &mut begin,
+                    &mut give,
+                )
             })?;
             self.settle_temporary(database)?;
             return Ok(format!("{} {rows}", write::tag(ast)));
@@ -689,8 +703,10 @@ impl Session {
             let Some(delete) = deletes.first() else { return Ok(()) };
             self.statement(database, text, OpKind::Delete, |statement, facts| {
                 ddl::check_truncated(statement, facts, &table.name)?;
-                let nothing = (Vec::new(), [].as_slice());
-                write::run(statement, facts, delete, nothing, &mut |_| Ok(()), &mut |_| Ok(()))?;
+                let nothing = ([].as_slice(), [].as_slice());
+                write::run(statement, facts, (delete, None), nothing, &mut |_| Ok(()), &mut |_| {
+                    Ok(())
+                })?;
                 match restarts {
                     true => ddl::sequence::restart(statement, facts, &table.name),
                     false => Ok(()),
@@ -811,15 +827,18 @@ fn attend<'r, T>(
     work: impl FnOnce(&mut Statement<'r>) -> Result<T>,
 ) -> Result<T> {
     let started = Instant::now();
-    let shown = || {
-        let mut shown = Document::new();
-        shown.push("sql", text.chars().take(TEXT_SHOWN_MAX).collect::<String>());
-        shown.push("$db", facts.database.as_str());
-        shown
-    };
+    // So many characters, or all of them.
+    let end = text
+        .char_indices()
+        .nth(TEXT_SHOWN_MAX)
+        .map_or(text.len(), |(end, _)| end);
+    let mut shown = RawWriter::with_capacity(end + facts.database.len() + SHOWN_BYTES);
+    shown.append("sql", ValueRef::String(&text[..end]));
+    shown.append("$db", ValueRef::String(&facts.database));
+    let shown = shown.into_doc();
     let is_of_block = terms.in_transaction;
     let opid = database.connections.next_operation();
-    slot.start_operation("sql", opid, shown().to_raw().as_raw(), started);
+    slot.start_operation("sql", opid, shown.as_raw(), started);
     database.node.counters.operations.count(kind.counter(), 1);
     let limit = |name: &str| {
         let shown = facts.settings.get(name)?;
@@ -860,7 +879,8 @@ fn attend<'r, T>(
             error: result.as_ref().err(),
         };
         let ns = format!("{}.$cmd.sql", facts.database);
-        Observed::of_language(&statement, ns, shown(), took).record(database, slot, ending);
+        Observed::of_language(&statement, ns, shown.as_raw().as_doc().to_document(), took)
+            .record(database, slot, ending);
     }
     result
 }

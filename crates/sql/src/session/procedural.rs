@@ -19,6 +19,7 @@ use nestor_exec::Interrupt;
 use nestor_model::{Error, Result, Value};
 use sqlparser::ast::Statement as Ast;
 use sqlparser::tokenizer::Token;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -567,7 +568,7 @@ impl Running<'_> {
         match &ast {
             ast if writes(ast) && !session.is_read_only() => {
                 out.count = session.statement(self.database, &text, OpKind::Update, |statement, facts| {
-                    write::run(statement, facts, ast, (types, &params), &mut begin, &mut give)
+                    write::run(statement, facts, (ast, None), (&types, &params), &mut begin, &mut give)
                 })?;
             }
             Ast::Query(query) if !writes(&ast) && query.locks.is_empty() => {
@@ -597,7 +598,7 @@ impl Running<'_> {
                     flush: &mut flush,
                     describes: true,
                     formats: &[],
-                    fields: Vec::new(),
+                    fields: Cow::Borrowed(&[]),
                 };
                 let has_text = !ddl::is_ddl(ast) && own::of(ast)?.is_none();
                 let prepared = Prepared {
@@ -606,6 +607,7 @@ impl Running<'_> {
                     ast: Some(Arc::new(ast.clone())),
                     fields: None,
                     plan: PlanCell::default(),
+                    writes: write::WriteCell::default(),
                 };
                 session.run(self.database, &prepared, &params, &mut sink)?;
             }

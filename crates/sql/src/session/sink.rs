@@ -6,6 +6,7 @@ use crate::protocol::backend;
 use crate::run::query::{Field, Taker};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::Chunk;
+use std::borrow::Cow;
 
 /// Refuses other columns than those that the client was told: documents changed their shape since, or somebody altered a table.
 ///
@@ -24,7 +25,7 @@ pub(super) struct Sink<'s, 'f> {
     pub flush: &'s mut Flush<'f>,
     pub describes: bool,
     pub formats: &'s [i16],
-    pub fields: Vec<Field>,
+    pub fields: Cow<'s, [Field]>,
 }
 
 impl Sink<'_, '_> {
@@ -34,8 +35,8 @@ impl Sink<'_, '_> {
         } else {
             check_told(&self.fields, fields)?;
         }
-        if self.fields != fields {
-            self.fields = fields.to_vec();
+        if *self.fields != *fields {
+            self.fields = Cow::Owned(fields.to_vec());
         }
         Ok(())
     }
@@ -44,7 +45,7 @@ impl Sink<'_, '_> {
     pub fn begin_as(&mut self, fields: &[Field], formats: &[i16]) -> Result<()> {
         if self.describes && !formats.is_empty() {
             backend::row_description(self.out, fields, formats);
-            self.fields = fields.to_vec();
+            self.fields = Cow::Owned(fields.to_vec());
             return Ok(());
         }
         self.begin(fields)

@@ -357,7 +357,7 @@ pub(super) fn run(
         let rows = rows.into_iter().map(Value::Document).collect();
         let given = [Value::Array(Array::new(rows))];
         let given = (&inner, ([Type::Jsonb].as_slice(), given.as_slice()));
-        let done = attempt(statement, session, ws, given, gathered, None)?;
+        let done = attempt(statement, session, ws, given, gathered, (None, None))?;
         noted = Changes::both(noted, done.changes);
     }
     Ok(Done {

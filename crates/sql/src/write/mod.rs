@@ -12,9 +12,12 @@ pub mod deferred;
 mod duality;
 pub mod foreign;
 mod merge;
+mod planned;
 mod refused;
 mod with;
 
+pub use self::planned::WriteCell;
+use self::planned::planned;
 pub(crate) use self::refused::{duplicated, told};
 use crate::bind::merge::Merging;
 use crate::bind::write::{Action, Write, modifying, writing};
@@ -114,14 +117,15 @@ fn fields(write: &Write) -> Vec<Field> {
     columns.map(Field::of).collect()
 }
 
-/// Runs a statement that writes; how many rows it wrote. What it returns is given once all is written: `begin` is told the columns.
+/// Runs a statement that writes; how many rows it wrote. What it returns is given once all is written: `begin` is told the columns. A prepared one
+/// keeps how it writes in its `cell`.
 ///
 /// Errors: those of binding and of its expressions, of documents that may not be stored so (23502, 23505, 23514), 40001.
 pub fn run(
     statement: &Statement<'_>,
     session: &SessionFacts,
-    ast: &Ast,
-    (types, params): (Vec<Type>, &[Value]),
+    (ast, cell): (&Ast, Option<&WriteCell>),
+    (types, params): (&[Type], &[Value]),
     begin: &mut dyn FnMut(&[Field]) -> Result<()>,
     give: &mut Give<'_>,
 ) -> Result<u64> {
@@ -129,9 +133,9 @@ pub fn run(
     let (mut kept, mut waiting) = (None, Vec::new());
     let done = statement.atomically(&mut progress, |ws| {
         let mut gathered = Gathered::new();
-        let given = (types.as_slice(), params);
+        let given = (types, params);
         let done = match modifying(ast) {
-            None => attempt(statement, session, ws, (ast, given), &mut gathered, None),
+            None => attempt(statement, session, ws, (ast, given), &mut gathered, (cell, None)),
             Some(with) => with::attempt(statement, session, ws, (ast, with, given), &mut gathered),
         };
         let done = done.and_then(|mut done| {
@@ -179,11 +183,12 @@ pub fn explain(
         write => write?,
     };
     check_rights(&reading, &write)?;
+    let of_scans = std::mem::take(&mut binder.tables);
     let tables = Tables {
-        tables: std::mem::take(&mut binder.tables),
+        tables: &of_scans,
         reading: &reading,
     };
-    let plan = rewrite(write.plan.clone(), &Sizes::new(&tables.tables, &reading));
+    let plan = rewrite(write.plan.clone(), &Sizes::new(&of_scans, &reading));
     let planning = begin.elapsed();
     let env = Env {
         op: &op,
@@ -291,67 +296,55 @@ fn reads_before(write: &Write) -> bool {
     of_conflict.is_some() || write.returning.as_ref().is_some_and(|returning| returning.reads)
 }
 
-/// Runs a statement that writes, `within` a WITH if that is there: it reads the state that the whole statement began in.
+/// Runs a statement that writes, with its cell if it is prepared, `within` a WITH if that is there: it reads the state that the whole statement
+/// began in.
 fn attempt(
     statement: &Statement<'_>,
     session: &SessionFacts,
     ws: &mut WriteSet,
     (ast, (types, params)): (&Ast, (&[Type], &[Value])),
     gathered: &mut Gathered,
-    within: Option<&with::Within<'_>>,
+    (cell, within): (Option<&WriteCell>, Option<&with::Within<'_>>),
 ) -> Result<Done> {
     let (op, mut scope) = statement.operation(None)?;
-    let (write, rows, named) = loop {
+    let (planned, rows) = loop {
         statement.interrupt.check()?;
         let state = within.map_or(&*ws, |within| within.state);
         let holding = Holding::new(state);
         let mut reading = Reading::new(statement, state, &op, session);
         reading.holding = Some(&holding);
-        let mut binder = Binder::new(&reading, types.to_vec());
-        if let Some(within) = within {
-            within.name_parts(&mut binder)?;
-        }
-        let write = match bound(&mut binder, ast) {
-            Err(error) => match binder.duality.take() {
-                Some(view) => {
-                    drop(binder);
-                    if within.is_some() {
-                        return fail("0A000", "writing through a duality view within WITH is not supported");
-                    }
-                    let executed = Executed { ast, types, params };
-                    return duality::run(statement, session, ws, (&view, executed), gathered);
-                }
-                None => return Err(error),
-            },
-            Ok(write) => write,
+        let planned = match planned(&reading, (ast, types), cell, within)? {
+            Ok(planned) => planned,
+            Err(_) if within.is_some() => {
+                return fail("0A000", "writing through a duality view within WITH is not supported");
+            }
+            Err(view) => {
+                let executed = Executed { ast, types, params };
+                return duality::run(statement, session, ws, (&view, executed), gathered);
+            }
         };
-        check_rights(&reading, &write)?;
-        for ns in &binder.held {
+        check_rights(&reading, &planned.write)?;
+        for ns in &planned.held {
             reading.check_right(ns, Right::Update)?;
         }
-        if within.is_some() && !binder.held.is_empty() {
+        if within.is_some() && !planned.held.is_empty() {
             return fail("0A000", "FOR UPDATE beside a part of WITH that writes is not supported");
         }
         let tables = Tables {
-            tables: std::mem::take(&mut binder.tables),
+            tables: &planned.tables,
             reading: &reading,
         };
-        let sizes = Sizes::new(&tables.tables, &reading);
-        let mut plan = rewrite(write.plan.clone(), &sizes);
-        if write.returning.is_none() {
-            plan = narrowed(plan, &write.action);
-        }
         let mut rows: Vec<Tuple> = Vec::new();
-        run_plan(&tables, &plan, params, &Shared::default(), &mut |row| {
+        run_plan(&tables, &planned.plan, params, &Shared::default(), &mut |row| {
             gathered.grow(size_of::<Tuple>() + row.iter().map(Value::weight).sum::<usize>())?;
             rows.push(row);
             Ok(())
         })?;
-        let named = tables.tables;
         if holding.noted().settle(statement, ws)? {
-            break (write, rows, named);
+            break (planned, rows);
         }
     };
+    let write = &planned.write;
     let Kind::Collection(ns) = &write.table.kind else {
         return fail("XX000", "a table that is no collection was written to");
     };
@@ -361,15 +354,18 @@ fn attempt(
         outer: None,
         effects: None,
     };
-    let kept = (within.is_none() && reads_before(&write)).then(|| ws.state());
+    let kept = (within.is_none() && reads_before(write)).then(|| ws.state());
     let state = kept.as_ref().or(within.map(|within| within.state));
     let reading = state.map(|state| Reading::new(statement, state, &op, session));
-    let tables = reading.as_ref().map(|reading| Tables { tables: named, reading });
+    let tables = reading.as_ref().map(|reading| Tables {
+        tables: &planned.tables,
+        reading,
+    });
     let before = tables.as_ref().map(|tables| Named { tables, params });
     let changes = foreign::Changes::are_wanted(&*ws, &write.table, ns).then(foreign::Changes::default);
     let mut writer = RowWriter::open(statement, ws, ns, &op)?;
     let mut applied = apply::Applying {
-        write: &write,
+        write,
         writer: &mut writer,
         scope: &mut scope,
         env,
@@ -396,7 +392,7 @@ fn attempt(
     writer.finish();
     let mut done = Done {
         rows: written,
-        fields: fields(&write),
+        fields: fields(write),
         returned: Vec::new(),
         changes,
     };
@@ -407,7 +403,7 @@ fn attempt(
             None => {
                 let reading = Reading::new(statement, &*ws, &op, session);
                 let tables = Tables {
-                    tables: Vec::new(),
+                    tables: &[],
                     reading: &reading,
                 };
                 returned_rows(&tables, (returning, returned), params)?
@@ -523,14 +519,15 @@ fn rows_of_bound(
     bound: Bound,
     params: &[Value],
 ) -> Result<(Vec<Field>, Vec<Tuple>)> {
+    let of_scans = std::mem::take(&mut binder.tables);
     let tables = Tables {
-        tables: std::mem::take(&mut binder.tables),
+        tables: &of_scans,
         reading,
     };
     let columns = bound.columns.iter().map(Field::of);
     let mut gathered = Gathered::new();
     let mut rows = Vec::new();
-    let sizes = Sizes::new(&tables.tables, reading);
+    let sizes = Sizes::new(&of_scans, reading);
     let plan = rewrite(bound.plan, &sizes);
     run_plan(&tables, &plan, params, &Shared::default(), &mut |row| {
         gathered.grow((size_of::<Tuple>() + row.iter().map(Value::weight).sum::<usize>()) * WRITTEN_FACTOR)?;

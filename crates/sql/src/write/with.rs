@@ -83,7 +83,7 @@ pub(super) fn attempt(
         let (fields, rows) = match is_writing(&cte.query) {
             true => {
                 let part = Ast::Query(cte.query.clone());
-                let done = attempt_part(statement, session, ws, (&part, given), gathered, Some(&within))?;
+                let done = attempt_part(statement, session, ws, (&part, given), gathered, (None, Some(&within)))?;
                 changes = Changes::both(changes, done.changes);
                 let fields = (!done.fields.is_empty()).then_some(done.fields);
                 (fields, done.returned)
@@ -112,7 +112,7 @@ pub(super) fn attempt(
             ws,
             (&main, (types, params)),
             gathered,
-            Some(&within),
+            (None, Some(&within)),
         )?,
         (Ast::Query(query), None) => {
             let (fields, returned) = rows_of(statement, session, &within, (query, (types, params)))?;

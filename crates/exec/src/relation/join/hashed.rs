@@ -1,17 +1,19 @@
 //! Joins by equal keys: the right input is kept in a hash table, and the left one goes by, chunk by chunk.
 //!
+//! Where the right input is a scan that is looked up, the table holds what an index finds for the keys of one left chunk, and is made anew for the next.
+//!
 //! Rows that may be pairs are found for some rows of a left chunk at a time, so that one left row with many pairs takes no more memory than many
 //! with one. Of a left row whose pairs come in several such batches it is known from one to the next whether it had one.
 
 use crate::kept::Kept;
-use crate::relation::{BoxRows, Drained, Rows, Run, key};
+use crate::relation::{BoxRows, Drained, Rows, Run, build, key, scan};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use nestor_model::statement::{ROW, Scope, work};
 use nestor_model::vector::{Builder, NO_ROW, Seed, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::chunk::ROWS;
-use nestor_planner::relation::{Chunk, Join, JoinKind, Scalar, Tuple};
+use nestor_planner::relation::{Chunk, Join, JoinKind, Relation, Scalar, Scan, Tuple};
 use std::sync::Arc;
 
 /// Bytes that the pairs of a chunk would have as rows of their own, at most. They share large values, but what is computed of these does not.
@@ -36,6 +38,38 @@ struct Hashed<S> {
     rest: Option<usize>,
     /// Rows that wait to be pulled one by one.
     waiting: Drained,
+    /// How the right input is looked up, as long as it is, and left rows for which it was not yet.
+    lookup: Option<Lookup<S>>,
+    later: Option<Chunk>,
+}
+
+/// A right input of which an index finds the rows for the keys of some left rows.
+struct Lookup<S> {
+    scan: Scan<S>,
+    /// The columns of the scan that are the keys.
+    columns: Vec<usize>,
+    /// The number of the scan's node, and whether nodes count.
+    numbering: (usize, bool),
+    /// Left rows that are looked up together.
+    together: usize,
+}
+
+/// Rows that are found for left rows together, about.
+const FOUND_TOGETHER: usize = 16 * ROWS;
+
+impl<S: Scalar> Lookup<S> {
+    fn of(plan: &Join<S>, numbering: (usize, bool)) -> Option<Self> {
+        let Relation::Scan(scan) = &plan.right else { return None };
+        let width = plan.left.width();
+        let columns = plan.keys.iter().map(|(_, key)| key.place()?.checked_sub(width));
+        let columns = columns.collect::<Option<Vec<usize>>>().filter(|_| scan.looked_up)?;
+        Some(Self {
+            scan: scan.clone(),
+            columns,
+            numbering,
+            together: ROWS,
+        })
+    }
 }
 
 /// Rows of the right input; those with the same key are a chain in the order in which they came.
@@ -71,7 +105,12 @@ struct Probe {
     paired: bool,
 }
 
-pub(super) fn join<S: Scalar>(plan: &Join<S>, left: BoxRows<S>, right: BoxRows<S>) -> BoxRows<S> {
+pub(super) fn join<S: Scalar>(
+    plan: &Join<S>,
+    left: BoxRows<S>,
+    right: BoxRows<S>,
+    numbering: (usize, bool),
+) -> BoxRows<S> {
     let widths = (plan.left.width(), plan.right.width());
     Box::new(Hashed {
         kind: plan.kind,
@@ -90,6 +129,8 @@ pub(super) fn join<S: Scalar>(plan: &Join<S>, left: BoxRows<S>, right: BoxRows<S
         probe: None,
         rest: None,
         waiting: Drained::default(),
+        lookup: Lookup::of(plan, numbering),
+        later: None,
     })
 }
 
@@ -223,12 +264,25 @@ impl<S: Scalar> Hashed<S> {
 
     /// The next chunk of the left input, with the chains of its rows.
     fn read_left(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Probe>> {
-        let (Some(chunk), Some(table)) = (self.left.next_chunk(run)?, &self.table) else {
-            return Ok(None);
+        let chunk = match self.later.take() {
+            Some(chunk) => Some(chunk),
+            None => self.left.next_chunk(run)?,
         };
+        let Some(mut chunk) = chunk else { return Ok(None) };
+        let together = self.lookup.as_ref().map_or(usize::MAX, |lookup| lookup.together);
+        if chunk.rows > together {
+            let places: Vec<u32> = (0..chunk.rows as u32).collect();
+            let (now, later) = places.split_at(together);
+            self.later = Some(chunk.gather(later));
+            chunk = chunk.gather(now);
+        }
         work(ROW / 2 * chunk.rows)?;
         let _values = Scope::begin();
         let Keys { parts: keys, has_null } = keys_of(&self.keys.0, &chunk, run)?;
+        if self.lookup.is_some() {
+            self.look_up(&keys, chunk.rows, run)?;
+        }
+        let Some(table) = &self.table else { return Ok(None) };
         let hashes = hashes_of(&keys, chunk.rows, &self.seed);
         let firsts: Vec<u32> = hashes
             .into_iter()
@@ -246,6 +300,39 @@ impl<S: Scalar> Hashed<S> {
             row: 0,
             paired: false,
         }))
+    }
+
+    /// Makes the table of the right rows that have these keys, or of all if no index finds them.
+    fn look_up(&mut self, keys: &[Arc<Vector>], rows: usize, run: &Run<'_, '_, S>) -> Result<()> {
+        let Some(lookup) = &mut self.lookup else { return Ok(()) };
+        let (number, counts) = lookup.numbering;
+        let nodes = run.shared.counts.nodes.as_ref();
+        let above = nodes.map(|nodes| nodes.current.replace(number));
+        let found = run.sources.look_up(&lookup.scan, &lookup.columns, keys, run.batch);
+        let found = found.map(|found| found.map(|found| scan::opened(&lookup.scan, found, run)));
+        if let (Some(nodes), Some(above)) = (nodes, above) {
+            nodes.current.set(above);
+        }
+        self.table = None;
+        self.kept.clear();
+        match found? {
+            Some(found) => {
+                self.right = build::counted(found, number, counts);
+                let table = self.read_right(run)?;
+                if let Some(lookup) = &mut self.lookup {
+                    let each = table.next.len().div_ceil(rows.max(1)).max(1);
+                    lookup.together = (FOUND_TOGETHER / each).clamp(1, ROWS);
+                }
+                self.table = Some(table);
+            }
+            None => {
+                self.right = build::counted(scan::scan(&lookup.scan), number, counts);
+                // All left rows from here on are paired with all of the table.
+                self.lookup = None;
+                self.table = Some(self.read_right(run)?);
+            }
+        }
+        Ok(())
     }
 
     /// The rows of the left chunk that have a pair, or that have none, where only that is asked.
@@ -383,7 +470,7 @@ impl<S: Scalar> Rows<S> for Hashed<S> {
         if let Some(rest) = self.waiting.rest() {
             return Ok(Some(rest));
         }
-        if self.table.is_none() {
+        if self.table.is_none() && self.lookup.is_none() {
             self.table = Some(self.read_right(run)?);
         }
         while self.rest.is_none() {

@@ -5,12 +5,13 @@
 //! built from the smallest joins for many. No tree has a product where conditions connect its inputs. A projection above
 //! gives the columns the places that they had.
 //!
-//! Reading order: this file (from a plan to a graph, from a tree to a plan), [`input`], [`implied`],
+//! Reading order: this file (from a plan to a graph, from a tree to a plan), [`same`], [`input`], [`implied`],
 //! [`graph`], [`tree`].
 
 mod graph;
 mod implied;
 mod input;
+mod same;
 mod tree;
 
 use self::graph::{Graph, Mask};
@@ -60,6 +61,19 @@ fn ordered(join: Join<Expr>, statistics: &dyn Statistics) -> Plan {
     flatten(whole.clone(), 0, 0, &mut plans, &mut conditions);
     if conditions.iter().any(Expr::is_volatile) {
         return super::with_inputs(whole, &mut |input| rewrite(input, statistics));
+    }
+    if let Some(places) = same::without(&mut plans, &mut conditions, statistics) {
+        let Some(joined) = plans.into_iter().reduce(super::cross) else {
+            return whole;
+        };
+        let column = |(i, at): (usize, usize)| Expr::column(at, format!("column{}", i + 1), Type::Unknown);
+        return Relation::Project {
+            input: Box::new(rewrite(
+                super::pushdown::push(joined, conditions, statistics),
+                statistics,
+            )),
+            columns: places.into_iter().enumerate().map(column).collect(),
+        };
     }
     let mut first = 0;
     let inputs = plans.into_iter().map(|plan| {

@@ -1,0 +1,135 @@
+//! Rows by the keys of many rows of another table at a time, as joins look them up.
+
+use super::{find, probe};
+use crate::catalog::Table;
+use crate::expr::Expr;
+use crate::types::Type;
+use nestor_exec::BoxOperator;
+use nestor_exec::catalog::indexes;
+use nestor_exec::ops::{IndexKeys, KeyLookup};
+use nestor_model::statement::{ROW, work};
+use nestor_model::vector::Vector;
+use nestor_model::{Result, Value};
+use nestor_planner::catalog::IndexInfo;
+use nestor_planner::relation::{Scan, Tuple};
+use nestor_storage::{Collection, IndexId, View, keys};
+use std::sync::Arc;
+
+/// Why keys are not looked up.
+enum Stop {
+    /// A value is null, and equal to nothing.
+    Null,
+    /// Documents may hold equal values in another form.
+    Form,
+}
+
+/// What has the rows for keys.
+pub enum Found {
+    /// The documents that this finds.
+    Documents(BoxOperator),
+    /// These: the index has all that is looked at.
+    Rows(Vec<Tuple>),
+}
+
+/// The rows of a scan that have one of these keys in these columns, and maybe others; `None` where there is no index for it. Rows with a null in
+/// their key have none.
+///
+/// Errors: those of the index and of storage.
+pub fn look_up(
+    scan: &Scan<Expr>,
+    (table, collection): (&Table, &Arc<Collection>),
+    columns: &[usize],
+    values: &[Arc<Vector>],
+    view: &dyn View,
+) -> Result<Option<Found>> {
+    if collection.is_clustered() {
+        return Ok(None);
+    }
+    let Some((index, parts)) = best(table, indexes(collection)?, columns) else {
+        return Ok(None);
+    };
+    let Some(index) = collection.all_indexes().find(|own| own.id == IndexId(index.id)) else {
+        return Ok(None);
+    };
+    let (mut wanted, mut rows) = (IndexKeys::default(), Vec::new());
+    for row in 0..values.first().map_or(0, |values| values.len()) {
+        let added = wanted.add(|bytes| {
+            for (part, at) in parts.iter().enumerate() {
+                let value = values[*at].value(row);
+                if matches!(value, Value::Null) {
+                    return Err(Stop::Null);
+                }
+                let ty = &table.columns[columns[*at]].ty;
+                let value = find::stored(ty, value).ok_or(Stop::Form)?;
+                keys::encode_into(value.as_ref(), index.descending[part], bytes);
+            }
+            Ok(())
+        });
+        match added {
+            Ok(()) => rows.push(row),
+            Err(Stop::Null) => {}
+            Err(Stop::Form) => return Ok(None),
+        }
+    }
+    collection.state.note_index_use(index.id);
+    // Whether the index has all that is looked at: what is equal to a key is the key.
+    let is_key = |at: usize| parts.iter().any(|part| columns[*part] == at);
+    let is_plain = |part: &usize| scan.distinct || is_one_form(&table.columns[columns[*part]].ty);
+    let is_covered = table.elements.is_none()
+        && parts.iter().all(is_plain)
+        && (0..scan.needed.len()).all(|at| !scan.needed[at] || is_key(at));
+    if !is_covered {
+        let lookup = KeyLookup::new(collection, index.clone(), wanted, parts.len());
+        return Ok(Some(Found::Documents(Box::new(lookup))));
+    }
+    let mut found = Vec::new();
+    let mut cursor = view.cursor(index.tree);
+    for at in wanted.different() {
+        work(ROW)?;
+        let prefix = wanted.get(at);
+        let mut more = cursor.seek(prefix)?;
+        while more && cursor.key().starts_with(prefix) {
+            work(ROW / 2)?;
+            let mut tuple = vec![Value::Null; scan.needed.len()];
+            for part in &parts {
+                tuple[columns[*part]] = values[*part].value(rows[at]);
+            }
+            found.push(tuple);
+            // One of each is enough for who asks whether there is any.
+            more = !scan.distinct && cursor.next()?;
+        }
+    }
+    Ok(Some(Found::Rows(found)))
+}
+
+/// Whether values of a type that are equal are the same.
+fn is_one_form(ty: &Type) -> bool {
+    matches!(
+        ty,
+        Type::Int2 | Type::Int4 | Type::Int8 | Type::Bool | Type::ObjectId | Type::Text | Type::Varchar
+    )
+}
+
+/// The index whose first parts are most of these columns, and for each of these parts which of them it is.
+fn best<'i>(table: &Table, all: &'i [Arc<IndexInfo>], columns: &[usize]) -> Option<(&'i Arc<IndexInfo>, Vec<usize>)> {
+    let mut best: Option<(&Arc<IndexInfo>, Vec<usize>)> = None;
+    for index in all {
+        if !probe::is_plain(index) || index.is_multikey() {
+            continue;
+        }
+        let place = |path: &str| {
+            columns
+                .iter()
+                .position(|at| table.columns.get(*at).is_some_and(|own| own.path == path))
+        };
+        let parts: Vec<usize> = index.parts.iter().map_while(|part| place(part.path.as_str())).collect();
+        let is_whole = |index: &IndexInfo, parts: &[usize]| index.unique && parts.len() == index.parts.len();
+        let is_better = |(other, of_other): &(&Arc<IndexInfo>, Vec<usize>)| {
+            (parts.len(), is_whole(index, &parts)) > (of_other.len(), is_whole(other, of_other))
+        };
+        if !parts.is_empty() && best.as_ref().is_none_or(is_better) {
+            best = Some((index, parts));
+        }
+    }
+    best
+}
