@@ -307,7 +307,7 @@ impl World {
 
     fn agreed(&self, at: usize, mut read: impl FnMut(u64) -> Result<Vec<Entry>, LogError>) -> Result<u64, LogError> {
         let member = &self.members[at];
-        let kept = reconcile(member.base, member.last(), |seq| {
+        let kept = reconcile(member.base, 0, member.last(), |seq| {
             // What was trimmed is in all bases.
             if seq <= self.trimmed {
                 return Ok(true);

@@ -118,7 +118,8 @@ fn begin_as_primary(
     let mut writer = patience.ask(|| Ok(log.open_writer()?))?;
     let log_last = patience.ask(|| Ok(writer.last()?))?;
     let mut engine = open(options, None)?;
-    let kept = patience.ask(|| agreed(&engine, |seq| Ok(writer.read(seq - 1, 1)?.pop())))?;
+    let first = patience.ask(|| oldest(writer.read(engine.base_lsn()?.0, 1)))?;
+    let kept = patience.ask(|| agreed(&engine, first, |seq| Ok(writer.read(seq - 1, 1)?.pop())))?;
     if kept < log_last && engine.last_lsn() > Lsn(kept) {
         engine = dropped(engine, options, kept)?;
     }
@@ -145,7 +146,8 @@ fn begin_as_secondary(
 ) -> Result<(Engine, Work), MemberError> {
     let mut reader = patience.ask(|| Ok(log.open_reader()?))?;
     let mut engine = open(options, None)?;
-    let kept = patience.ask(|| agreed(&engine, |seq| reader.entry(seq)))?;
+    let first = patience.ask(|| oldest(reader.read(engine.base_lsn()?.0, 1)))?;
+    let kept = patience.ask(|| agreed(&engine, first, |seq| reader.entry(seq)))?;
     if engine.last_lsn() > Lsn(kept) {
         engine = dropped(engine, options, kept)?;
     }
@@ -167,8 +169,21 @@ fn open(options: &MemberOptions, last_kept: Option<u64>) -> Result<Engine, Membe
     Ok(Engine::open(&options.dir, engine)?)
 }
 
-/// The last commit that the member and the log have alike.
-fn agreed(engine: &Engine, mut entry: impl FnMut(u64) -> Result<Option<Entry>, LogError>) -> Result<u64, MemberError> {
+/// The oldest entry of a log that was trimmed beyond the place where it was read, else 0.
+fn oldest(read: Result<Vec<Entry>, LogError>) -> Result<u64, MemberError> {
+    match read {
+        Ok(_) => Ok(0),
+        Err(LogError::Trimmed { first, .. }) => Ok(first),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The last commit that the member and the log, which may begin with `first`, have alike.
+fn agreed(
+    engine: &Engine,
+    first: u64,
+    mut entry: impl FnMut(u64) -> Result<Option<Entry>, LogError>,
+) -> Result<u64, MemberError> {
     let (base, last) = (engine.base_lsn()?.0, engine.last_lsn().0);
     let mut failed = None;
     let same = |seq: u64| {
@@ -184,7 +199,7 @@ fn agreed(engine: &Engine, mut entry: impl FnMut(u64) -> Result<Option<Entry>, L
             _ => false,
         })
     };
-    let kept = reconcile(base, last, same)?;
+    let kept = reconcile(base, first, last, same)?;
     if let Some(error) = failed {
         return Err(error.into());
     }
