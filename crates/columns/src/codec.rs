@@ -170,7 +170,7 @@ fn texts(reader: &mut Reader<'_>) -> Option<Texts> {
 }
 
 fn state_of(byte: u8) -> Option<State> {
-    let states = [State::Value, State::Null, State::Missing];
+    let states = [State::Value, State::Null, State::Missing, State::Document];
     states.into_iter().find(|state| *state as u8 == byte)
 }
 

@@ -17,8 +17,10 @@ pub enum State {
     Null,
     /// Nothing.
     Missing,
-    /// A document, an array, something long, or the field twice: it is not held.
+    /// An array, something long, or the field twice: it is not held.
     Other,
+    /// A document: its fields are at the paths below.
+    Document,
 }
 
 /// Values of one path, as many as there are rows.
@@ -29,6 +31,8 @@ pub struct Column {
     states: Option<Box<[State]>>,
     /// Rows that have something that is not held.
     others: usize,
+    /// Some row has a document.
+    has_documents: bool,
     /// The least and the largest value in the order of values, if all are of one type and none is NaN.
     range: Option<(Value, Value)>,
 }
@@ -67,6 +71,7 @@ impl Column {
             values: Values::Nothing,
             states: None,
             others: 1,
+            has_documents: false,
             range: None,
         }
     }
@@ -75,6 +80,7 @@ impl Column {
     pub(crate) fn whole(values: Values, states: Option<Box<[State]>>, range: Option<(Value, Value)>) -> Self {
         Self {
             values,
+            has_documents: states.iter().any(|states| states.contains(&State::Document)),
             states,
             others: 0,
             range,
@@ -91,9 +97,14 @@ impl Column {
         &self.values
     }
 
-    /// Whether each row has null, nothing, or a value that is held.
-    pub fn is_whole(&self) -> bool {
+    /// Whether each row has null, nothing, a value that is held, or a document.
+    pub fn is_held(&self) -> bool {
         self.others == 0
+    }
+
+    /// Whether some row has a document.
+    pub fn has_documents(&self) -> bool {
+        self.has_documents
     }
 
     /// What a row has.
@@ -136,12 +147,12 @@ impl Column {
         }
     }
 
-    /// What a row has; missing where that is not held.
+    /// What a row has; missing where that is not held, and where it is a document.
     pub fn value(&self, row: usize) -> ValueRef<'_> {
         match self.state(row) {
             State::Value => {}
             State::Null => return ValueRef::Null,
-            State::Missing | State::Other => return ValueRef::Missing,
+            State::Missing | State::Other | State::Document => return ValueRef::Missing,
         }
         match &self.values {
             Values::Nothing => ValueRef::Missing,
@@ -177,7 +188,7 @@ impl Column {
                 match states[row] {
                     State::Value => {}
                     State::Null => numbers[at] = span as u32,
-                    State::Missing | State::Other => numbers[at] = span as u32 + 1,
+                    State::Missing | State::Other | State::Document => numbers[at] = span as u32 + 1,
                 }
                 at += 1;
             });
@@ -234,7 +245,8 @@ impl ColumnBuilder {
         let state = match value {
             ValueRef::Null => State::Null,
             ValueRef::Missing => State::Missing,
-            ValueRef::Document(_) | ValueRef::Array(_) => State::Other,
+            ValueRef::Document(_) => State::Document,
+            ValueRef::Array(_) => State::Other,
             value if is_long(value) => State::Other,
             _ => State::Value,
         };
@@ -270,10 +282,15 @@ impl ColumnBuilder {
         if others > 0 {
             return Column::unknown();
         }
+        let has_documents = self.states.contains(&State::Document);
         let is_full = self.states.iter().all(|state| *state == State::Value);
         let vector = self.values.finish();
         let is_value = |row: &usize| self.states[*row] == State::Value;
-        let range = range_of((0..rows).filter(is_value).map(|row| vector.value(row)));
+        let values_of_all = (0..rows).filter(is_value).map(|row| vector.value(row));
+        let range = match has_documents {
+            true => None,
+            false => range_of(values_of_all),
+        };
         let values = match vector.data {
             Data::Same(..) => Values::Nothing,
             Data::Bool(values) => Values::Bool(packed(values.into_iter().map(i64::from))),
@@ -291,6 +308,7 @@ impl ColumnBuilder {
             values,
             states: (!is_full).then(|| self.states.into()),
             others,
+            has_documents,
             range,
         }
     }

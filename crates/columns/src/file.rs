@@ -5,9 +5,10 @@
 //! | `names` | which names of parts it goes by ([`nestor_storage::Engine::keep_names`]) |
 //! | `applied` | [`nestor_storage::Engine::applied`] when it was made: a base that has not come so far is another one |
 //! | `tree`, `group` | of what it was made: the tree, and the node above the leaves as 12 bytes: page, checksum, born |
+//! | `part` | whether it has only some of the leaves below that |
 //! | `parts` | 16 bytes for each leaf: its name and the row that it begins with |
 //! | `rows`, `cut` | as [`Segment`] has them |
-//! | `fields` | of each field: `n` names below it and `f` which fields these are; `o` whether it has others; `r` least and largest value; `b` place of its block: offset, length, checksum. Without `b` it is not held |
+//! | `fields` | of each field: `n` names below it and `f` which fields these are; `o` whether it has others; `s` whether all documents have those below in this order; `d` whether there are documents; `r` least and largest value; `b` place of its block: offset, length, checksum. Without `b` it is not held |
 
 use crate::codec;
 use crate::column::Column;
@@ -24,11 +25,23 @@ use std::sync::atomic::Ordering::Relaxed;
 const EXTENSION: &str = ".columns";
 
 /// The name of the file of a group of a tree.
-pub(crate) fn name(tree: TreeId, group: NodeName) -> String {
+pub(crate) fn name(of: Of) -> String {
+    let Of { tree, group, is_whole } = of;
+    let part = if is_whole { "" } else { "-part" };
     format!(
-        "{:08x}-{:08x}-{:08x}-{:08x}{EXTENSION}",
+        "{:08x}-{:08x}-{:08x}-{:08x}{part}{EXTENSION}",
         tree.0, group.page, group.checksum, group.born
     )
+}
+
+/// Of what a segment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Of {
+    pub(crate) tree: TreeId,
+    /// The node above its blocks.
+    pub(crate) group: NodeName,
+    /// It has all blocks below that.
+    pub(crate) is_whole: bool,
 }
 
 /// The tree of a file; `None` for a file of others.
@@ -40,8 +53,7 @@ pub(crate) fn tree_of(name: &str) -> Option<TreeId> {
 /// A segment that a file has.
 pub(crate) struct Loaded {
     pub(crate) segment: Segment,
-    pub(crate) tree: TreeId,
-    pub(crate) group: NodeName,
+    pub(crate) of: Of,
     pub(crate) origin: Origin,
 }
 
@@ -55,13 +67,8 @@ pub(crate) struct Origin {
 }
 
 /// Writes a segment that is in memory.
-pub(crate) fn save(
-    segment: &Segment,
-    beside: &Beside,
-    (tree, group): (TreeId, NodeName),
-    origin: Origin,
-) -> io::Result<Stored> {
-    let name = name(tree, group);
+pub(crate) fn save(segment: &Segment, beside: &Beside, of: Of, origin: Origin) -> io::Result<Stored> {
+    let name = name(of);
     let mut file = beside.create(&name)?;
     let mut places = Vec::new();
     let mut fields = Vec::new();
@@ -74,7 +81,7 @@ pub(crate) fn save(
         places.push(place.unwrap_or_default());
     }
     let head = doc! {
-        "names": origin.names.cast_signed(), "applied": origin.applied.cast_signed(), "tree": i64::from(tree.0), "group": bytes(name_bytes(group).to_vec()),
+        "names": origin.names.cast_signed(), "applied": origin.applied.cast_signed(), "tree": i64::from(of.tree.0), "group": bytes(name_bytes(of.group).to_vec()), "part": !of.is_whole,
         "parts": bytes(segment.head().blocks.iter().flat_map(|(name, begin)| [&name_bytes(*name)[..], &begin.to_le_bytes()].concat()).collect()),
         "rows": segment.rows() as i64, "cut": segment.head().is_cut, "fields": fields,
     };
@@ -86,7 +93,7 @@ fn field_of(field: &Field, place: Option<Place>) -> Document {
     let mut out = doc! {
         "n": field.below.iter().map(|(name, _)| Value::String(name.clone())).collect::<Vec<_>>(),
         "f": field.below.iter().map(|(_, at)| Value::Int32(*at as i32)).collect::<Vec<_>>(),
-        "o": field.has_others,
+        "o": field.has_others, "s": field.is_ordered, "d": field.has_documents,
     };
     if let Some((least, most)) = &field.range {
         out.push("r", vec![least.clone(), most.clone()]);
@@ -132,17 +139,16 @@ pub(crate) fn load(beside: &Beside, name: &str, memory: &Arc<Memory>) -> io::Res
     let (head, len) = beside.last(name)?;
     let parsed = RawDocBuf::validate(head).ok();
     let parsed = parsed.and_then(|head| parse(&Document::from(head)));
-    let (head, tree, group, origin, places) = parsed.ok_or(ErrorKind::InvalidData)?;
+    let (head, of, origin, places) = parsed.ok_or(ErrorKind::InvalidData)?;
     let stored = Stored::new(beside.clone(), name.to_owned(), len, places);
     Ok(Loaded {
         segment: Segment::stored(Arc::new(head), Arc::new(stored), memory.clone()),
-        tree,
-        group,
+        of,
         origin,
     })
 }
 
-type Parsed = (Head, TreeId, NodeName, Origin, Vec<Place>);
+type Parsed = (Head, Of, Origin, Vec<Place>);
 
 fn parse(doc: &Document) -> Option<Parsed> {
     let doc = doc.as_ref();
@@ -174,12 +180,16 @@ fn parse(doc: &Document) -> Option<Parsed> {
         matches!(doc.get("cut"), Some(ValueRef::Bool(true))),
     );
     head.is_sound().then_some(())?;
-    let tree = TreeId(u32::try_from(long("tree")?).ok()?);
+    let of = Of {
+        tree: TreeId(u32::try_from(long("tree")?).ok()?),
+        group: name_from(binary("group")?)?,
+        is_whole: !matches!(doc.get("part"), Some(ValueRef::Bool(true))),
+    };
     let origin = Origin {
         names: long("names")?.cast_unsigned(),
         applied: long("applied")?.cast_unsigned(),
     };
-    Some((head, tree, name_from(binary("group")?)?, origin, places))
+    Some((head, of, origin, places))
 }
 
 fn long_of(value: ValueRef<'_>) -> Option<i64> {
@@ -220,9 +230,12 @@ fn parse_field(field: ValueRef<'_>) -> Option<(Field, Option<Place>)> {
         None => None,
         Some(range) => Some(<[Value; 2]>::try_from(range).ok()?.into()),
     };
+    let is = |name: &str| matches!(field.get(name), Some(ValueRef::Bool(true)));
     let field = Field {
         below: below.collect::<Option<_>>()?,
-        has_others: matches!(field.get("o"), Some(ValueRef::Bool(true))),
+        has_others: is("o"),
+        is_ordered: is("s"),
+        has_documents: is("d"),
         is_held: place.is_some(),
         range,
     };

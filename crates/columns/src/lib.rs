@@ -9,7 +9,7 @@
 //!
 //! Segments are written to files, and read from there column by column when somebody asks for them; what a file has lost is made anew.
 //!
-//! Reading order: `reader`, [`packed`], [`mod@column`], `codec`, [`segment`], `file`, `memory`, [`pieces`], `tree`, [`store`].
+//! Reading order: `reader`, [`packed`], [`mod@column`], `codec`, [`mod@statistics`], [`segment`], `file`, `memory`, [`pieces`], `tree`, [`store`].
 
 mod codec;
 pub mod column;
@@ -19,6 +19,7 @@ pub mod packed;
 pub mod pieces;
 mod reader;
 pub mod segment;
+pub mod statistics;
 pub mod store;
 mod tree;
 
@@ -27,4 +28,5 @@ pub use memory::Figures;
 pub use packed::Places;
 pub use pieces::{Keys, Piece};
 pub use segment::{Found, Segment, Zone};
+pub use statistics::Statistics;
 pub use store::{Columns, Reading};

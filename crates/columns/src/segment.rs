@@ -2,10 +2,12 @@
 
 use crate::column::{Column, ColumnBuilder, Values};
 use crate::memory::Memory;
+use crate::statistics::Part;
 use nestor_model::{RecordId, Str, Value, ValueRef};
 use nestor_storage::base::NodeName;
 use nestor_storage::beside::Place;
 use nestor_storage::{Beside, Block, Blocks, record};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -19,6 +21,9 @@ const RARE: usize = 16;
 
 /// Bytes of the documents of a segment, at most; of larger ones nothing is held.
 const BYTES_MAX: usize = 64 << 20;
+
+/// Pairs of neighbours among the fields of documents, at most; with more these are in no order.
+const PAIRS_MAX: usize = 4000;
 
 /// Fields below one another, at most.
 const DEPTH_MAX: usize = 16;
@@ -48,6 +53,8 @@ pub(crate) struct Head {
     pub(crate) fields: Vec<Field>,
     /// There are paths that are not held.
     pub(crate) is_cut: bool,
+    /// Of each field what is known of its values, once somebody asked.
+    statistics: Box<[OnceLock<Part>]>,
     /// Bytes that this takes.
     bytes: usize,
 }
@@ -58,6 +65,10 @@ pub(crate) struct Field {
     pub(crate) below: Vec<(Str, usize)>,
     /// Some document has something here whose fields are not held: an array, or the field twice.
     pub(crate) has_others: bool,
+    /// Documents that have fields below have them in the order of `below`, and no order is known otherwise.
+    pub(crate) is_ordered: bool,
+    /// Some document has a document here: its fields are held below, and only that it is there by the column.
+    pub(crate) has_documents: bool,
     /// There is a column of it.
     pub(crate) is_held: bool,
     /// Its least and largest value, as [`Column::range`].
@@ -97,45 +108,39 @@ pub enum Zone<'s> {
 }
 
 impl Segment {
-    /// The segment of the group at a place, of which `parts` are the blocks; `None` when the work was stopped.
+    /// The segment of some blocks, each with the first key behind it; `None` when the work was stopped.
     ///
     /// Errors: those of reading.
     pub(crate) fn build(
         blocks: &Blocks,
-        at: usize,
-        parts: &[Block],
+        parts: &[(&Block, Option<&[u8]>)],
         stopped: &dyn Fn() -> bool,
         memory: &Arc<Memory>,
     ) -> nestor_storage::Result<Option<Self>> {
-        let Some(group) = blocks.groups().get(at) else {
-            return Ok(None);
-        };
-        let end = blocks.groups().get(at + 1).map(|next| next.from.as_slice());
         let mut builder = SegmentBuilder::default();
-        let mut begins = vec![0; parts.len()];
-        let mut part = 0;
+        let mut begins = Vec::with_capacity(parts.len());
         let mut cursor = blocks.base_cursor();
-        let mut more = cursor.seek(&group.from)?;
-        while more && end.is_none_or(|end| cursor.key() < end) {
-            while parts
-                .get(part + 1)
-                .is_some_and(|next| cursor.key() >= next.from.as_slice())
-            {
-                part += 1;
-                begins[part] = builder.rows as u32;
+        // The cursor is where the part before ended.
+        let mut at: Option<(&[u8], bool)> = None;
+        for (part, to) in parts {
+            begins.push(builder.rows as u32);
+            let mut more = match at {
+                Some((end, more)) if end == part.from.as_slice() => more,
+                _ => cursor.seek(&part.from)?,
+            };
+            while more && to.is_none_or(|to| cursor.key() < to) {
+                if builder.rows % 1024 == 0 && stopped() {
+                    return Ok(None);
+                }
+                match builder.bytes <= BYTES_MAX {
+                    true => builder.add(cursor.key(), cursor.value()?),
+                    // They are counted still.
+                    false => builder.rows += 1,
+                }
+                more = cursor.next()?;
             }
-            if builder.rows % 1024 == 0 && stopped() {
-                return Ok(None);
-            }
-            match builder.bytes <= BYTES_MAX {
-                true => builder.add(cursor.key(), cursor.value()?),
-                // They are counted still.
-                false => builder.rows += 1,
-            }
-            more = cursor.next()?;
+            at = to.map(|to| (to, more));
         }
-        // Blocks behind the last record have none.
-        begins[(part + 1).min(parts.len())..].fill(builder.rows as u32);
         Ok(Some(builder.finish(parts, begins, memory.clone())))
     }
 
@@ -240,13 +245,56 @@ impl Segment {
         }
     }
 
+    /// As [`Segment::field`], of a path where no document has a document itself.
+    fn field_of_values<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Result<usize, Found<'_>> {
+        let field = self.field(path)?;
+        match self.head.fields[field].has_documents {
+            true => Err(Found::Unknown),
+            false => Ok(field),
+        }
+    }
+
     /// What it has of the value at a path. A column that was found once stays in memory as long as the segment is held; where one cannot be read
     /// from its file documents have to be looked at, and the segment will be made anew.
     pub fn find<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Found<'_> {
-        let field = match self.field(path) {
-            Ok(field) => field,
-            Err(found) => return found,
+        match self.field_of_values(path) {
+            Ok(field) => self.column(field),
+            Err(found) => found,
+        }
+    }
+
+    /// As [`Segment::find`], of a path where there may be documents, too: the column has [`State::Document`](crate::column::State::Document)
+    /// for these, and their fields are at the paths below.
+    pub fn find_shape<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Found<'_> {
+        match self.field(path) {
+            Ok(field) => self.column(field),
+            Err(found) => found,
+        }
+    }
+
+    /// Where a name stands among those below a path, if all documents have these in one order; `None` where that is not known.
+    pub fn order<'p>(&self, parent: impl IntoIterator<Item = &'p str>, name: &str) -> Option<usize> {
+        let fields = &self.head.fields;
+        let mut at = 0;
+        for step in parent {
+            at = fields[at].below.iter().find(|(own, _)| own == step)?.1;
+        }
+        let below = fields[at].below.iter().position(|(own, _)| own == name);
+        below.filter(|_| fields[at].is_ordered)
+    }
+
+    /// Bytes that the columns at these paths take, in their file if there is one, of so many of its rows.
+    pub fn weight<'p>(&self, paths: impl IntoIterator<Item = &'p str>, rows: usize) -> u64 {
+        let weight = |path: &str| match (self.field(path.split('.')), &self.stored) {
+            (Ok(field), Some(stored)) => u64::from(stored.places[field].len),
+            (Ok(field), None) => self.columns[field].get().map_or(0, |column| column.bytes() as u64),
+            (Err(_), _) => 0,
         };
+        let all: u64 = paths.into_iter().map(weight).sum();
+        all * rows as u64 / self.head.rows.max(1) as u64
+    }
+
+    fn column(&self, field: usize) -> Found<'_> {
         let mut is_new = false;
         let column = self.columns[field].get_or_init(|| {
             is_new = true;
@@ -257,10 +305,24 @@ impl Segment {
             self.memory.add(column.bytes());
             self.memory.relieve();
         }
-        match column.is_whole() {
+        match column.is_held() {
             true => Found::Column(column),
             false => Found::Unknown,
         }
+    }
+
+    /// The first row whose record is not before a key; `None` where records have no numbers.
+    pub fn row_from(&self, key: &[u8]) -> Option<usize> {
+        let record = self.records()?;
+        let (mut from, mut to) = (0, self.head.rows);
+        while from < to {
+            let middle = usize::midpoint(from, to);
+            match record(middle).as_slice() < key {
+                true => from = middle + 1,
+                false => to = middle,
+            }
+        }
+        Some(from)
     }
 
     /// The keys of the records of some rows; `None` where records have no numbers.
@@ -278,13 +340,29 @@ impl Segment {
 
     /// Between which values those at a path lie: known without reading them.
     pub fn zone<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Zone<'_> {
-        match self.field(path) {
+        match self.field_of_values(path) {
             Ok(field) => self.head.fields[field]
                 .range
                 .as_ref()
                 .map_or(Zone::Unknown, Zone::Between),
             Err(Found::Nothing) => Zone::Nothing,
             Err(_) => Zone::Unknown,
+        }
+    }
+
+    /// What is known of the values at a path.
+    pub(crate) fn statistics<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Part {
+        let rows = self.head.rows;
+        match self.field(path) {
+            Err(Found::Nothing) => Part::nothing(rows),
+            Err(_) => Part::unknown(rows),
+            Ok(field) => {
+                let of_column = || match self.column(field) {
+                    Found::Column(column) => Part::of(column, rows),
+                    Found::Nothing | Found::Unknown => Part::unknown(rows),
+                };
+                self.head.statistics[field].get_or_init(of_column).clone()
+            }
         }
     }
 
@@ -344,6 +422,7 @@ impl Head {
         Self {
             blocks,
             rows,
+            statistics: fields.iter().map(|_| OnceLock::new()).collect(),
             fields,
             is_cut,
             bytes,
@@ -380,8 +459,59 @@ impl Default for SegmentBuilder {
 #[derive(Default)]
 struct FieldBuilder {
     below: Vec<(Str, usize)>,
+    order: Order,
     column: ColumnBuilder,
     has_others: bool,
+}
+
+/// In which order documents have the fields below one, by place.
+#[derive(Default)]
+struct Order {
+    /// What stands right behind what in some document.
+    pairs: BTreeSet<(usize, usize)>,
+    /// What stood behind each last.
+    last: Vec<usize>,
+    /// There is no one order.
+    is_none: bool,
+}
+
+impl Order {
+    fn note(&mut self, before: usize, behind: usize) {
+        if self.last.len() <= before {
+            self.last.resize(before + 1, usize::MAX);
+        }
+        if self.last[before] == behind || self.is_none {
+            return;
+        }
+        self.last[before] = behind;
+        self.pairs.insert((before, behind));
+        // So many have no one order, most likely.
+        if self.pairs.len() > PAIRS_MAX {
+            self.is_none = true;
+            self.pairs.clear();
+        }
+    }
+
+    /// The places in an order that all documents have, if there is one.
+    fn of(&self, count: usize) -> Option<Vec<usize>> {
+        if self.is_none {
+            return None;
+        }
+        let mut waits_for = vec![0; count];
+        self.pairs.iter().for_each(|(_, behind)| waits_for[*behind] += 1);
+        let mut ready: BTreeSet<usize> = (0..count).filter(|at| waits_for[*at] == 0).collect();
+        let mut order = Vec::with_capacity(count);
+        while let Some(at) = ready.pop_first() {
+            order.push(at);
+            for (_, behind) in self.pairs.range((at, 0)..(at + 1, 0)) {
+                waits_for[*behind] -= 1;
+                if waits_for[*behind] == 0 {
+                    ready.insert(*behind);
+                }
+            }
+        }
+        (order.len() == count).then_some(order)
+    }
 }
 
 impl SegmentBuilder {
@@ -400,27 +530,30 @@ impl SegmentBuilder {
     fn fields_of<'d>(&mut self, parent: usize, fields: impl Iterator<Item = (&'d str, ValueRef<'d>)>, depth: usize) {
         // Documents mostly have their fields in one order.
         let mut next = 0;
+        let mut before = None;
         for (name, value) in fields {
             let below = &self.fields[parent].below;
             let guess = below.get(next).filter(|(own, _)| own == name).map(|_| next);
             let found = guess.or_else(|| below.iter().position(|(own, _)| own == name));
-            let field = match found {
-                Some(at) => {
-                    next = at + 1;
-                    below[at].1
-                }
+            let at = match found {
+                Some(at) => at,
                 None if self.fields.len() >= PATHS_MAX => {
                     self.is_cut = true;
                     continue;
                 }
                 None => {
-                    let at = self.fields.len();
-                    next = below.len() + 1;
+                    let (at, field) = (below.len(), self.fields.len());
                     self.fields.push(FieldBuilder::default());
-                    self.fields[parent].below.push((name.into(), at));
+                    self.fields[parent].below.push((name.into(), field));
                     at
                 }
             };
+            let parent = &mut self.fields[parent];
+            if let Some(before) = before.replace(at) {
+                parent.order.note(before, at);
+            }
+            next = at + 1;
+            let field = parent.below[at].1;
             let is_first = self.fields[field].column.push(self.rows, value);
             match value {
                 // Of a field that a document has twice the first counts, and what is below them cannot be told apart.
@@ -433,7 +566,7 @@ impl SegmentBuilder {
         }
     }
 
-    fn finish(mut self, parts: &[Block], begins: Vec<u32>, memory: Arc<Memory>) -> Segment {
+    fn finish(mut self, parts: &[(&Block, Option<&[u8]>)], begins: Vec<u32>, memory: Arc<Memory>) -> Segment {
         let rows = self.rows;
         if self.bytes > BYTES_MAX {
             self.fields = vec![FieldBuilder::default()];
@@ -447,15 +580,21 @@ impl SegmentBuilder {
                 true => Column::unknown(),
                 false => field.column.finish(rows),
             };
+            let order = field.order.of(field.below.len());
             fields.push(Field {
-                below: field.below,
+                is_ordered: order.is_some(),
+                below: match order {
+                    Some(order) => order.into_iter().map(|at| field.below[at].clone()).collect(),
+                    None => field.below,
+                },
                 has_others: field.has_others,
-                is_held: column.is_whole(),
+                has_documents: column.has_documents(),
+                is_held: column.is_held(),
                 range: column.range().cloned(),
             });
             columns.push(OnceLock::from(column));
         }
-        let blocks = parts.iter().map(|part| part.name).zip(begins).collect();
+        let blocks = parts.iter().map(|(part, _)| part.name).zip(begins).collect();
         let head = Head::new(blocks, rows, fields, self.is_cut);
         Segment::new(Arc::new(head), columns.into(), None, memory)
     }

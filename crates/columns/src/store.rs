@@ -1,10 +1,10 @@
 //! The segments of all collections, and the thread that makes them.
 
-use crate::file::{self, Origin};
+use crate::file::{self, Of, Origin};
 use crate::memory::{Figures, Memory};
+use crate::statistics::Statistics;
 use crate::tree::Tree;
 use crate::{Piece, Segment};
-use nestor_storage::base::NodeName;
 use nestor_storage::{Catalog, Engine, Result, Snapshot, TreeId, View};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,6 +23,8 @@ pub struct Columns {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
     tidied: Mutex<Tidied>,
+    /// Whoever can read by columns does, whatever else would serve.
+    preferred: AtomicBool,
 }
 
 /// What the store was like when it was last tidied.
@@ -92,7 +94,18 @@ impl Columns {
             shared,
             thread: Mutex::default(),
             tidied: Mutex::default(),
+            preferred: AtomicBool::new(false),
         }
+    }
+
+    /// Whether whoever can read by columns is to do so, whatever indexes there are.
+    pub fn are_preferred(&self) -> bool {
+        self.preferred.load(Ordering::Relaxed)
+    }
+
+    /// Says that.
+    pub fn set_preferred(&self, preferred: bool) {
+        self.preferred.store(preferred, Ordering::Relaxed);
     }
 
     /// Bytes of all segments that are in memory.
@@ -144,6 +157,12 @@ impl Columns {
         }))
     }
 
+    /// What is known of the values at a path of the documents of a tree, as they were when its segments were made; `None` where none are known yet.
+    pub fn statistics(&self, tree: TreeId, path: &str) -> Option<Arc<Statistics>> {
+        let known = lock(&self.shared.trees).get(&tree).cloned();
+        known?.statistics(path)
+    }
+
     /// Whether there are columns of a tree.
     pub fn has(&self, tree: TreeId) -> bool {
         lock(&self.shared.trees).contains_key(&tree) || lock(&self.shared.stored).contains_key(&tree)
@@ -170,7 +189,7 @@ impl Columns {
         let trees = lock(&self.shared.trees);
         let read: Vec<TreeId> = trees
             .iter()
-            .filter(|(_, own)| own.was_read())
+            .filter(|(_, own)| own.was_read_since())
             .map(|(tree, _)| *tree)
             .collect();
         drop(trees);
@@ -250,33 +269,45 @@ impl Shared {
         own.drop_damaged(&self.memory);
         let stopped = || self.stop.load(Ordering::Relaxed);
         let mut live = HashSet::new();
+        let now = own.used();
         for (at, group) in blocks.groups().iter().enumerate() {
             if stopped() {
                 return Ok(());
             }
             let parts = blocks.blocks(group)?;
             live.extend(parts.iter().map(|part| part.name));
-            if !own.lacks(group, &parts) {
+            let lacking = own.lacking(group, &parts);
+            if lacking.is_empty() {
                 continue;
             }
+            let is_whole = lacking.len() == parts.len();
+            let end = blocks.groups().get(at + 1).map(|next| next.from.as_slice());
+            let to = |part: usize| parts.get(part + 1).map(|next| next.from.as_slice()).or(end);
+            let lacking: Vec<_> = lacking.into_iter().map(|part| (&parts[part], to(part))).collect();
             while self.memory.is_full() {
                 self.unload();
                 if self.memory.is_full() && !self.give_up_another(tree) {
                     return Ok(());
                 }
             }
-            if let Some(segment) = Segment::build(&blocks, at, &parts, &stopped, &self.memory)? {
+            if let Some(segment) = Segment::build(&blocks, &lacking, &stopped, &self.memory)? {
                 self.memory.built.fetch_add(1, Ordering::Relaxed);
-                let segment = self.save(engine, segment, (tree, group.name));
-                own.add(group.name, segment);
+                let of = Of {
+                    tree,
+                    group: group.name,
+                    is_whole,
+                };
+                let segment = self.save(engine, segment, of);
+                own.add(of, segment);
             }
         }
+        own.set_made(now);
         own.purge(&live, &self.memory);
         Ok(())
     }
 
     /// The segment with a file, unless none can be written: then it stays in memory only.
-    fn save(&self, engine: &Engine, segment: Segment, (tree, group): (TreeId, NodeName)) -> Segment {
+    fn save(&self, engine: &Engine, segment: Segment, of: Of) -> Segment {
         let Some(beside) = engine.beside() else {
             return segment;
         };
@@ -288,7 +319,7 @@ impl Shared {
             names,
             applied: engine.applied(),
         });
-        let saved = origin.map(|origin| file::save(&segment, beside, (tree, group), origin));
+        let saved = origin.map(|origin| file::save(&segment, beside, of, origin));
         match saved {
             Some(Ok(stored)) => {
                 self.memory.disk_bytes.fetch_add(stored.len, Ordering::Relaxed);
@@ -317,11 +348,11 @@ impl Shared {
         let mut is_whole = true;
         for name in &names {
             match file::load(beside, name, &self.memory) {
-                Ok(loaded) if is_own(loaded.origin) && loaded.tree == tree => {
+                Ok(loaded) if is_own(loaded.origin) && loaded.of.tree == tree => {
                     self.memory
                         .disk_bytes
                         .fetch_add(loaded.segment.file().map_or(0, |file| file.len), Ordering::Relaxed);
-                    own.add(loaded.group, loaded.segment);
+                    own.add(loaded.of, loaded.segment);
                 }
                 result => {
                     is_whole = false;

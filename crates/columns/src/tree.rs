@@ -1,29 +1,56 @@
 //! The segments of one tree.
 
-use crate::Segment;
+use crate::file::Of;
 use crate::memory::Memory;
 use crate::pieces::Pieces;
+use crate::statistics::{self, Part, Statistics};
+use crate::{Segment, Zone};
+use nestor_model::Value;
 use nestor_storage::base::NodeName;
 use nestor_storage::{Block, Blocks, Result};
 use std::collections::{HashMap, HashSet};
+use std::iter::Peekable;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// A group is made anew when more than one of so many of its blocks are in no segment.
+/// A group is made anew when more than one of so many of its blocks are not in the segment that has most of them.
 const STALE_PART: usize = 8;
+
+/// Fewer rows than these between two that were changed are read by documents as well.
+const ROWS_BETWEEN: usize = 64;
 
 #[derive(Default)]
 pub(crate) struct Tree {
     segments: RwLock<Segments>,
     /// When it was read last, by the count of reads, and one more; 0 for never.
     used: AtomicU64,
+    /// What that was when segments were made last.
+    made: AtomicU64,
+    /// What is known of the values at paths, since segments were made last.
+    statistics: Mutex<HashMap<String, Arc<Statistics>>>,
 }
 
 #[derive(Default)]
 struct Segments {
+    /// Of each group the segment that has all of its blocks.
     groups: HashMap<NodeName, Arc<Slot>>,
+    /// Of each group one that has some of them, which were changed since that was made.
+    parts: HashMap<NodeName, Arc<Slot>>,
     /// Of each block its segment, and which of that it is.
     blocks: HashMap<NodeName, (Arc<Slot>, usize)>,
+}
+
+impl Segments {
+    fn slots(&self) -> impl Iterator<Item = &Arc<Slot>> {
+        self.groups.values().chain(self.parts.values())
+    }
+
+    /// Lets go of slots for which `keeps` says no.
+    fn retain(&mut self, mut keeps: impl FnMut(&Arc<Slot>) -> bool) {
+        self.groups.retain(|_, slot| keeps(slot));
+        self.parts.retain(|_, slot| keeps(slot));
+    }
 }
 
 /// A segment, and when it was read last.
@@ -63,6 +90,27 @@ impl Slot {
     }
 }
 
+/// The least and the largest value at a path, where all segments have values of one type there.
+fn range(segments: &[Arc<Segment>], path: &str) -> Option<(Value, Value)> {
+    let mut all: Option<(Value, Value)> = None;
+    for segment in segments {
+        let (least, most) = match segment.zone(path.split('.')) {
+            Zone::Nothing => continue,
+            Zone::Between((least, most)) => (least, most),
+            Zone::Unknown => return None,
+        };
+        all = Some(match all {
+            None => (least.clone(), most.clone()),
+            Some((own, _)) if own.as_ref().bson_type() != least.as_ref().bson_type() => return None,
+            Some((own_least, own_most)) => (
+                std::cmp::min_by(own_least, least.clone(), |a, b| nestor_model::compare(a, b)),
+                std::cmp::max_by(own_most, most.clone(), |a, b| nestor_model::compare(a, b)),
+            ),
+        });
+    }
+    all
+}
+
 impl Tree {
     pub(crate) fn set_used(&self, now: u64) {
         self.used.store(now + 1, Ordering::Relaxed);
@@ -72,35 +120,81 @@ impl Tree {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Whether somebody has read it since the start.
-    pub(crate) fn was_read(&self) -> bool {
-        self.used() > 0
+    /// Whether somebody has read it since segments were made last.
+    pub(crate) fn was_read_since(&self) -> bool {
+        self.used() > self.made.load(Ordering::Relaxed)
+    }
+
+    /// Segments were made, after so many reads.
+    pub(crate) fn set_made(&self, used: u64) {
+        self.made.store(used, Ordering::Relaxed);
+        self.statistics.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// What is known of the values at a path; `None` without segments.
+    pub(crate) fn statistics(&self, path: &str) -> Option<Arc<Statistics>> {
+        let known = || self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().get(path) {
+            return Some(found.clone());
+        }
+        let all: Vec<Arc<Segment>> = self.slots().iter().map(|slot| slot.get()).collect();
+        let step = all.len().div_ceil(statistics::SEGMENTS_MAX).max(1);
+        let asked: Vec<&Arc<Segment>> = all.iter().step_by(step).collect();
+        let parts: Vec<Part> = asked
+            .iter()
+            .map(|segment| segment.statistics(path.split('.')))
+            .collect();
+        let rows = |segments: &[&Arc<Segment>]| segments.iter().map(|segment| segment.rows()).sum::<usize>();
+        let part = rows(&asked) as f64 / rows(&all.iter().collect::<Vec<_>>()).max(1) as f64;
+        if parts.is_empty() {
+            return None;
+        }
+        let found = Arc::new(Statistics::of(parts.iter(), part, range(&all, path)));
+        known().insert(path.to_owned(), found.clone());
+        Some(found)
     }
 
     /// Whether files have some of it.
     pub(crate) fn has_files(&self) -> bool {
         let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
-        segments.groups.values().any(|slot| slot.get().file().is_some())
+        segments.slots().any(|slot| slot.get().file().is_some())
     }
 
     pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {
         let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
-        segments.groups.values().cloned().collect()
+        segments.slots().cloned().collect()
     }
 
-    /// Whether most of a group has to be made.
-    pub(crate) fn lacks(&self, group: &Block, parts: &[Block]) -> bool {
+    /// The blocks of a group, by place, of which a segment is to be made: none where each is in one; all of them where many are not in
+    /// the segment that has most; otherwise those that are not.
+    pub(crate) fn lacking(&self, group: &Block, parts: &[Block]) -> Vec<usize> {
         let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
-        let missing = || {
-            parts
-                .iter()
-                .filter(|part| !segments.blocks.contains_key(&part.name))
-                .count()
-        };
-        !segments.groups.contains_key(&group.name) && missing() * STALE_PART > parts.len()
+        if segments.groups.contains_key(&group.name) {
+            return Vec::new();
+        }
+        let slots: Vec<Option<*const Slot>> = parts
+            .iter()
+            .map(|part| segments.blocks.get(&part.name).map(|(slot, _)| Arc::as_ptr(slot)))
+            .collect();
+        if slots.iter().all(Option::is_some) && segments.parts.contains_key(&group.name) {
+            return Vec::new();
+        }
+        let mut counts: HashMap<*const Slot, usize> = HashMap::new();
+        for slot in slots.iter().flatten() {
+            *counts.entry(*slot).or_default() += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count).map(|(slot, _)| slot);
+        let others = |at: &usize| slots[*at].is_none() || slots[*at] != most;
+        let lacking: Vec<usize> = (0..parts.len()).filter(others).collect();
+        match lacking.len() * STALE_PART > parts.len() {
+            true => (0..parts.len()).collect(),
+            // Of blocks that are all in segments none has to be made.
+            false if slots.iter().all(Option::is_some) => Vec::new(),
+            false => lacking,
+        }
     }
 
-    pub(crate) fn add(&self, group: NodeName, segment: Segment) {
+    pub(crate) fn add(&self, of: Of, segment: Segment) {
         let names: Vec<NodeName> = segment.blocks().collect();
         let slot = Arc::new(Slot {
             segment: RwLock::new(Arc::new(segment)),
@@ -110,14 +204,17 @@ impl Tree {
         for (at, block) in names.into_iter().enumerate() {
             segments.blocks.insert(block, (slot.clone(), at));
         }
-        segments.groups.insert(group, slot);
+        match of.is_whole {
+            true => segments.groups.insert(of.group, slot),
+            false => segments.parts.insert(of.group, slot),
+        };
     }
 
     /// Lets go of segments that cannot be read.
     pub(crate) fn drop_damaged(&self, memory: &Memory) {
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
         segments.blocks.retain(|_, (slot, _)| slot.is_sound());
-        segments.groups.retain(|_, slot| {
+        segments.retain(|slot| {
             let is_sound = slot.is_sound();
             if !is_sound {
                 slot.remove_file(memory);
@@ -131,7 +228,7 @@ impl Tree {
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
         segments.blocks.retain(|name, _| live.contains(name));
         let used: HashSet<*const Slot> = segments.blocks.values().map(|(slot, _)| Arc::as_ptr(slot)).collect();
-        segments.groups.retain(|_, slot| {
+        segments.retain(|slot| {
             let is_used = used.contains(&Arc::as_ptr(slot));
             if !is_used {
                 slot.remove_file(memory);
@@ -155,9 +252,12 @@ impl Tree {
         while let Some(group) = groups.next() {
             let to = groups.peek().map(|next| next.from.as_slice());
             let is_changed = changed.peek().is_some_and(|key| to.is_none_or(|to| *key < to));
-            let whole = segments.groups.get(&group.name).filter(|_| !is_changed);
-            if let Some(segment) = whole.and_then(sound) {
-                pieces.columns(&segment, 0..segment.rows(), (&group.from, to));
+            if let Some(segment) = segments.groups.get(&group.name).and_then(sound) {
+                let all = 0..segment.rows();
+                match is_changed {
+                    false => pieces.columns(&segment, all, (&group.from, to)),
+                    true => around(&mut pieces, (&segment, all), (&group.from, to), &mut changed),
+                }
                 continue;
             }
             let parts = blocks.blocks(group)?;
@@ -167,17 +267,63 @@ impl Tree {
                 let found = segments.blocks.get(&part.name);
                 let found = found.and_then(|(slot, block)| Some((sound(slot)?, *block)));
                 missing += usize::from(found.is_none());
-                let mut is_changed = false;
-                while changed.next_if(|key| to.is_none_or(|to| *key < to)).is_some() {
-                    is_changed = true;
-                }
-                match found.filter(|_| !is_changed) {
-                    Some((segment, block)) => pieces.columns(&segment, segment.rows_of(block), (&part.from, to)),
-                    None => pieces.records(&part.from, to),
+                match found {
+                    Some((segment, block)) => {
+                        let rows = segment.rows_of(block);
+                        around(&mut pieces, (&segment, rows), (&part.from, to), &mut changed);
+                    }
+                    None => {
+                        pieces.records(&part.from, to);
+                        while changed.next_if(|key| to.is_none_or(|to| *key < to)).is_some() {}
+                    }
                 }
             }
-            is_stale |= missing * STALE_PART > parts.len();
+            is_stale |= missing > 0;
         }
         Ok((pieces, is_stale))
+    }
+}
+
+/// Adds rows of a segment, which lie between two keys, but for those of keys that were changed: these are read as records, and so are
+/// few rows between two of them.
+fn around<'k>(
+    pieces: &mut Pieces,
+    (segment, rows): (&Arc<Segment>, Range<usize>),
+    (from, to): (&[u8], Option<&[u8]>),
+    changed: &mut Peekable<impl Iterator<Item = &'k [u8]>>,
+) {
+    let mut next = rows.start;
+    // Where the rows that come next begin, and records before them that are to be read.
+    let mut here = from.to_vec();
+    let mut records: Option<Vec<u8>> = None;
+    let mut all = true;
+    while let Some(key) = changed.next_if(|key| to.is_none_or(|to| *key < to)) {
+        let Some(row) = segment.row_from(key).filter(|_| all) else {
+            all = false;
+            continue;
+        };
+        let row = row.clamp(next, rows.end);
+        if row - next >= ROWS_BETWEEN {
+            if let Some(begun) = records.take() {
+                pieces.records(&begun, Some(&here));
+            }
+            pieces.columns(segment, next..row, (&here, Some(key)));
+            records = Some(key.to_vec());
+        } else {
+            records.get_or_insert_with(|| here.clone());
+        }
+        let is_here = row < rows.end && segment.records().is_some_and(|record| record(row).as_slice() == key);
+        next = if is_here { row + 1 } else { row };
+        here = [key, &[0]].concat();
+    }
+    match (all, records) {
+        // Records whose rows cannot be told are read.
+        (false, begun) => pieces.records(&begun.unwrap_or(here), to),
+        (true, None) => pieces.columns(segment, next..rows.end, (&here, to)),
+        (true, Some(begun)) if rows.end - next < ROWS_BETWEEN => pieces.records(&begun, to),
+        (true, Some(begun)) => {
+            pieces.records(&begun, Some(&here));
+            pieces.columns(segment, next..rows.end, (&here, to));
+        }
     }
 }
