@@ -3,6 +3,8 @@
     nestor serve --port 28000 --dbpath DIR --nounixsocket &
     python3 benches/timeseries/measure.py --uri mongodb://localhost:28000 --pid $! --points 10000000
 
+With --plain the points are ordinary documents that are read by columns, for comparison.
+
 Needs pymongo. A point is `{t, m: {sensor}, v}`, a temperature with one decimal, a second after the one before of its sensor. Each figure is processor
 time of the server's process, user and system, so that other work on the machine counts little.
 """
@@ -94,6 +96,14 @@ QUERIES = {
 }
 
 
+def make_columns(db):
+    pipeline = [{"$group": {"_id": "$m.sensor"}}]
+    explain = {"aggregate": "series", "pipeline": pipeline, "cursor": {}}
+    while "COLUMN_SCAN" not in str(db.command("explain", explain, verbosity="queryPlanner")):
+        list(db.series.aggregate(pipeline))
+        time.sleep(0.5)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--uri", required=True)
@@ -103,16 +113,25 @@ def main():
     parser.add_argument("--batch", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--keep", action="store_true", help="use the points that are there, and leave them")
+    parser.add_argument("--plain", action="store_true", help="points are ordinary documents, read by columns")
     options = parser.parse_args()
     db = pymongo.MongoClient(options.uri).timeseries_bench
     measured = Measured(options.pid)
     if not options.keep:
         db.drop_collection("series")
-        db.create_collection("series", timeseries={"timeField": "t", "metaField": "m"})
+        if not options.plain:
+            db.create_collection("series", timeseries={"timeField": "t", "metaField": "m"})
         sent, took_s, rows_bytes = insert(db.series, points(options.points, options.sensors), options.batch, measured)
         print(f"insert, batches of {options.batch}: {sent / took_s:,.0f} points/s ({took_s * 1e6 / sent:.2f} us each)")
+        if options.plain:
+            print("restart the server, so that all is on disk, and go on with --plain --keep")
+            return
         buckets = db.command("collStats", "series")
         print(f"buckets: {buckets['size'] / rows_bytes:.1%} of the documents' bytes, {buckets['timeseries']['bucketCount']} of them")
+    elif options.plain:
+        make_columns(db)
+        columns = db.command("serverStatus")["nestor"]["columns"]
+        print(f"columns: {columns['diskBytes'] / db.command('collStats', 'series')['size']:.1%} of the documents' bytes")
     count = options.points
     middle = BEGIN + timedelta(seconds=count // options.sensors // 2)
     for name, pipeline in QUERIES.items():

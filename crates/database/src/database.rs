@@ -8,7 +8,7 @@ use crate::index_filters::IndexFilters;
 use crate::node::Node;
 use crate::open_buckets::OpenBuckets;
 use crate::options::DatabaseOptions;
-use crate::parameters::Param;
+use crate::parameters::{ColumnsUsed, Param};
 use crate::profiler::Profiler;
 use crate::query_settings::QuerySettings;
 use crate::query_stats::QueryStats;
@@ -395,6 +395,7 @@ impl Database {
                 tickets => Number::Fixed(usize::try_from(tickets).unwrap_or(0)),
             });
         }
+        self.columns.set_preferred(parameters.columns() == ColumnsUsed::On);
         self.query_stats.set_rate(parameters.number(Param::QueryStatsRate));
         self.plan_cache.set_tuning(Tuning {
             works_min: number(Param::PlanTrialWorks),

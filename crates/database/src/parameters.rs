@@ -9,7 +9,7 @@ use crate::observe::log::Log;
 use nestor_model::number::Num;
 use nestor_model::{Result, Str, Value, ValueRef, bail, doc};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// When a parameter may be set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +42,8 @@ enum Kind {
     Number(i64, i64, i64),
     /// Default and range; kept as the bits of a double.
     Real(f64, Range),
+    /// One of these, the first as default; kept as its place.
+    Word(&'static [&'static str]),
     Computed,
 }
 
@@ -134,7 +136,8 @@ parameters! {
     TransactionLockMillis "maxTransactionLockRequestTimeoutMillis" RuntimeAndStartup
         Kind::Number(5, -1, i64::MAX);
     /// How the number of long operations that run at a time is found, where it is not set.
-    TicketAlgorithm "storageEngineConcurrencyAdjustmentAlgorithm" RuntimeAndStartup Kind::Computed;
+    TicketAlgorithm "storageEngineConcurrencyAdjustmentAlgorithm" RuntimeAndStartup
+        Kind::Word(&["throughputProbing", "fixedConcurrentTransactions"]);
     /// Milliseconds for which each number is tried.
     TicketIntervalMillis "storageEngineConcurrencyAdjustmentIntervalMillis" RuntimeAndStartup
         Kind::Number(100, 1, 60_000);
@@ -145,6 +148,8 @@ parameters! {
     /// How many seconds back snapshot reads may ask for any time.
     SnapshotHistorySeconds "minSnapshotHistoryWindowInSeconds" RuntimeAndStartup
         Kind::Number(300, 0, i32::MAX as i64);
+    /// Whether reads use columns: `auto` where that costs less, `on` wherever columns have what is read, `off` never. SQL has a setting of its own.
+    Columns "nestorColumns" RuntimeAndStartup Kind::Word(&["auto", "on", "off"]);
     /// Seconds between entries that keep the oplog moving: this server writes none.
     PeriodicNoopIntervalSecs "periodicNoopIntervalSecs" Never Kind::Number(10, 10, 10);
     /// Connections and disconnections are not logged.
@@ -172,7 +177,6 @@ pub struct Parameters {
     numbers: Vec<AtomicI64>,
     automation: Mutex<Str>,
     feature_version: Mutex<Str>,
-    tickets_are_fixed: AtomicBool,
     /// Counts changes, so that readers can keep what they derive from values.
     changes: AtomicU64,
 }
@@ -183,13 +187,12 @@ impl Default for Parameters {
             Kind::Switch(on) => i64::from(*on),
             Kind::Number(default, ..) => *default,
             Kind::Real(default, _) => default.to_bits() as i64,
-            Kind::Computed => 0,
+            Kind::Word(_) | Kind::Computed => 0,
         };
         Self {
             numbers: TABLE.iter().map(|(.., kind)| AtomicI64::new(start(kind))).collect(),
             automation: Mutex::default(),
             feature_version: Mutex::new(FEATURE_VERSIONS[0].into()),
-            tickets_are_fixed: AtomicBool::new(false),
             changes: AtomicU64::new(0),
         }
     }
@@ -198,8 +201,16 @@ impl Default for Parameters {
 /// Values `featureCompatibilityVersion` may have; the first is the default.
 pub const FEATURE_VERSIONS: [&str; 2] = ["8.0", "8.2"];
 
-/// Values that `storageEngineConcurrencyAdjustmentAlgorithm` may have; the first is the default.
-const TICKET_ALGORITHMS: [&str; 2] = ["throughputProbing", "fixedConcurrentTransactions"];
+/// Whether reads use columns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ColumnsUsed {
+    /// Where that costs less.
+    Auto,
+    /// Wherever columns have what is read.
+    On,
+    /// Never.
+    Off,
+}
 
 impl Parameters {
     /// How often passwords that are set now are hashed for a mechanism.
@@ -244,7 +255,16 @@ impl Parameters {
 
     /// Whether the number of turns of long operations is not looked for.
     pub fn are_tickets_fixed(&self) -> bool {
-        self.tickets_are_fixed.load(Relaxed)
+        self.number(Param::TicketAlgorithm) == 1
+    }
+
+    /// Whether reads use columns.
+    pub fn columns(&self) -> ColumnsUsed {
+        match self.number(Param::Columns) {
+            1 => ColumnsUsed::On,
+            2 => ColumnsUsed::Off,
+            _ => ColumnsUsed::Auto,
+        }
     }
 
     /// Sets `featureCompatibilityVersion`.
@@ -261,6 +281,10 @@ impl Parameters {
                 i32::try_from(number).map_or(Value::Int64(number), Value::Int32)
             }
             (_, Kind::Real(..)) => self.real(parameter).into(),
+            (_, Kind::Word(words)) => usize::try_from(self.number(parameter))
+                .ok()
+                .and_then(|place| words.get(place))
+                .map_or(Value::Null, |word| Value::from(*word)),
             (Param::LogLevel, _) => i32::from(log.verbosity()).into(),
             (Param::LogComponentVerbosity, _) => log.component_verbosity().into(),
             (Param::AutomationServiceDescriptor, _) => crate::lock(&self.automation).clone().into(),
@@ -270,7 +294,6 @@ impl Parameters {
                 names.to_vec().into()
             }
             (Param::ReplicaSetMatching, _) => "disabled".into(),
-            (Param::TicketAlgorithm, _) => TICKET_ALGORITHMS[usize::from(self.are_tickets_fixed())].into(),
             _ => Value::Null,
         }
     }
@@ -291,16 +314,15 @@ impl Parameters {
                     other.bson_type().alias()
                 ),
             },
-            (Param::TicketAlgorithm, _) => {
-                let name = value.as_str().unwrap_or_default();
-                let Some(place) = TICKET_ALGORITHMS.iter().position(|known| *known == name) else {
+            (_, Kind::Word(words)) => {
+                let word = value.as_str().unwrap_or_default();
+                let Some(place) = words.iter().position(|known| *known == word) else {
                     bail!(
                         BadValue,
-                        "Invalid value for parameter {name_of}: it has to be one of {TICKET_ALGORITHMS:?}",
-                        name_of = TABLE[parameter as usize].1
+                        "Invalid value for parameter {name}: it has to be one of {words:?}"
                     );
                 };
-                self.tickets_are_fixed.store(place == 1, Relaxed);
+                self.put(parameter, place as i64);
             }
             (Param::AutomationServiceDescriptor, _) => match value {
                 ValueRef::String(text) if text.len() <= 64 => *crate::lock(&self.automation) = text.into(),
@@ -448,6 +470,8 @@ mod tests {
             ),
             ("storageEngineConcurrencyAdjustmentAlgorithm", "magic".into(), Err(2)),
             ("storageEngineConcurrencyAdjustmentAlgorithm", 1.into(), Err(2)),
+            ("nestorColumns", "on".into(), Ok("\"on\"")),
+            ("nestorColumns", "On".into(), Err(2)),
         ];
         for (name, value, expected) in cases {
             let parameter = find(name).unwrap();

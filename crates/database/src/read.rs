@@ -2,10 +2,12 @@
 
 use crate::concern::read::Level;
 use crate::names;
+use crate::parameters::ColumnsUsed;
 use crate::shape::Words;
 use crate::statement::Statement;
 use crate::statement::Wait;
 use nestor_exec::Batch;
+use nestor_exec::by_columns::Available;
 use nestor_exec::catalog::id_collation;
 use nestor_model::value::EMPTY_DOC;
 use nestor_model::{DocRef, ErrorCode, Namespace, RawDoc, Result, ValueRef, bail};
@@ -77,6 +79,17 @@ impl Statement<'_> {
             is_read: true,
         });
         Ok(())
+    }
+
+    /// Whether it may read by columns.
+    pub fn are_columns_used(&self) -> bool {
+        self.database.node.parameters.columns() != ColumnsUsed::Off
+    }
+
+    /// The columns by which it may read a view.
+    pub fn columns<'v>(&'v self, view: &'v dyn View) -> Option<Available<'v>> {
+        let columns = &*self.database.columns;
+        self.are_columns_used().then_some(Available { view, columns })
     }
 
     /// The namespace that `target` stands for in the statement's database.
@@ -203,7 +216,10 @@ pub fn check_hint_at(hint: Option<ValueRef<'_>>, at: Option<&Collection>, bottom
     }
 }
 
-/// Finds what a hint names: an index by its name or key pattern, or `$natural`. Without a collection only the form
+/// The hint that demands a scan by columns.
+const BY_COLUMNS: &str = "$columns";
+
+/// Finds what a hint names: an index by its name or key pattern, `$natural`, or `$columns`. Without a collection only the form
 /// of the hint is checked.
 ///
 /// Errors: 2 when no index that plans may use is meant, 9 for other types.
@@ -216,8 +232,8 @@ pub fn check_hint(hint: Option<ValueRef<'_>>, collection: Option<&Collection>) -
     };
     // A hidden index is no more there for a hint than for the planner.
     let of_index = |name: &str| Hint {
-        natural: None,
         index: Some(name.into()),
+        ..Hint::default()
     };
     let named = |index: &Index| of_index(&index.name);
     let usable = |c: &'_ Collection| -> Vec<Arc<Index>> { c.indexes.iter().filter(|i| !i.hidden).cloned().collect() };
@@ -240,7 +256,19 @@ pub fn check_hint(hint: Option<ValueRef<'_>>, collection: Option<&Collection>) -
                 }
                 return Ok(Hint {
                     natural: Some(forward),
-                    index: None,
+                    ..Hint::default()
+                });
+            }
+            if let Some(given) = doc.get(BY_COLUMNS) {
+                if doc.iter().count() > 1 || nestor_model::number::safe_i64(given) != Some(1) {
+                    bail!(BadValue, "{BY_COLUMNS} hint must be 1 and the only field");
+                }
+                if collection.is_some_and(|own| own.is_clustered() || own.ns.is_oplog() || own.buckets().is_some()) {
+                    bail!(BadValue, "{BY_COLUMNS} hint: no columns are made of this collection");
+                }
+                return Ok(Hint {
+                    columns: true,
+                    ..Hint::default()
                 });
             }
             let Some(c) = collection else {
@@ -281,7 +309,7 @@ pub fn batch<'v>(statement: &'v Statement<'_>, view: &'v dyn View, op: &'v OpCon
         .with_plan_cache(Some(&statement.database.plan_cache))
         .with_oplog(&*statement.database.open_oplog)
         .with_log(&*statement.database.read_log, statement.database.images_since_ms());
-    batch.columns = Some(&statement.database.columns);
+    batch.columns = statement.are_columns_used().then_some(&statement.database.columns);
     batch.memory_bytes_max = statement.database.blocking_memory_bytes_max();
     batch
 }

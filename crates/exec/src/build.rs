@@ -7,7 +7,7 @@ use crate::ops::{
 };
 use nestor_model::statement::{ROW, work};
 use nestor_model::{Error, ErrorCode, Result, Value};
-use nestor_planner::plan::IndexScan as IndexScanPlan;
+use nestor_planner::plan::{ColumnReads, IndexScan as IndexScanPlan};
 use nestor_planner::{IndexInfo, PlanNode};
 use nestor_storage::{Collection, Index, IndexId};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ pub(crate) fn assemble(plan: &PlanNode, collection: &Arc<Collection>) -> Result<
         PlanNode::CollScan(scan) if collection.ns.is_oplog() => Box::new(OplogScan::new(scan)),
         PlanNode::CollScan(scan) => {
             let by_columns = match &scan.columns {
-                Some(paths) => ColumnScan::new(collection.records, scan, paths),
+                Some(access) => ColumnScan::new(collection.records, scan, access),
                 None => None,
             };
             match by_columns {
@@ -107,7 +107,14 @@ pub(crate) fn assemble(plan: &PlanNode, collection: &Arc<Collection>) -> Result<
         } => {
             let sort = Sort::new(input(from)?, spec.clone(), *limit, *keep_key);
             match &**from {
-                PlanNode::CollScan(scan) if scan.columns.is_some() => Box::new(sort.over_columns(collection.records)),
+                PlanNode::CollScan(scan)
+                    if scan
+                        .columns
+                        .as_ref()
+                        .is_some_and(|access| matches!(access.reads, ColumnReads::Rows(_))) =>
+                {
+                    Box::new(sort.over_columns(collection.records))
+                }
                 _ => Box::new(sort),
             }
         }

@@ -69,23 +69,8 @@ pub(crate) fn candidates_among(query: &FindQuery, indexes: &Indexes, among: Opti
 
 fn ways(query: &FindQuery, indexes: &Indexes, among: Option<&[u32]>) -> Vec<PlanNode> {
     let clustered = clustered::scan(query, indexes);
-    let scan = || {
-        if let Some(clustered) = &clustered {
-            return clustered.clone();
-        }
-        finish(
-            query,
-            PlanNode::CollScan(CollScan {
-                filter: residual(&query.filter),
-                forward: query.natural.unwrap_or(true),
-                tailable: query.tailable,
-                clustered: None,
-                columns: None,
-            }),
-            false,
-        )
-    };
-    if query.natural.is_some() || query.tailable {
+    let scan = || clustered.clone().unwrap_or_else(|| scan_of_all(query));
+    if query.natural.is_some() || query.tailable || query.by_columns {
         return vec![scan()];
     }
     if (query.min.is_some() || query.max.is_some()) && clustered.is_some() && !has_hinted(query, indexes) {
@@ -160,6 +145,18 @@ fn ways(query: &FindQuery, indexes: &Indexes, among: Option<&[u32]>) -> Vec<Plan
         plans.push(scan());
     }
     plans
+}
+
+/// The plan that looks at all documents.
+pub fn scan_of_all(query: &FindQuery) -> PlanNode {
+    let scan = CollScan {
+        filter: residual(&query.filter),
+        forward: query.natural.unwrap_or(true),
+        tailable: query.tailable,
+        clustered: None,
+        columns: None,
+    };
+    finish(query, PlanNode::CollScan(scan), false)
 }
 
 /// Whether the query's hint names one of the indexes.

@@ -2,7 +2,7 @@
 
 use crate::catalog::{IndexInfo, PartKind};
 use crate::interval::Strings;
-use crate::plan::{CollScan, GeoNear, IndexScan, PlanNode, TextMatch};
+use crate::plan::{CollScan, ColumnAccess, ColumnReads, GeoNear, IndexScan, PlanNode, TextMatch};
 use nestor_model::{Document, Value, doc};
 use nestor_query::sort::SortSpec;
 
@@ -11,6 +11,20 @@ pub fn id_range_fields(scan: &CollScan, out: &mut Document) {
     if let Some(range) = scan.range() {
         out.push("minRecord", range.low.clone());
         out.push("maxRecord", range.high.clone());
+    }
+}
+
+/// What the consumer of a scan by columns looks at, and how many rows are expected.
+pub fn column_fields(access: &ColumnAccess, out: &mut Document) {
+    match &access.reads {
+        ColumnReads::Documents => out.push("columns", "of the filter"),
+        ColumnReads::Paths { paths, .. } | ColumnReads::Rows(paths) => {
+            let paths: Vec<Value> = paths.iter().map(|path| Value::String(path.clone())).collect();
+            out.push("columns", paths);
+        }
+    }
+    if let Some(estimated) = access.estimated {
+        out.push("estimatedRows", Value::count(estimated));
     }
 }
 
@@ -24,6 +38,9 @@ pub fn plan_document(plan: &PlanNode) -> Document {
             }
             out.push("direction", if scan.forward { "forward" } else { "backward" });
             id_range_fields(scan, &mut out);
+            if let Some(access) = &scan.columns {
+                column_fields(access, &mut out);
+            }
         }
         PlanNode::IdLookup(lookup) => {
             out.push("keyPattern", doc! { "_id": 1 });

@@ -32,6 +32,8 @@ pub struct FindQuery {
     pub reads: Option<Arc<[Str]>>,
     /// Those of them of which it counts whether there is nothing or null.
     pub reads_exactly: Arc<[Str]>,
+    /// It counts, too, in which order documents have them, and what is a document without them.
+    pub reads_shape: bool,
     /// Results to leave out.
     pub skip: u64,
     /// Results to give at most.
@@ -40,6 +42,8 @@ pub struct FindQuery {
     pub tailable: bool,
     /// Name of the only index that may be used.
     pub hint: Option<Str>,
+    /// The collection is to be read by columns as far as it has them.
+    pub by_columns: bool,
     /// First key of the hinted index to look at, checked by [`crate::key_range::check`].
     pub min: Option<Document>,
     /// The key of the hinted index before which to stop, checked likewise.
@@ -72,6 +76,8 @@ pub struct Hint {
     pub natural: Option<bool>,
     /// Name of the index to use.
     pub index: Option<Str>,
+    /// `$columns`: by columns, whatever indexes there are.
+    pub columns: bool,
 }
 
 impl Hint {
@@ -79,6 +85,7 @@ impl Hint {
     pub fn apply(&self, query: &mut FindQuery) {
         query.natural = self.natural.or(query.natural);
         query.hint.clone_from(&self.index);
+        query.by_columns = self.columns;
     }
 }
 
@@ -154,6 +161,7 @@ impl FindQuery {
                 self.natural.is_some(),
                 "text expression not allowed with $natural sort order",
             ),
+            (self.by_columns, "text and $columns hint not allowed in same query"),
             (self.return_key, "text and returnKey are not allowed in same query"),
             (self.tailable, "text and tailable cursor not allowed in same query"),
         ];
@@ -178,10 +186,12 @@ impl FindQuery {
             return_key: false,
             reads: None,
             reads_exactly: Arc::default(),
+            reads_shape: true,
             skip: 0,
             limit: None,
             tailable: false,
             hint: None,
+            by_columns: false,
             min: None,
             max: None,
             allowed: None,

@@ -5,8 +5,9 @@
 #[path = "shared/database.rs"]
 mod database;
 
-use database::Database;
-use nestor_model::{Array, Document, ObjectId, Value, doc};
+use database::{Database, run_over};
+use nestor_command::Connection;
+use nestor_model::{Array, Document, ObjectId, Value, ValueRef, doc};
 use nestor_testkit::random::Random;
 
 /// A value, often of the type that the field mostly has.
@@ -54,6 +55,22 @@ fn document(random: &mut Random, id: i64) -> Document {
             below.push(name, value);
         }
     }
+    // Some of those that come later have their fields in another order.
+    if id > 5000 && random.one_in(90) {
+        if let Some(first) = out.remove("a") {
+            out.push("a", first);
+        }
+    }
+    match random.below(40) {
+        0 => out.push("s", Document::new()),
+        1 => out.push("s", Value::Null),
+        2 => out.push("s", doc! { "u": 1, "v": doc! {} }),
+        3 => {}
+        _ => out.push(
+            "s",
+            doc! { "v": doc! { "w": value(random, "a") }, "u": value(random, "d") },
+        ),
+    }
     match random.below(400) {
         // Arrays make a part of the documents one that columns do not have.
         0 => out.push("n", Value::Array(Array::new(vec![below.into()]))),
@@ -63,7 +80,9 @@ fn document(random: &mut Random, id: i64) -> Document {
     out
 }
 
-const PATHS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "k", "n.a", "n.d", "nothing"];
+const PATHS: [&str; 15] = [
+    "a", "b", "c", "d", "e", "f", "g", "h", "k", "n.a", "n.d", "nothing", "s.u", "s.v.w", "s.v",
+];
 
 /// A condition.
 fn condition(random: &mut Random, depth: usize) -> Document {
@@ -137,6 +156,19 @@ fn group(random: &mut Random) -> Document {
             out.push(format!("f{at}"), field);
         }
     }
+    let mut by = Document::new();
+    by.push(*random.pick(&PATHS), -1);
+    by.push("_id", 1);
+    match random.below(6) {
+        0 => out.push("t", doc! { "$top": doc! { "sortBy": by, "output": path(random) } }),
+        1 => out.push(
+            "t",
+            doc! { "$bottomN": doc! { "sortBy": by, "output": vec![path(random), path(random)], "n": 3 } },
+        ),
+        2 => out.push("t", doc! { "$firstN": doc! { "input": path(random), "n": 4 } }),
+        3 => out.push("t", doc! { "$push": path(random) }),
+        _ => {}
+    }
     out
 }
 
@@ -178,25 +210,169 @@ fn made(random: &mut Random) -> Vec<Value> {
     }
 }
 
+/// Stages that make other documents of each, which need few paths.
+fn shaped(random: &mut Random) -> Document {
+    let path = |random: &mut Random| Value::from(format!("${}", random.pick(&PATHS)));
+    let computed = |random: &mut Random| match random.below(4) {
+        0 => path(random),
+        1 => doc! { "$ifNull": vec![path(random), 7.into()] }.into(),
+        2 => doc! { "$type": path(random) }.into(),
+        _ => doc! { "$cond": vec![doc! { "$gt": vec![path(random), 0.into()] }.into(), path(random), "no".into()] }
+            .into(),
+    };
+    let mut fields = Document::new();
+    match random.below(4) {
+        0 => {
+            let names = ["x", "a", "s.v.x", "y"];
+            for _ in 0..1 + random.below(2) {
+                fields.set(*random.pick(&names), computed(random));
+            }
+            doc! { "$addFields": fields }
+        }
+        1 => doc! { "$unset": *random.pick(&["b", "s.u", "s", "n.a"]) },
+        _ => {
+            for _ in 0..1 + random.below(4) {
+                let path = *random.pick(&PATHS);
+                let collides = |(own, _): (&str, ValueRef<'_>)| {
+                    own == path || own.starts_with(&format!("{path}.")) || path.starts_with(&format!("{own}."))
+                };
+                if !fields.iter().any(collides) {
+                    fields.push(path, 1);
+                }
+            }
+            if random.one_in(3) {
+                fields.push("x", computed(random));
+            }
+            if random.one_in(3) {
+                fields.push("_id", 0);
+            }
+            doc! { "$project": fields }
+        }
+    }
+}
+
+/// A command on the collection.
+fn command(random: &mut Random) -> Document {
+    let filter = match random.one_in(4) {
+        true => Document::new(),
+        false => condition(random, 2),
+    };
+    match random.below(8) {
+        0 => doc! { "count": "c", "query": filter },
+        1 => {
+            doc! { "count": "c", "query": filter, "skip": random.below(900) as i32, "limit": 1 + random.below(2000) as i32 }
+        }
+        2 => doc! { "distinct": "c", "key": *random.pick(&PATHS), "query": filter },
+        3 | 4 => {
+            let mut find = doc! { "find": "c", "filter": filter, "batchSize": *random.pick(&[0, 1, 30, 2000]) };
+            if !random.one_in(4) {
+                find.push(
+                    "projection",
+                    shaped(random)
+                        .get("$project")
+                        .map(|spec| spec.to_value())
+                        .unwrap_or(doc! { "k": 1 }.into()),
+                );
+            }
+            if random.one_in(4) {
+                let mut by = Document::new();
+                by.push(*random.pick(&PATHS), 1);
+                by.push("_id", -1);
+                find.push("sort", by);
+            }
+            if random.one_in(3) {
+                find.push("limit", *random.pick(&[5, 700, 5000]));
+            }
+            find
+        }
+        _ => {
+            let mut pipeline = Vec::new();
+            if !random.one_in(4) {
+                pipeline.push(Value::from(doc! { "$match": filter }));
+            }
+            for _ in 0..random.below(3) {
+                pipeline.push(shaped(random).into());
+            }
+            if random.one_in(4) {
+                pipeline.push(doc! { "$unwind": doc! { "path": format!("${}", random.pick(&PATHS)), "preserveNullAndEmptyArrays": random.one_in(2) } }.into());
+            }
+            match random.below(3) {
+                0 => {}
+                1 => pipeline.push(
+                    doc! { "$bucketAuto": doc! { "groupBy": format!("${}", random.pick(&PATHS)), "buckets": 4 } }
+                        .into(),
+                ),
+                _ => pipeline.extend(made(random)),
+            }
+            doc! { "aggregate": "c", "pipeline": pipeline, "cursor": doc! { "batchSize": *random.pick(&[0, 10, 5000]) } }
+        }
+    }
+}
+
 /// The groups, in an order of their own; sets have none.
 fn answer(database: &mut Database, pipeline: Vec<Value>, hint: Option<Document>) -> Vec<String> {
-    let is_ordered = format!("{pipeline:?}").contains("$limit");
-    let mut command = doc! {
+    let command = doc! {
         "aggregate": "c", "pipeline": pipeline, "cursor": doc! { "batchSize": 1_000_000 },
     };
+    answer_of(database, command, hint)
+}
+
+/// All that a command answers. Groups are in an order of their own.
+fn answer_of(database: &mut Database, mut command: Document, hint: Option<Document>) -> Vec<String> {
+    let text = format!("{command:?}");
+    let is_ordered = text.contains("$limit") || !text.contains("$group") && !text.contains("$sortByCount");
     if let Some(hint) = hint {
         command.push("hint", hint);
     }
     let reply = database.must(command);
-    let batch = reply
-        .get("cursor")
-        .and_then(|cursor| cursor.as_document()?.get("firstBatch"));
-    let batch = batch.and_then(|batch| batch.as_array()).expect("a batch");
+    let Some(cursor) = reply.get("cursor").and_then(|cursor| cursor.as_document()) else {
+        let fields = ["n", "values"].iter().filter_map(|name| reply.get(name));
+        return fields.map(|field| format!("{field:?}")).collect();
+    };
+    let batch = cursor
+        .get("firstBatch")
+        .and_then(|batch| batch.as_array())
+        .expect("a batch");
     let mut groups: Vec<String> = batch.iter().map(|group| sorted(group.to_value())).collect();
+    let mut id = cursor
+        .get("id")
+        .and_then(nestor_model::number::safe_i64)
+        .expect("an id");
+    while id != 0 {
+        let more = database.must(doc! { "getMore": id, "collection": "c", "batchSize": 1500 });
+        let cursor = more
+            .get("cursor")
+            .and_then(|cursor| cursor.as_document())
+            .expect("a cursor");
+        let batch = cursor
+            .get("nextBatch")
+            .and_then(|batch| batch.as_array())
+            .expect("a batch");
+        groups.extend(batch.iter().map(|group| sorted(group.to_value())));
+        id = cursor
+            .get("id")
+            .and_then(nestor_model::number::safe_i64)
+            .expect("an id");
+    }
     if !is_ordered {
         groups.sort();
     }
     groups
+}
+
+/// A command as a statement of a transaction.
+fn transaction(mut command: Document, number: i64, is_first: bool) -> Document {
+    let id = Value::Binary(nestor_model::Binary {
+        subtype: 4,
+        bytes: vec![7; 16].into(),
+    });
+    command.push("lsid", doc! { "id": id });
+    command.push("txnNumber", number);
+    command.push("autocommit", false);
+    if is_first {
+        command.push("startTransaction", true);
+    }
+    command
 }
 
 /// A group as text, with the elements of sets in order.
@@ -231,10 +407,10 @@ fn groups_are_the_same_by_columns_as_by_documents() {
         insert(&mut database, &mut random, 1000);
     }
     database.service.engine.checkpoint().expect("a checkpoint");
-    let (mut by_columns, mut first_few, mut of, mut picked) = (0, 0, 0, 0);
+    let (mut by_columns, mut first_few, mut of, mut picked, mut commands_by_columns) = (0, 0, 0, 0, 0);
     let all = vec![Value::from(doc! { "$group": doc! { "_id": Value::Null } })];
     answer(&mut database, all.clone(), None);
-    for round in 0..25 {
+    for round in 0..25i32 {
         database.service.columns.settle();
         for _ in 0..4 {
             let mut pipeline = Vec::new();
@@ -256,6 +432,58 @@ fn groups_are_the_same_by_columns_as_by_documents() {
                 columns == documents,
                 "{round}: {pipeline:?}\n{columns:#?}\n{documents:#?}"
             );
+        }
+        for _ in 0..5 {
+            let command = command(&mut random);
+            let plan = database.must(doc! { "explain": command.clone(), "verbosity": "queryPlanner" });
+            commands_by_columns += usize::from(format!("{plan:?}").contains("COLUMN_SCAN"));
+            let as_it_comes = answer_of(&mut database, command.clone(), None);
+            let columns = answer_of(&mut database, command.clone(), Some(doc! { "$columns": 1 }));
+            let documents = answer_of(&mut database, command.clone(), Some(doc! { "$natural": 1 }));
+            assert!(
+                columns == documents && as_it_comes == documents,
+                "{round}: {command:?}\n{as_it_comes:#?}\n{columns:#?}\n{documents:#?}"
+            );
+        }
+        // Within a transaction its own changes are seen.
+        if random.one_in(3) {
+            let txn = i64::from(round);
+            let within = |command: Document, is_first: bool| transaction(command, txn, is_first);
+            let set = doc! { "$set": doc! { "a": 77, "g": Value::Null } };
+            let which =
+                doc! { "_id": doc! { "$mod": vec![Value::Int32(500), Value::Int32(random.below(500) as i32)] } };
+            let updates = vec![Value::from(doc! { "q": which, "u": set, "multi": true })];
+            database.must(within(doc! { "update": "c", "updates": updates }, true));
+            for _ in 0..3 {
+                let stages: Vec<Value> = [doc! { "$match": condition(&mut random, 1) }.into()]
+                    .into_iter()
+                    .chain(made(&mut random))
+                    .collect();
+                let command = doc! { "aggregate": "c", "pipeline": stages, "cursor": doc! { "batchSize": 1_000_000 } };
+                let columns = answer_of(
+                    &mut database,
+                    within(command.clone(), false),
+                    Some(doc! { "$columns": 1 }),
+                );
+                let documents = answer_of(
+                    &mut database,
+                    within(command.clone(), false),
+                    Some(doc! { "$natural": 1 }),
+                );
+                assert!(
+                    columns == documents,
+                    "{round}: {command:?}\n{columns:#?}\n{documents:#?}"
+                );
+            }
+            let end = if random.one_in(2) {
+                "commitTransaction"
+            } else {
+                "abortTransaction"
+            };
+            let mut command = Document::new();
+            command.push(end, 1);
+            command.push("$db", "admin");
+            database.must(within(command, false));
         }
         match random.below(3) {
             0 => _ = insert(&mut database, &mut random, 30),
@@ -284,4 +512,86 @@ fn groups_are_the_same_by_columns_as_by_documents() {
         "{by_columns} of {of} by columns, {picked} with groups"
     );
     assert!(first_few > 5, "{first_few} of them the first in an order");
+    assert!(
+        commands_by_columns > 40,
+        "{commands_by_columns} of 125 commands by columns"
+    );
+}
+
+/// Money goes from account to account, each time within a transaction, while columns are made, become stale and are made anew: whoever adds up all of
+/// it by columns finds what there was.
+#[test]
+fn sums_hold_while_columns_are_made() {
+    const ACCOUNTS: i64 = 6000;
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut database = Database::within(directory.path());
+    for from in (0..ACCOUNTS).step_by(1000) {
+        let documents: Vec<Value> = (from..from + 1000)
+            .map(|id| doc! { "_id": id, "balance": 100, "owner": format!("owner {}", id % 50) }.into())
+            .collect();
+        database.must(doc! { "insert": "c", "documents": documents });
+    }
+    database.service.engine.checkpoint().expect("a checkpoint");
+    let service = &database.service;
+    let must = |connection: &mut Connection, command: Document| {
+        let reply = run_over(service, connection, command.clone());
+        let is_ok = reply.get("ok").is_some_and(ValueRef::truthy) && reply.get("writeErrors").is_none();
+        assert!(is_ok, "{command:?} gave {reply:?}");
+        reply
+    };
+    let sum = |connection: &mut Connection, hint: Document| {
+        let stages = vec![
+            Value::from(doc! { "$match": doc! { "balance": doc! { "$gte": -1_000_000 } } }),
+            doc! { "$group": doc! { "_id": Value::Null, "n": doc! { "$sum": 1 }, "sum": doc! { "$sum": "$balance" } } }
+                .into(),
+        ];
+        let command = doc! { "aggregate": "c", "pipeline": stages, "cursor": doc! {}, "hint": hint };
+        let reply = must(connection, command);
+        let cursor = reply
+            .get("cursor")
+            .and_then(|cursor| cursor.as_document())
+            .expect("a cursor");
+        format!("{:?}", cursor.get("firstBatch"))
+    };
+    let mut reader = Connection::new(service, "reader");
+    let expected = sum(&mut reader, doc! { "$natural": 1 });
+    std::thread::scope(|scope| {
+        let transfers = scope.spawn(|| {
+            let mut own = Connection::new(service, "transfers");
+            let mut random = Random::new(11);
+            for number in 0..250i64 {
+                let (from, to) = (
+                    random.below(ACCOUNTS as usize) as i64,
+                    random.below(ACCOUNTS as usize) as i64,
+                );
+                let change = |id: i64, by: i32| {
+                    let updates = vec![Value::from(
+                        doc! { "q": doc! { "_id": id }, "u": doc! { "$inc": doc! { "balance": by } } },
+                    )];
+                    doc! { "update": "c", "updates": updates }
+                };
+                must(&mut own, transaction(change(from, -7), number, true));
+                must(&mut own, transaction(change(to, 7), number, false));
+                must(
+                    &mut own,
+                    transaction(doc! { "commitTransaction": 1, "$db": "admin" }, number, false),
+                );
+                if number % 25 == 0 {
+                    service.engine.checkpoint().expect("a checkpoint");
+                }
+            }
+        });
+        let mut readings = 0;
+        while !transfers.is_finished() || readings < 20 {
+            assert_eq!(sum(&mut reader, doc! { "$columns": 1 }), expected);
+            readings += 1;
+            if readings % 7 == 0 {
+                service.columns.settle();
+            }
+        }
+        transfers.join().expect("all transfers were made");
+    });
+    assert_eq!(sum(&mut reader, doc! { "$natural": 1 }), expected);
+    let figures = database.service.columns.figures();
+    assert!(figures.built > 1, "{figures:?}");
 }

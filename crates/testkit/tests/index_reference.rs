@@ -676,7 +676,7 @@ fn in_small_steps(db: &Database, query: &FindQuery, budget: u64) -> Vec<i32> {
     let snapshot = db.service.engine.snapshot();
     let collection = snapshot.catalog().collection("test", "c").expect("the collection");
     let cache = Some(&*db.service.plan_cache);
-    let mut root = find(query, Wanted::Documents, Written::default(), collection, cache).expect("a plan");
+    let mut root = find(query, Wanted::Documents, Written::default(), collection, cache, None).expect("a plan");
     let (op, interrupt) = (OpContext::new(0, Timestamp::default(), 0), Interrupt::default());
     let mut out = Vec::new();
     loop {

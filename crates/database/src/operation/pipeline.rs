@@ -84,7 +84,7 @@ impl Statement<'_> {
     /// The source by which stages open other collections and read the server's state.
     pub fn pipeline_source(&self, ns: &Namespace, collator: Option<&Collator>) -> PipelineSource {
         PipelineSource {
-            columns: Some(self.database.columns.clone()),
+            columns: self.are_columns_used().then(|| self.database.columns.clone()),
             namespace: ns.clone(),
             server: self.database.state.clone(),
             collator: collator.cloned(),

@@ -55,7 +55,13 @@ impl<'a> Prepared<'a> {
         (collection, bottom): (Option<&Collection>, Option<&Collection>),
         scope: &mut Scope,
     ) -> Result<Self> {
-        let hint = |hint| read::check_hint_at(hint, collection, bottom);
+        let hint = |hint| {
+            let hint = read::check_hint_at(hint, collection, bottom)?;
+            if hint.columns {
+                bail!(BadValue, "a $columns hint is for reads");
+            }
+            Ok(hint)
+        };
         match op {
             WriteOp::Insert(_) => bail!(InternalError, "an insert selects nothing"),
             WriteOp::Update(op) => Self::update(op, words, &hint(op.hint)?, collection, scope),

@@ -61,7 +61,7 @@ impl<'a> Selection<'a> {
         let written = self.words.map(|words| words.written()).unwrap_or_default();
         statement.apply_index_filter(&collection.ns, &mut query, written);
         let cache = Some(&*statement.database.plan_cache);
-        let root = find(&query, Wanted::Documents, written, collection, cache)?;
+        let root = find(&query, Wanted::Documents, written, collection, cache, None)?;
         if self.words.is_some() {
             statement.describe_query(query);
         }

@@ -1,8 +1,9 @@
 //! Small documents of the paths that an expression reads.
 
 use nestor_columns::{Column, Found, Segment};
-use nestor_model::{Document, Str, Value, ValueRef};
+use nestor_model::{DocRef, RawWriter, Str, ValueRef};
 use nestor_query::expr::Deps;
+use nestor_storage::record;
 
 /// Paths, put together by their first names.
 #[derive(Debug, Default)]
@@ -58,23 +59,43 @@ impl Fields {
         self.paths.iter().map(|path| column(segment, path)).collect()
     }
 
-    /// A document that has at the paths what a row has.
-    pub(crate) fn document(&self, columns: &[Option<&Column>], row: usize) -> Document {
-        let mut out = Document::new();
+    /// Calls `with` with a document that has at the paths what a row has; it is written into `buffer`.
+    pub(crate) fn with_document<R>(
+        &self,
+        columns: &[Option<&Column>],
+        row: usize,
+        buffer: &mut Vec<u8>,
+        with: impl FnOnce(DocRef<'_>) -> R,
+    ) -> R {
+        buffer.clear();
+        let mut writer = RawWriter::onto(std::mem::take(buffer));
+        self.write(columns, row, &mut writer);
+        *buffer = writer.finish();
+        with(record::document(buffer).as_doc())
+    }
+
+    fn write(&self, columns: &[Option<&Column>], row: usize, out: &mut RawWriter) {
         for (name, field) in &self.below {
-            let own = field
-                .path
-                .and_then(|at| columns[at])
-                .map_or(ValueRef::Missing, |column| column.value(row));
-            if !own.is_missing() {
-                out.push(name.clone(), own.to_value());
-                continue;
-            }
-            let below = field.document(columns, row);
-            if !below.is_empty() {
-                out.push(name.clone(), Value::from(below));
+            match field.own(columns, row) {
+                ValueRef::Missing if field.has_below(columns, row) => {
+                    out.begin_document(name);
+                    field.write(columns, row, out);
+                    out.end();
+                }
+                own => out.append(name, own),
             }
         }
-        out
+    }
+
+    /// What a row has at the path that ends here.
+    fn own<'c>(&self, columns: &[Option<&'c Column>], row: usize) -> ValueRef<'c> {
+        let column = self.path.and_then(|at| columns[at]);
+        column.map_or(ValueRef::Missing, |column| column.value(row))
+    }
+
+    /// Whether a row has something below this.
+    fn has_below(&self, columns: &[Option<&Column>], row: usize) -> bool {
+        let has = |field: &Self| !field.own(columns, row).is_missing() || field.has_below(columns, row);
+        self.below.iter().any(|(_, field)| has(field))
     }
 }

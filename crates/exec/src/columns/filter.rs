@@ -1,9 +1,9 @@
 //! Conditions over columns: the same rows as [`MatchExpr::matches`] finds, which each test of a value comes down to.
 
 use super::fields::{Fields, column, paths_of};
-use nestor_columns::{Column, Places, Segment, Values, Zone};
+use nestor_columns::{Column, Places, Segment, Statistics, Values, Zone};
 use nestor_model::statement::work;
-use nestor_model::{Path, Result, Str, Value, ValueRef};
+use nestor_model::{BsonType, Path, Result, Str, Value, ValueRef};
 use nestor_query::env::{Env, OpContext};
 use nestor_query::expr::Deps;
 use nestor_query::matcher::{CompareOp, ExprTest, Leaf, MatchExpr, Predicate};
@@ -87,6 +87,26 @@ impl ColumnFilter {
         }
     }
 
+    /// About which part of all rows match, by what is known of the values at paths.
+    pub(crate) fn selectivity(&self, known: &Known<'_>, op: &OpContext) -> Result<f64> {
+        let of = |filters: &[Self]| {
+            let each = filters.iter().map(|filter| filter.selectivity(known, op));
+            each.collect::<Result<Vec<f64>>>()
+        };
+        Ok(match self {
+            Self::All => 1.0,
+            Self::Nothing => 0.0,
+            Self::And(filters) => of(filters)?.into_iter().product(),
+            Self::Or(filters) => 1.0 - of(filters)?.into_iter().map(|part| 1.0 - part).product::<f64>(),
+            Self::Not(filter) => 1.0 - filter.selectivity(known, op)?,
+            Self::Leaf(test) => match known(&test.path) {
+                Some(statistics) => test.selectivity(&statistics, op)?,
+                None => UNKNOWN_PART,
+            },
+            Self::Expr(..) => UNKNOWN_PART,
+        })
+    }
+
     /// Whether some row of a segment may match.
     pub(crate) fn may_match(&self, segment: &Segment) -> bool {
         match self {
@@ -142,10 +162,12 @@ impl ColumnFilter {
             Self::Leaf(test) => test.apply(segment, rows, left, op)?,
             Self::Expr(test, fields) => {
                 let columns = fields.columns(segment);
+                let mut buffer = Vec::new();
                 for (at, left) in left.iter_mut().enumerate().filter(|(_, left)| **left) {
-                    let document = fields.document(&columns, rows.start + at);
                     work(1)?;
-                    *left = test.expr.eval_bool(&mut Env::new(document.as_ref(), op))?;
+                    *left = fields.with_document(&columns, rows.start + at, &mut buffer, |document| {
+                        test.expr.eval_bool(&mut Env::new(document, op))
+                    })?;
                 }
             }
         }
@@ -153,7 +175,35 @@ impl ColumnFilter {
     }
 }
 
+/// Tells what is known of the values at a path.
+pub(crate) type Known<'k> = dyn Fn(&str) -> Option<Arc<Statistics>> + 'k;
+
+/// The part of all rows that match a condition of which nothing is known.
+const UNKNOWN_PART: f64 = 0.3;
+
 impl Test {
+    /// About which part of all rows match.
+    fn selectivity(&self, known: &Statistics, op: &OpContext) -> Result<f64> {
+        let part = |holds: bool, part: f64| if holds { part } else { 0.0 };
+        let mut rest = part(self.holds(ValueRef::Null, op)?, known.nulls);
+        rest += part(self.holds(ValueRef::Missing, op)?, known.missing);
+        let others = (1.0 - known.values - known.nulls - known.missing).max(0.0);
+        let mut held = 0;
+        for value in &known.sample {
+            held += usize::from(self.holds(value.as_ref(), op)?);
+        }
+        let of_values = match (held, known.sample.len()) {
+            (_, 0) => UNKNOWN_PART,
+            // Rarer than the sample tells.
+            (0, _) => match &self.compares {
+                Some((CompareOp::Eq, _)) => 1.0 / known.distinct.max(known.sample.len() as f64),
+                _ => 0.5 / known.sample.len() as f64,
+            },
+            (held, len) => held as f64 / len as f64,
+        };
+        Ok((rest + known.values * of_values + others * UNKNOWN_PART).clamp(0.0, 1.0))
+    }
+
     fn holds(&self, value: ValueRef<'_>, op: &OpContext) -> Result<bool> {
         self.test.matches_field(FIELD, value, op)
     }
@@ -199,18 +249,38 @@ impl Test {
     }
 
     fn may_match(&self, segment: &Segment) -> bool {
-        let Zone::Between((least, most)) = segment.zone(self.path.split('.')) else {
+        let Some((compare, with)) = &self.compares else {
             return true;
         };
-        let (least, most, are_dates) = match (least, most) {
-            (Value::Int32(least), Value::Int32(most)) => (i64::from(*least), i64::from(*most), false),
-            (Value::Int64(least), Value::Int64(most)) => (*least, *most, false),
-            (Value::DateTime(least), Value::DateTime(most)) => (*least, *most, true),
-            _ => return true,
-        };
         // A comparison with a value that is not null does not hold where there is none.
-        let passing = self.passing(are_dates);
-        passing.is_none_or(|(from, to)| from.is_none_or(|from| most >= from) && to.is_none_or(|to| least <= to))
+        let of_one_kind = |own: &Value| {
+            let (own, with) = (own.as_ref().bson_type(), with.as_ref().bson_type());
+            let plain = matches!(
+                own,
+                BsonType::Int
+                    | BsonType::Long
+                    | BsonType::Double
+                    | BsonType::Date
+                    | BsonType::String
+                    | BsonType::ObjectId
+                    | BsonType::Bool
+            );
+            plain && (own == with || own.is_number() && with.is_number())
+        };
+        let is_nan = matches!(with, Value::Double(with) if with.is_nan());
+        match segment.zone(self.path.split('.')) {
+            Zone::Between((least, most)) if of_one_kind(least) && !is_nan => {
+                let (least, most) = (nestor_model::compare(least, with), nestor_model::compare(most, with));
+                match compare {
+                    CompareOp::Eq => least.is_le() && most.is_ge(),
+                    CompareOp::Gt => most.is_gt(),
+                    CompareOp::Gte => most.is_ge(),
+                    CompareOp::Lt => least.is_lt(),
+                    CompareOp::Lte => least.is_le(),
+                }
+            }
+            _ => true,
+        }
     }
 
     fn apply(&self, segment: &Segment, rows: &Range<usize>, left: &mut [bool], op: &OpContext) -> Result<()> {

@@ -2,10 +2,11 @@
 //!
 //! A consumer that looks at few paths takes rows of segments in the place of documents
 //! ([`RowBatch::take_columns`](crate::row_batch::RowBatch::take_columns)). [`filter`] is the condition of a scan over columns, [`fields`] makes
-//! small documents of the paths that an expression reads, where it is evaluated row by row.
+//! small documents of the paths that an expression reads, where it is evaluated row by row, [`made`] those that a consumer of documents looks at.
 
 pub(crate) mod fields;
 pub(crate) mod filter;
+pub(crate) mod made;
 
 use nestor_columns::{Places, Segment};
 use std::ops::Range;

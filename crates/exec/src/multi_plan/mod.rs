@@ -10,6 +10,7 @@ mod trial;
 
 use crate::batch::Batch;
 use crate::build::{build, note_use};
+use crate::by_columns::{Available, Consumer, choose};
 use crate::catalog::indexes;
 use crate::operator::{BoxOperator, Choice, Counters, Operator, Report, Step};
 pub use crate::plan_cache::is_cacheable;
@@ -30,7 +31,7 @@ use std::sync::Arc;
 use trial::{Candidate, Trial, Turn};
 
 /// What finds `query` in `collection`, for what becomes of its rows; `written` is what its shape is made of. A plan that `cache`
-/// keeps for queries of its shape is bound to it, and no other is made.
+/// keeps for queries of its shape is bound to it, and no other is made. Without `columns` documents are read one by one.
 ///
 /// Error: 291 when a hint leaves no plan.
 pub fn find(
@@ -39,6 +40,7 @@ pub fn find(
     written: Written<'_>,
     collection: &Arc<Collection>,
     cache: Option<&PlanCache>,
+    columns: Option<Available<'_>>,
 ) -> Result<BoxOperator> {
     let indexes = indexes(collection)?;
     if let Some(reused) = cache.and_then(|cache| cache.reuse(query, wanted, written, collection, indexes)) {
@@ -46,13 +48,30 @@ pub fn find(
         check_find(query, &plans, wanted)?;
         return run_kept(plans, reused.kept, query, wanted, written, collection);
     }
-    run_one_of(
+    let plans = by_columns(
         candidates_for(query, wanted, indexes),
-        wanted,
         query,
-        written,
+        wanted,
         collection,
-    )
+        columns,
+    )?;
+    run_one_of(plans, wanted, query, written, collection)
+}
+
+/// The plans of a find, or one by columns in their place where that is better.
+///
+/// Errors: those of reading.
+pub fn by_columns(
+    plans: Vec<PlanNode>,
+    query: &FindQuery,
+    wanted: Wanted,
+    collection: &Collection,
+    columns: Option<Available<'_>>,
+) -> Result<Vec<PlanNode>> {
+    match columns {
+        Some(at) => choose(plans, query, Consumer::of(wanted, query), collection, at),
+        None => Ok(plans),
+    }
 }
 
 /// As [`find`], by one of these plans.

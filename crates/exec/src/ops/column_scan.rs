@@ -1,33 +1,59 @@
-//! COLUMN_SCAN: all documents of a collection, as rows of columns as far as it has them. Who cannot take these gets the documents.
+//! COLUMN_SCAN: all documents of a collection, by columns as far as it has them.
+//!
+//! What rows become depends on who pulls them: rows of columns for who takes these, a number for who counts, and otherwise documents: small ones that
+//! are made of the only paths that somebody looks at, or whole ones, which are read once the condition has been found to hold by
+//! columns.
+
+mod pieces;
 
 use super::CollScan;
 use crate::batch::Batch;
 use crate::columns::ColumnRows;
 use crate::columns::filter::ColumnFilter;
+use crate::columns::made::Shape;
 use crate::operator::{Counters, Explain, Operator, Report, Step};
-use crate::row_batch::{Filled, RowBatch};
+use crate::row::{Row, RowDoc};
+use crate::row_batch::{Filled, RowBatch, Wanted};
 use nestor_columns::{Found, Keys, Piece, Segment};
-use nestor_model::{Document, Result, Str, Value};
+use nestor_model::{Document, RawWriter, Result, Str, Value, bail};
 use nestor_planner::NodeKind;
+use nestor_planner::explain::column_fields;
+use nestor_planner::plan::{ColumnAccess, ColumnReads};
 use nestor_planner::relation::explain::ColumnFigures;
 use nestor_query::matcher::Filter;
-use nestor_storage::{Cursor, TreeId, record};
+use nestor_storage::{Bytes, Cursor, TreeId, record};
+use pieces::Picked;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Rows of columns that cost as much as a document.
 const ROWS_PER_WORK: usize = 16;
 
+/// Documents that are made of columns, and cost as much as one that is read.
+const MADE_PER_WORK: usize = 4;
+
+/// Documents that are read or made for who pulls them one by one.
+const READY: usize = 64;
+
+/// When the condition holds for more than one of so many rows, their documents are read one after the other, with those between.
+const READ_PART: usize = 8;
+
 /// Scans the records of a collection.
 ///
-/// A piece of columns is handed over as a whole, so that the position between two calls is always a key.
+/// The position between two calls is always a key: that of the next row that is not handed over yet, or one before it.
 pub struct ColumnScan {
     records: TreeId,
-    /// Reads documents for who takes no columns, and where there are none.
+    access: ColumnAccess,
+    /// Reads documents where there are no columns at all.
     documents: CollScan,
     filter: Option<(Filter, ColumnFilter)>,
-    /// All that the consumer and the filter look at.
-    paths: Vec<Str>,
+    /// The paths that the filter looks at, and those of the consumer.
+    paths: (Vec<Str>, Arc<[Str]>),
+    /// How documents are made of columns, if that is enough for the consumer.
+    shape: Option<Shape>,
     state: State,
+    /// Rows that are next, with the keys of their records.
+    ready: VecDeque<([u8; 8], Row)>,
     counters: Counters,
     figures: ColumnFigures,
 }
@@ -37,17 +63,34 @@ enum State {
     New,
     /// Documents are read, and nothing else.
     Documents,
-    /// The pieces that are left, and a cursor within the records of the first.
-    Pieces(VecDeque<Piece>, Option<Cursor>),
+    Pieces(Pieces),
     /// Saved: goes on from this key.
     From(Vec<u8>),
     Over,
 }
 
+/// The parts that are left.
+#[derive(Default)]
+struct Pieces {
+    left: VecDeque<Piece>,
+    /// Within the records of the first.
+    cursor: Option<Cursor>,
+    /// Rows that come before those.
+    picked: Option<Picked>,
+}
+
+/// The form in which rows are handed over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Columns,
+    Number,
+    Documents,
+}
+
 impl ColumnScan {
-    /// A scan of `records` for a consumer of these paths; `None` when its filter cannot be one of columns.
-    pub fn new(records: TreeId, plan: &nestor_planner::plan::CollScan, paths: &[Str]) -> Option<Self> {
-        let mut paths = paths.to_vec();
+    /// A scan of `records`; `None` when its filter cannot be one of columns.
+    pub fn new(records: TreeId, plan: &nestor_planner::plan::CollScan, access: &ColumnAccess) -> Option<Self> {
+        let mut paths = Vec::new();
         let filter = match &plan.filter {
             None => None,
             Some(filter) => {
@@ -56,204 +99,414 @@ impl ColumnScan {
                 Some((Filter::new(filter.clone()), columns))
             }
         };
+        let own: Arc<[Str]> = match &access.reads {
+            ColumnReads::Documents => Arc::default(),
+            ColumnReads::Paths { paths, .. } | ColumnReads::Rows(paths) => paths.clone(),
+        };
         Some(Self {
             records,
             documents: CollScan::new(records, plan),
             filter,
-            paths,
+            shape: match &access.reads {
+                ColumnReads::Paths { paths, shaped } => Some(Shape::new(paths, *shaped)),
+                ColumnReads::Documents | ColumnReads::Rows(_) => None,
+            },
+            access: access.clone(),
+            paths: (paths, own),
             state: State::New,
+            ready: VecDeque::new(),
             counters: Counters::default(),
             figures: ColumnFigures::default(),
         })
     }
 
-    /// The pieces from a key on; `None` when there are no columns.
-    fn pieces(&self, from: &[u8], batch: &Batch<'_>) -> Result<Option<VecDeque<Piece>>> {
-        let Some(columns) = batch.columns else {
-            return Ok(None);
+    /// Decides how to read on; `false` when documents are read, and nothing else.
+    fn begin(&mut self, batch: &Batch<'_>) -> Result<bool> {
+        let from = match &self.state {
+            State::Documents => return Ok(false),
+            State::Over | State::Pieces(_) => return Ok(true),
+            State::New => Vec::new(),
+            State::From(key) => key.clone(),
         };
-        let Some(reading) = columns.read(batch.view, self.records)? else {
-            return Ok(None);
+        let left = pieces::from(&from, self.records, batch)?;
+        self.state = match (left, from.is_empty()) {
+            (None, true) => State::Documents,
+            (left, _) => State::Pieces(Pieces {
+                // Without columns by now the rest are documents.
+                left: left.unwrap_or_else(|| [Piece::Records(Keys { from, to: None })].into()),
+                ..Pieces::default()
+            }),
         };
-        let mut pieces = VecDeque::from(reading.pieces);
-        let keys = |piece: &Piece| match piece {
-            Piece::Columns(_, _, keys) | Piece::Records(keys) => keys.clone(),
-        };
-        while let Some(first) = pieces.front() {
-            let Keys { from: begin, to } = keys(first);
-            if to.as_deref().is_some_and(|to| to <= from) {
-                pieces.pop_front();
-                continue;
-            }
-            if begin.as_slice() < from {
-                pieces[0] = Piece::Records(Keys {
-                    from: from.to_vec(),
-                    to,
-                });
-            }
-            break;
-        }
-        Ok(Some(pieces))
+        Ok(!matches!(self.state, State::Documents))
     }
 
-    fn has_all(&self, segment: &Segment) -> bool {
-        let mut paths = self.paths.iter();
+    fn pieces(&mut self) -> Result<&mut Pieces> {
+        match &mut self.state {
+            State::Pieces(pieces) => Ok(pieces),
+            _ => bail!(InternalError, "a scan by columns that is nowhere"),
+        }
+    }
+
+    fn has_all(&self, segment: &Segment, paths: &[Str]) -> bool {
+        let mut paths = paths.iter();
         paths.all(|path| !matches!(segment.find(path.split('.')), Found::Unknown))
     }
 
-    /// Hands over what is next.
-    fn fill(&mut self, batch: &mut Batch<'_>, out: &mut RowBatch) -> Result<Filled> {
-        while !out.is_full() {
-            let State::Pieces(pieces, cursor) = &mut self.state else {
-                return Ok(Filled::Eof);
-            };
-            match pieces.front() {
+    /// Whether the rows of a segment can be handed over in this form.
+    fn serves(&self, segment: &Segment, form: Form) -> bool {
+        let has_values = || self.has_all(segment, &self.paths.1);
+        match (form, &self.access.reads, &self.shape) {
+            (Form::Columns, ColumnReads::Rows(_) | ColumnReads::Paths { .. }, _) => has_values(),
+            (Form::Documents, ColumnReads::Paths { .. }, Some(shape)) => {
+                segment.records().is_some() && shape.maker(segment).is_some()
+            }
+            _ => segment.records().is_some(),
+        }
+    }
+
+    /// Goes on to rows that are picked, or records; what there is to hand over. Rows for who takes columns are added to `out`.
+    fn advance(&mut self, batch: &mut Batch<'_>, form: Form) -> Result<Next> {
+        loop {
+            let pieces = self.pieces()?;
+            if pieces.picked.is_some() {
+                return Ok(Next::Picked);
+            }
+            let (segment, rows, keys) = match pieces.left.front() {
                 None => {
                     self.state = State::Over;
                     self.counters.is_eof = true;
-                    return Ok(Filled::Eof);
+                    return Ok(Next::Eof);
                 }
-                Some(Piece::Records(keys)) => {
-                    let keys = keys.clone();
-                    let (mut own, begun) = match cursor.take() {
-                        Some(cursor) => (cursor, true),
-                        None => (batch.view.cursor(self.records), false),
-                    };
-                    let filled = self.records(batch, out, (&mut own, begun), &keys)?;
-                    let State::Pieces(pieces, cursor) = &mut self.state else {
-                        return Ok(Filled::Eof);
-                    };
-                    match filled {
-                        Filled::Eof => {
-                            pieces.pop_front();
-                        }
-                        // The position is what comes next, for when the cursor is given up.
-                        filled => {
-                            let from = match own.is_valid() {
-                                true => [own.key(), &[0]].concat(),
-                                false => keys.from,
-                            };
-                            pieces[0] = Piece::Records(Keys { from, to: keys.to });
-                            *cursor = own.is_valid().then_some(own);
-                            return Ok(filled);
-                        }
-                    }
+                Some(Piece::Records(_)) => return Ok(Next::Records),
+                Some(Piece::Columns(segment, rows, keys)) => (segment.clone(), rows.clone(), keys.clone()),
+            };
+            let filter = self.filter.as_ref().map(|(_, filter)| filter);
+            let may_match = filter.is_none_or(|filter| filter.may_match(&segment));
+            // What no row can match is not read from its file.
+            if may_match && !self.has_all(&segment, &self.paths.0) {
+                self.pieces()?.left[0] = Piece::Records(keys);
+                continue;
+            }
+            if !batch.spend_for(1 + rows.len() / ROWS_PER_WORK)? {
+                return Ok(Next::Pause);
+            }
+            let picked = match filter.filter(|_| may_match) {
+                Some(filter) => filter.pick(&segment, &rows, batch.op)?,
+                None => None,
+            };
+            let found = match (&picked, may_match) {
+                (_, false) => 0,
+                (None, _) => rows.len(),
+                (Some(picked), _) => picked.len(),
+            };
+            let is_read = form == Form::Documents && self.shape.is_none();
+            let is_dense = is_read && found * READ_PART > rows.len();
+            if found > 0 && (is_dense || !self.serves(&segment, form)) {
+                self.pieces()?.left[0] = Piece::Records(keys);
+                continue;
+            }
+            self.pieces()?.left.pop_front();
+            self.counters.works += rows.len() as u64;
+            self.count(&segment, rows.len(), (may_match, found > 0));
+            if found > 0 {
+                self.pieces()?.picked = Some(Picked::new(ColumnRows { segment, rows, picked }));
+                return Ok(Next::Picked);
+            }
+        }
+    }
+
+    /// Counts the rows of a segment: whether its filter was looked at, and whether the consumer looks at some.
+    fn count(&mut self, segment: &Segment, rows: usize, (may_match, any): (bool, bool)) {
+        let weight = |paths: &[Str]| segment.weight(paths.iter().map(Str::as_str), rows);
+        let (of_filter, of_consumer) = (weight(&self.paths.0), weight(&self.paths.1));
+        match may_match {
+            true => {
+                self.figures.segments += 1;
+                self.figures.rows += rows as u64;
+                self.figures.bytes += of_filter;
+            }
+            false => {
+                self.figures.skipped += 1;
+                self.figures.bytes_skipped += of_filter;
+            }
+        }
+        match any {
+            true => self.figures.bytes += of_consumer,
+            false => self.figures.bytes_skipped += of_consumer,
+        }
+    }
+
+    /// Hands over rows of a segment, as many as there is room for; whether there was work left for them.
+    fn give_picked(&mut self, batch: &mut Batch<'_>, out: &mut RowBatch, form: Form) -> Result<bool> {
+        let Some(mut picked) = self.pieces()?.picked.take() else {
+            return Ok(true);
+        };
+        match form {
+            Form::Columns => {
+                let rows = picked.rest();
+                self.counters.advanced += rows.len() as u64;
+                out.push_columns(rows);
+                return Ok(true);
+            }
+            Form::Number => {
+                let count = picked.left().min(out.room());
+                picked.next += count;
+                self.counters.advanced += count as u64;
+                out.push_number(count);
+            }
+            Form::Documents => {
+                let count = picked.left().min(out.room());
+                let work = match self.shape {
+                    Some(_) => 1 + count / MADE_PER_WORK,
+                    None => count,
+                };
+                if !batch.spend_for(work)? {
+                    self.pieces()?.picked = Some(picked);
+                    return Ok(false);
                 }
-                Some(Piece::Columns(segment, rows, keys)) => {
-                    let (segment, rows, keys) = (segment.clone(), rows.clone(), keys.clone());
-                    let filter = self.filter.as_ref().map(|(_, filter)| filter);
-                    let may_match = filter.is_none_or(|filter| filter.may_match(&segment));
-                    // What no row can match is not read from its file.
-                    if may_match && !self.has_all(&segment) {
-                        let State::Pieces(pieces, _) = &mut self.state else {
-                            return Ok(Filled::Eof);
-                        };
-                        pieces[0] = Piece::Records(keys);
-                        continue;
+                match self.shape.as_ref().map(|shape| shape.maker(&picked.rows.segment)) {
+                    Some(Some(maker)) => {
+                        let until = picked.next + count;
+                        while picked.next < until && !out.is_full() {
+                            let row = picked.row(picked.next);
+                            out.push_written(|writer| maker.write(row, writer));
+                            picked.next += 1;
+                            self.counters.advanced += 1;
+                        }
                     }
-                    if !batch.spend_for(1 + rows.len() / ROWS_PER_WORK)? {
-                        return Ok(Filled::Pause);
-                    }
-                    if let State::Pieces(pieces, _) = &mut self.state {
-                        pieces.pop_front();
-                    }
-                    self.counters.works += rows.len() as u64;
-                    let filter = self.filter.as_ref().map(|(_, filter)| filter);
-                    if !may_match {
-                        self.figures.skipped += 1;
-                        continue;
-                    }
-                    self.figures.segments += 1;
-                    self.figures.rows += rows.len() as u64;
-                    let picked = match filter {
-                        Some(filter) => filter.pick(&segment, &rows, batch.op)?,
-                        None => None,
-                    };
-                    let rows = ColumnRows { segment, rows, picked };
-                    self.counters.advanced += rows.len() as u64;
-                    if rows.len() > 0 {
-                        out.push_columns(rows);
-                        return Ok(Filled::Full);
+                    Some(None) => return self.give_back(&picked),
+                    None => {
+                        for (_, document) in self.read(&mut picked, count, batch)? {
+                            out.push_stored(document.as_slice(), || Ok(document.clone()))?;
+                        }
                     }
                 }
             }
         }
-        Ok(Filled::Full)
+        if picked.left() > 0 {
+            self.pieces()?.picked = Some(picked);
+        }
+        Ok(true)
     }
 
-    /// Hands over records of a piece; the end is that of the piece.
-    fn records(
-        &mut self,
-        batch: &mut Batch<'_>,
-        out: &mut RowBatch,
-        (cursor, begun): (&mut Cursor, bool),
-        keys: &Keys,
-    ) -> Result<Filled> {
+    /// The documents of the next rows.
+    fn read(&mut self, picked: &mut Picked, count: usize, batch: &Batch<'_>) -> Result<Vec<([u8; 8], Bytes)>> {
+        let Some(record) = picked.rows.segment.records() else {
+            bail!(InternalError, "rows of columns that are no records");
+        };
+        let rows = picked.next..picked.next + count;
+        let keys: Vec<[u8; 8]> = rows.map(|at| record(picked.row(at))).collect();
+        let asked: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
+        let found = batch.view.get_many(self.records, &asked)?;
+        let mut out = Vec::with_capacity(count);
+        for (key, found) in keys.into_iter().zip(found) {
+            let Some(found) = found else {
+                bail!(InternalError, "a row of columns has no record");
+            };
+            self.counters.docs_examined += 1;
+            self.counters.advanced += 1;
+            self.figures.documents += 1;
+            self.figures.document_bytes += found.len() as u64;
+            out.push((key, found));
+        }
+        picked.next += count;
+        Ok(out)
+    }
+
+    /// Gets rows ready that are pulled one by one; whether there was work left for them.
+    fn make_ready(&mut self, batch: &mut Batch<'_>) -> Result<bool> {
+        let Some(mut picked) = self.pieces()?.picked.take() else {
+            return Ok(true);
+        };
+        let count = picked.left().min(READY);
+        let work = match self.shape {
+            Some(_) => 1 + count / MADE_PER_WORK,
+            None => count,
+        };
+        if !batch.spend_for(work)? {
+            self.pieces()?.picked = Some(picked);
+            return Ok(false);
+        }
+        match &self.shape {
+            None => {
+                for (key, document) in self.read(&mut picked, count, batch)? {
+                    let record = Bytes::copy_from(&key);
+                    self.ready.push_back((key, Row::stored(record, document)));
+                }
+            }
+            Some(shape) => {
+                let (Some(maker), Some(record)) = (shape.maker(&picked.rows.segment), picked.rows.segment.records())
+                else {
+                    return self.give_back(&picked);
+                };
+                for at in picked.next..picked.next + count {
+                    let (row, mut writer) = (picked.row(at), RawWriter::new());
+                    maker.write(row, &mut writer);
+                    let key = record(row);
+                    let row = Row {
+                        record: Some(Bytes::copy_from(&key)),
+                        ..RowDoc::Raw(writer.into_doc()).into()
+                    };
+                    self.ready.push_back((key, row));
+                }
+                self.counters.advanced += count as u64;
+                picked.next += count;
+            }
+        }
+        if picked.left() > 0 {
+            self.pieces()?.picked = Some(picked);
+        }
+        Ok(true)
+    }
+
+    /// Has rows read as records that were picked for who takes them in another form; true.
+    #[cold]
+    fn give_back(&mut self, picked: &Picked) -> Result<bool> {
+        let Some(from) = picked.key() else {
+            bail!(InternalError, "rows of columns that are no records");
+        };
+        let pieces = self.pieces()?;
+        let to = pieces.position();
+        pieces.left.push_front(Piece::Records(Keys { from, to }));
+        Ok(true)
+    }
+
+    /// Calls `give` with each record of the first piece that matches, until that says that it is enough; the end is that of the piece.
+    fn records(&mut self, batch: &mut Batch<'_>, mut give: impl FnMut(&Cursor) -> Result<bool>) -> Result<Filled> {
+        let records = self.records;
+        let pieces = self.pieces()?;
+        let Some(Piece::Records(keys)) = pieces.left.pop_front() else {
+            return Ok(Filled::Eof);
+        };
+        let (mut cursor, begun) = match pieces.cursor.take() {
+            Some(cursor) => (cursor, true),
+            None => (batch.view.cursor(records), false),
+        };
         let mut more = match begun {
             true => cursor.next()?,
             false => cursor.seek(&keys.from)?,
         };
-        loop {
+        let filled = loop {
             if !more || keys.to.as_deref().is_some_and(|to| cursor.key() >= to) {
                 return Ok(Filled::Eof);
             }
             let value = cursor.value()?;
             self.counters.works += 1;
             self.counters.docs_examined += 1;
+            self.figures.documents += 1;
+            self.figures.document_bytes += value.len() as u64;
             let matches = match &self.filter {
                 Some((filter, _)) => filter.matches(record::document(value).as_doc(), batch.op)?,
                 None => true,
             };
-            if matches {
-                self.counters.advanced += 1;
-                out.push_stored(value, || Ok(cursor.value_bytes()?))?;
-            }
+            let is_enough = matches && give(&cursor)?;
+            self.counters.advanced += u64::from(matches);
             if !batch.spend()? {
-                return Ok(Filled::Pause);
+                break Filled::Pause;
             }
-            if out.is_full() {
-                return Ok(Filled::Full);
+            if is_enough {
+                break Filled::Full;
             }
             more = cursor.next()?;
-        }
+        };
+        // The position is what comes next, for when the cursor is given up.
+        let from = [cursor.key(), &[0]].concat();
+        let pieces = self.pieces()?;
+        pieces.left.push_front(Piece::Records(Keys { from, to: keys.to }));
+        pieces.cursor = Some(cursor);
+        Ok(filled)
     }
+}
+
+/// What comes next.
+enum Next {
+    Picked,
+    Records,
+    Pause,
+    Eof,
 }
 
 impl Operator for ColumnScan {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        self.state = State::Documents;
-        self.documents.next(batch)
+        if !self.begin(batch)? {
+            return self.documents.next(batch);
+        }
+        loop {
+            if let Some((_, row)) = self.ready.pop_front() {
+                return Ok(Step::Row(row));
+            }
+            if let State::Over = self.state {
+                return Ok(Step::Eof);
+            }
+            match self.advance(batch, Form::Documents)? {
+                Next::Picked if self.make_ready(batch)? => {}
+                Next::Picked | Next::Pause => return Ok(Step::Pause),
+                Next::Eof => return Ok(Step::Eof),
+                Next::Records => {
+                    let mut found = None;
+                    let filled = self.records(batch, |cursor| {
+                        found = Some(Row::stored(Bytes::copy_from(cursor.key()), cursor.value_bytes()?));
+                        Ok(true)
+                    })?;
+                    match (found, filled) {
+                        (Some(row), _) => return Ok(Step::Row(row)),
+                        (None, Filled::Pause) => return Ok(Step::Pause),
+                        (None, Filled::Full | Filled::Eof) => {}
+                    }
+                }
+            }
+        }
     }
 
     fn next_batch(&mut self, batch: &mut Batch<'_>, out: &mut RowBatch) -> Result<Filled> {
-        let from = match &self.state {
-            State::Documents => return self.documents.next_batch(batch, out),
-            State::Over => return Ok(Filled::Eof),
-            State::Pieces(..) => return self.fill(batch, out),
-            State::New if !out.takes_columns() => None,
-            State::New => Some(Vec::new()),
-            State::From(key) => Some(key.clone()),
+        if !self.begin(batch)? {
+            return self.documents.next_batch(batch, out);
+        }
+        let form = match out.wanted() {
+            _ if out.takes_columns() && self.access.reads != ColumnReads::Documents => Form::Columns,
+            Wanted::Number => Form::Number,
+            Wanted::Documents => Form::Documents,
         };
-        let pieces = match &from {
-            Some(from) => self.pieces(from, batch)?,
-            None => None,
-        };
-        self.state = match (pieces, from) {
-            (Some(pieces), _) => State::Pieces(pieces, None),
-            // The columns are gone; the rest are documents.
-            (None, Some(from)) if !from.is_empty() => {
-                State::Pieces([Piece::Records(Keys { from, to: None })].into(), None)
+        while !out.is_full() {
+            if let Some((_, row)) = self.ready.pop_front() {
+                out.push(row);
+                continue;
             }
-            (None, _) => State::Documents,
-        };
-        self.next_batch(batch, out)
+            if let State::Over = self.state {
+                return Ok(Filled::Eof);
+            }
+            match self.advance(batch, form)? {
+                Next::Picked => {
+                    if !self.give_picked(batch, out, form)? {
+                        return Ok(Filled::Pause);
+                    }
+                    if form == Form::Columns {
+                        return Ok(Filled::Full);
+                    }
+                }
+                Next::Records => {
+                    let filled = self.records(batch, |cursor| {
+                        out.push_stored(cursor.value()?, || Ok(cursor.value_bytes()?))?;
+                        Ok(out.is_full())
+                    })?;
+                    if filled == Filled::Pause {
+                        return Ok(Filled::Pause);
+                    }
+                }
+                Next::Pause => return Ok(Filled::Pause),
+                Next::Eof => return Ok(Filled::Eof),
+            }
+        }
+        Ok(Filled::Full)
     }
 
     fn save(&mut self) {
         self.documents.save();
-        if let State::Pieces(pieces, _) = &self.state {
-            self.state = match pieces.front() {
-                Some(Piece::Columns(_, _, keys) | Piece::Records(keys)) => State::From(keys.from.clone()),
+        let next = self.ready.drain(..).next().map(|(key, _)| key.to_vec());
+        if let State::Pieces(pieces) = &self.state {
+            let from = next.or_else(|| pieces.position());
+            self.state = match from {
+                Some(from) => State::From(from),
                 None => State::Over,
             };
         }
@@ -273,9 +526,12 @@ impl Explain for ColumnScan {
             out.push("filter", filter.expr().serialize());
         }
         out.push("direction", "forward");
+        column_fields(&self.access, out);
         out.push("columnSegments", Value::count(self.figures.segments));
         out.push("columnSegmentsSkipped", Value::count(self.figures.skipped));
         out.push("columnRows", Value::count(self.figures.rows));
+        out.push("columnBytes", Value::count(self.figures.bytes));
+        out.push("columnBytesSkipped", Value::count(self.figures.bytes_skipped));
         out.push("docsExamined", Value::count(self.counters.docs_examined));
     }
 }

@@ -110,6 +110,7 @@ struct Entry {
 pub fn is_cacheable(query: &FindQuery) -> bool {
     query.hint.is_none()
         && query.natural.is_none()
+        && !query.by_columns
         && query.min.is_none()
         && query.max.is_none()
         && !query.tailable

@@ -108,6 +108,7 @@ pub(super) fn unchecked(
                 if let Some(read) = paths_read(&stages) {
                     find.query.reads = Some(read.all);
                     find.query.reads_exactly = read.exactly;
+                    find.query.reads_shape = read.shape;
                 }
             }
             if exists {
@@ -193,8 +194,8 @@ fn make_plans(find: &mut FindPlan, next: Option<&StageNode>, namespaces: &dyn Na
     };
     let query = &find.query;
     let unlimited = query.limit.is_none() && query.skip == 0;
-    let free =
-        unlimited && query.projection.is_none() && !find.restricted && query.hint.is_none() && query.natural.is_none();
+    let hinted = query.hint.is_some() || query.natural.is_some() || query.by_columns;
+    let free = unlimited && query.projection.is_none() && !find.restricted && !hinted;
     if let (Some(Stage::Group(group)), true) = (next.and_then(StageNode::parsed), free) {
         let order = query.sort.as_deref();
         if let Some(plan) = group_scan(&query.filter, order, group, query.collation.as_ref(), indexes) {

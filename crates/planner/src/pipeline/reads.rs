@@ -5,7 +5,7 @@ use crate::rules::fields_read;
 use nestor_model::{DocRef, Document, Result, Str};
 use nestor_query::env::Scope;
 use nestor_query::expr::{Deps, Expr};
-use nestor_query::projection::{Policy, Projection};
+use nestor_query::projection::{Mode, Policy, Projection};
 use nestor_query::sort::SortBy;
 use nestor_query::stage::Stage;
 use std::collections::BTreeSet;
@@ -18,12 +18,16 @@ pub(super) struct PathsRead {
     pub all: Arc<[Str]>,
     /// Those of which it counts whether there is nothing or null, which an index does not tell apart.
     pub exactly: Arc<[Str]>,
+    /// It counts, too, in which order documents have them, and what is a document without them: of what is not known to look at values alone.
+    pub shape: bool,
 }
 
 /// What the stages look at of the documents that come in; `None` when documents come out of them, or when more counts than values at paths.
 pub(super) fn paths_read(stages: &[StageNode]) -> Option<PathsRead> {
     let (mut deps, mut exactly) = (Deps::default(), Deps::default());
-    let is_cut = stages.iter().find_map(|stage| passes(stage, &mut deps, &mut exactly))?;
+    let (by, is_cut) = stages
+        .iter()
+        .find_map(|stage| Some((stage, passes(stage, &mut deps, &mut exactly)?)))?;
     deps.paths.extend(exactly.paths.iter().cloned());
     let is_more = |deps: &Deps| deps.whole_document || !deps.metadata.is_empty();
     if !is_cut || is_more(&deps) || is_more(&exactly) {
@@ -43,6 +47,7 @@ pub(super) fn paths_read(stages: &[StageNode]) -> Option<PathsRead> {
     Some(PathsRead {
         all: top(&deps.paths),
         exactly: top(&exactly.paths),
+        shape: !matches!(by.parsed(), Some(Stage::Group(_) | Stage::BucketAuto(_))),
     })
 }
 
@@ -85,6 +90,7 @@ fn passes(stage: &StageNode, deps: &mut Deps, exactly: &mut Deps) -> Option<bool
                     false => expr.dependencies(exactly),
                 };
                 accumulator.visit(&mut note, &mut |_| {});
+                accumulator.sort_dependencies(exactly);
             }
             Some(true)
         }
@@ -97,6 +103,11 @@ fn passes(stage: &StageNode, deps: &mut Deps, exactly: &mut Deps) -> Option<bool
         },
         Some(Stage::Unwind(unwind)) => {
             exactly.add_path(&unwind.path);
+            None
+        }
+        // Others of its fields go on as they are.
+        Some(Stage::Project { projection, .. }) if projection.mode() == Mode::Exclusion => {
+            projection.fields_read(exactly);
             None
         }
         Some(Stage::Limit(_) | Stage::Skip(_) | Stage::Sample(_)) => None,
@@ -153,6 +164,10 @@ mod tests {
             (r#"[{"$group":{"_id":"$a","n":{"$push":"$b.c"}}}]"#, Some("a,b.c; b.c")),
             (r#"[{"$group":{"_id":"$a.b","n":{"$max":"$a"}}}]"#, Some("a; ")),
             (
+                r#"[{"$group":{"_id":"$a","n":{"$top":{"sortBy":{"b":1},"output":"$c"}}}}]"#,
+                Some("a,b,c; b,c"),
+            ),
+            (
                 r#"[{"$group":{"_id":null,"n":{"$sum":1}}},{"$match":{"x":1}}]"#,
                 Some("; "),
             ),
@@ -164,8 +179,12 @@ mod tests {
                 r#"[{"$unwind":"$a"},{"$project":{"x":"$b","c":1}}]"#,
                 Some("_id,a,b,c; _id,a,b,c"),
             ),
-            (r#"[{"$project":{"a":0}},{"$group":{"_id":"$b"}}]"#, None),
-            (r#"[{"$addFields":{"x":"$a"}},{"$group":{"_id":"$b"}}]"#, None),
+            (r#"[{"$project":{"a":0}},{"$group":{"_id":"$b"}}]"#, Some("a,b; a")),
+            (
+                r#"[{"$addFields":{"x":"$a","n.y":"$c"}},{"$group":{"_id":"$b"}}]"#,
+                Some("a,b,c,n; a,c,n"),
+            ),
+            (r#"[{"$addFields":{"x":"$$ROOT"}},{"$group":{"_id":"$b"}}]"#, None),
             (r#"[{"$replaceRoot":{"newRoot":"$a"}}]"#, Some("a; a")),
             (r#"[{"$group":{"_id":"$a","all":{"$push":"$$ROOT"}}}]"#, None),
             (r#"[{"$match":{"a":1}}]"#, None),

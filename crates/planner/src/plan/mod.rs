@@ -203,8 +203,33 @@ pub struct CollScan {
     pub tailable: bool,
     /// How the order of the records of a clustered collection may be used.
     pub clustered: Option<Box<Clustered>>,
-    /// The only paths that its consumer looks at, who takes them path by path.
-    pub columns: Option<Arc<[Str]>>,
+    /// It reads by columns.
+    pub columns: Option<ColumnAccess>,
+}
+
+/// How a scan reads by columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnAccess {
+    /// What its consumer looks at.
+    pub reads: ColumnReads,
+    /// About how many documents match, by what is known of the values.
+    pub estimated: Option<u64>,
+}
+
+/// The fields of documents that the consumer of a scan by columns looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ColumnReads {
+    /// All of them, of the documents for which the scan's condition holds.
+    Documents,
+    /// The values at these paths.
+    Paths {
+        /// The paths.
+        paths: Arc<[Str]>,
+        /// It counts, too, in which order documents have them, and what is a document without them.
+        shaped: bool,
+    },
+    /// The values at these paths of rows that it takes by columns; of others all.
+    Rows(Arc<[Str]>),
 }
 
 impl CollScan {

@@ -16,6 +16,8 @@ pub struct StageNode {
     pub op: StageOp,
     /// The stage it was parsed from, or the first of several; only plans that are explained have it.
     pub written: Option<Written>,
+    /// The projections before it that became part of it, as explain prints them.
+    pub computed: Vec<Document>,
 }
 
 /// The work of a stage of a plan.
@@ -65,6 +67,7 @@ impl StageNode {
         Self {
             op: StageOp::Parsed(stage),
             written: None,
+            computed: Vec::new(),
         }
     }
 
@@ -77,6 +80,7 @@ impl StageNode {
         let nodes = stages.iter().enumerate().map(|(at, stage)| Self {
             op: StageOp::Parsed(stage.clone()),
             written: written.get(at).cloned(),
+            computed: Vec::new(),
         });
         nodes.collect()
     }
@@ -113,6 +117,15 @@ impl StageNode {
 
     /// The stage as explain prints it; empty when neither its operation nor its text tells.
     pub fn shown(&self) -> Document {
+        let mut shown = self.shown_alone();
+        if !self.computed.is_empty() {
+            let computed: Vec<Value> = self.computed.iter().cloned().map(Value::from).collect();
+            shown.push("computedFrom", computed);
+        }
+        shown
+    }
+
+    fn shown_alone(&self) -> Document {
         match (&self.op, &self.written) {
             (StageOp::TopSort { spec, limit }, _) => {
                 doc! { "$sort": doc! { "sortKey": spec.serialize(), "limit": *limit as i64 } }
@@ -206,11 +219,16 @@ impl StageNode {
             Some(Stage::ReplaceRoot(expr)) => expr.dependencies(deps),
             Some(Stage::Group(group)) => {
                 group.id.dependencies(deps);
-                for field in &group.fields {
-                    field
-                        .accumulator
-                        .visit(&mut |expr| expr.dependencies(deps), &mut |_| {});
-                }
+                group
+                    .fields
+                    .iter()
+                    .for_each(|field| field.accumulator.dependencies(deps));
+            }
+            Some(Stage::BucketAuto(spec)) => {
+                spec.group_by.dependencies(deps);
+                spec.output
+                    .iter()
+                    .for_each(|(_, accumulator)| accumulator.dependencies(deps));
             }
             _ => return false,
         }

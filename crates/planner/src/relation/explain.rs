@@ -52,6 +52,10 @@ pub struct ColumnFigures {
     pub skipped: u64,
     /// Rows read by columns.
     pub rows: u64,
+    /// Bytes of the columns of these rows, as they are stored.
+    pub bytes: u64,
+    /// The same of those rows that were passed over.
+    pub bytes_skipped: u64,
     /// Documents read one by one, because they are newer than the columns.
     pub documents: u64,
     /// Bytes of these.
@@ -65,6 +69,8 @@ impl ColumnFigures {
             segments: self.segments - before.segments,
             skipped: self.skipped - before.skipped,
             rows: self.rows - before.rows,
+            bytes: self.bytes - before.bytes,
+            bytes_skipped: self.bytes_skipped - before.bytes_skipped,
             documents: self.documents - before.documents,
             document_bytes: self.document_bytes - before.document_bytes,
         }
@@ -75,6 +81,8 @@ impl ColumnFigures {
         self.segments += other.segments;
         self.skipped += other.skipped;
         self.rows += other.rows;
+        self.bytes += other.bytes;
+        self.bytes_skipped += other.bytes_skipped;
         self.documents += other.documents;
         self.document_bytes += other.document_bytes;
     }

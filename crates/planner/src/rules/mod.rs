@@ -24,6 +24,7 @@ mod match_before_sort;
 mod match_before_unwind;
 mod match_into_changes;
 mod match_into_unpack;
+mod projection_into_group;
 mod sort_limit;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -86,6 +87,10 @@ pub static RULES: &[Rule] = &[
     Rule {
         name: "limit_before_rows",
         apply: |stages, at| limit_before_rows::apply(stages, at),
+    },
+    Rule {
+        name: "projection_into_group",
+        apply: projection_into_group::apply,
     },
     Rule {
         name: "sort_limit",

@@ -15,6 +15,7 @@ mod deps;
 mod families;
 mod parse;
 mod path;
+mod substitute;
 
 pub use bindings::bind_variables;
 pub use deps::Deps;

@@ -1,6 +1,7 @@
 //! The effect of a projection on one top-level field, for rules that look at the field before it instead.
 
 use super::{Child, Compute, Mode, Projection};
+use crate::expr::Expr;
 
 /// The effect on a top-level field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +31,16 @@ impl Projection {
                 _ => Effect::Changes,
             },
             _ => Effect::Changes,
+        }
+    }
+}
+
+impl Projection {
+    /// The expression that computes a top-level field.
+    pub fn computed(&self, name: &str) -> Option<&Expr> {
+        match self.root.child(name) {
+            Some(Child::Computed(Compute::Expr(expr))) => Some(expr),
+            _ => None,
         }
     }
 }

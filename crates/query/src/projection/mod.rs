@@ -228,6 +228,11 @@ impl Projection {
         if self.mode == Mode::Exclusion || self.positional.is_some() {
             deps.whole_document = true;
         }
+        self.fields_read(deps);
+    }
+
+    /// Adds what computing fields reads, those that are listed, and those that fields are computed below of.
+    pub fn fields_read(&self, deps: &mut Deps) {
         node_dependencies(&self.root, "", deps);
     }
 }

@@ -7,12 +7,12 @@
 use crate::accumulator::{Accumulator, Argument, Definition, Scripts, Settings, Steps, positive_n, probabilities};
 use crate::env::{Env, OpContext};
 use crate::expr::args::Named;
-use crate::expr::{DIVIDE_BY_ZERO, PercentileOptions, script};
-use crate::sort::SortSpec;
+use crate::expr::{DIVIDE_BY_ZERO, Deps, PercentileOptions, script};
+use crate::sort::{SortBy, SortSpec};
 use crate::{Expr, Scope};
 use nestor_model::statement::work;
 use nestor_model::value::EMPTY_DOC;
-use nestor_model::{Error, Result, Value, ValueRef};
+use nestor_model::{Error, Path, Result, Value, ValueRef};
 use std::sync::Arc;
 
 /// A parsed accumulator.
@@ -116,6 +116,18 @@ impl AccumulatorSpec {
     pub fn only_input(&self) -> Option<&Expr> {
         let is_one = matches!(self.definition.argument, Argument::Expression | Argument::Nothing);
         is_one.then_some(&self.input)
+    }
+
+    /// The accumulator with what `of` says in the place of paths of the document, as [`Expr::substituted`].
+    pub fn substituted(&self, of: &mut dyn FnMut(&Path) -> Option<Expr>) -> Option<Self> {
+        // Orders are over paths.
+        if self.sort.is_some() {
+            return None;
+        }
+        Some(Self {
+            input: self.input.substituted(of)?,
+            ..self.clone()
+        })
     }
 
     fn plain(definition: &'static Definition, input: Expr) -> Self {
@@ -271,6 +283,22 @@ impl AccumulatorSpec {
         visit(&self.input);
         if let Some(sort) = &self.sort {
             visit_sort(sort);
+        }
+    }
+
+    /// Adds what it reads of a document.
+    pub fn dependencies(&self, deps: &mut Deps) {
+        self.input.dependencies(deps);
+        self.sort_dependencies(deps);
+    }
+
+    /// Adds what it orders by.
+    pub fn sort_dependencies(&self, deps: &mut Deps) {
+        for part in self.sort.iter().flat_map(|sort| sort.parts()) {
+            match &part.by {
+                SortBy::Path(path) => deps.add_path(path),
+                SortBy::Meta(name) => _ = deps.metadata.insert(*name),
+            }
         }
     }
 

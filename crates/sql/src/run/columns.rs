@@ -84,6 +84,13 @@ impl ByColumns {
         needed.all(|(_, column)| !matches!(segment.find([column.path.as_str()]), Found::Unknown))
     }
 
+    /// Bytes of the columns that are needed, of so many rows of a segment.
+    fn weight(&self, segment: &Segment, rows: usize) -> u64 {
+        let columns = self.needed.iter().zip(&self.table.columns);
+        let needed = columns.filter(|(is_needed, _)| **is_needed);
+        segment.weight(needed.map(|(_, column)| column.path.as_str()), rows)
+    }
+
     /// Whether no row of a segment meets all conditions.
     fn has_none(&self, segment: &Segment) -> bool {
         self.bounds.iter().any(|bound| {
@@ -147,8 +154,10 @@ impl ColumnSource for ByColumns {
                     Some(Piece::Columns(segment, rows, keys)) => {
                         if self.has_none(&segment) {
                             self.figures.skipped += 1;
+                            self.figures.bytes_skipped += self.weight(&segment, rows.len());
                         } else if self.has_all(&segment) {
                             self.figures.segments += 1;
+                            self.figures.bytes += self.weight(&segment, rows.len());
                             self.at = At::Segment(segment, rows.start..rows.start, rows.end);
                         } else {
                             self.at = At::Records(Chunk::default(), Some(keys));

@@ -97,6 +97,8 @@ fn reads(ran: &Ran, wanted: Wanted) -> Vec<(&'static str, u64)> {
         out.push(("Column Segments", ran.columns.segments));
         out.push(("Column Segments Skipped", ran.columns.skipped));
         out.push(("Column Rows", ran.columns.rows));
+        out.push(("Column Bytes", ran.columns.bytes));
+        out.push(("Column Bytes Skipped", ran.columns.bytes_skipped));
     }
     if wanted.buffers && ran.keys + ran.documents > 0 {
         out.push(("Keys Examined", ran.keys));

@@ -1,6 +1,6 @@
 //! Tables opened: what a scan wants as a find, and how rows come from it.
 
-use super::columns::{self, ByColumns};
+use super::columns::ByColumns;
 use super::files::ByFile;
 use super::find;
 use super::lookup;
@@ -272,8 +272,7 @@ impl Tables<'_, '_> {
 
     /// Whether the session's setting for columns is this.
     fn columns_are(&self, setting: &str) -> bool {
-        let settings = &self.reading.session.settings;
-        settings.get(columns::SETTING).is_some_and(|own| own == setting)
+        self.reading.columns_are(setting)
     }
 
     /// What reads a scan by columns, where there are any.

@@ -238,22 +238,30 @@ impl Statistics for Sizes<'_, '_> {
             };
             // What cannot be computed ends the statement when it runs.
             let found = find::filter(conditions, self.tables.get(table)?, &env).ok()?;
-            self.reading.estimated(collection, &found.filter).ok()?
+            let by_index = self.reading.estimated(collection, &found.filter).ok()?;
+            match by_index {
+                Some(entries) => Some(entries as f64),
+                None => self.reading.estimated_by_columns(collection, &found.filter).ok()?,
+            }
         };
-        let found = find().map(|found| found as f64 * self.rows_each(table));
+        let found = find().map(|found| found * self.rows_each(table));
         self.found.borrow_mut().insert(at, found);
         found
     }
 
     fn distinct(&self, table: usize, column: usize) -> Option<f64> {
-        if !self.has_index(table, column, false) {
-            return None;
-        }
         if let Some(known) = self.distinct.borrow().get(&(table, column)) {
             return *known;
         }
         let column_of = self.tables.get(table).and_then(|table| table.columns.get(column));
-        let find = |column: &Column| self.reading.different(self.collection(table)?, &column.path).ok()?;
+        let is_indexed = self.has_index(table, column, false);
+        let find = |column: &Column| {
+            let collection = self.collection(table)?;
+            match self.reading.different_by_columns(collection, &column.path) {
+                None if is_indexed => self.reading.different(collection, &column.path).ok()?,
+                known => known,
+            }
+        };
         let found = column_of.and_then(find);
         self.distinct.borrow_mut().insert((table, column), found);
         found

@@ -103,6 +103,14 @@ pub struct Reading<'s, 'r> {
     relations: RefCell<Option<Arc<Vec<Relation>>>>,
 }
 
+impl Reading<'_, '_> {
+    /// Whether the session's setting for columns is this.
+    pub(super) fn columns_are(&self, setting: &str) -> bool {
+        let own = self.session.settings.get(super::columns::SETTING);
+        own.is_some_and(|own| own == setting)
+    }
+}
+
 impl<'s, 'r> Reading<'s, 'r> {
     /// A state as a session reads it.
     pub fn new(statement: &'s Statement<'r>, view: &'s dyn View, op: &'s OpContext, session: &'s SessionFacts) -> Self {
@@ -196,7 +204,33 @@ impl<'s, 'r> Reading<'s, 'r> {
         query.reads = reads;
         query.natural = (natural || backwards).then_some(!backwards);
         let cache = Some(&*statement.database.plan_cache);
-        nestor_exec::find(&query, wanted, words.written(), &collection, cache)
+        // SQL reads by columns itself, but for counts.
+        let columns = match wanted {
+            Wanted::Count if !self.columns_are("off") => statement.columns(self.view),
+            _ => None,
+        };
+        nestor_exec::find(&query, wanted, words.written(), &collection, cache, columns)
+    }
+
+    /// About how many documents a filter finds, by what columns tell of their values; `None` when nothing is known.
+    ///
+    /// Errors: those of the filter.
+    pub(super) fn estimated_by_columns(&self, collection: &Collection, filter: &Document) -> Result<Option<f64>> {
+        let Some(columns) = self.statement.columns(self.view) else {
+            return Ok(None);
+        };
+        let (_, mut scope) = self.statement.operation(None)?;
+        let raw = filter.to_raw();
+        let filter = read::parse_filter(Some(raw.as_raw()), &mut scope)?;
+        columns.estimated(&filter, collection, self.op)
+    }
+
+    /// About how many different values there are at a path, by columns; `None` when nothing is known.
+    pub(super) fn different_by_columns(&self, collection: &Collection, path: &str) -> Option<f64> {
+        let known = self.statement.columns(self.view)?.statistics(collection, path)?;
+        // What columns do not hold may be anything.
+        let is_held = known.values + known.nulls + known.missing > 0.9;
+        is_held.then_some(known.distinct.max(1.0))
     }
 
     /// About how many different values an index has at `path`, by how often it has the least and the largest of them; `None` in small

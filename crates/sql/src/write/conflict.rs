@@ -224,7 +224,7 @@ pub(super) fn find_by(
     let mut query = FindQuery::all(parsed);
     query.collation = collator;
     query.limit = Some(1);
-    let root = find_by_plan(&query, Wanted::Documents, Default::default(), collection, None)?;
+    let root = find_by_plan(&query, Wanted::Documents, Default::default(), collection, None, None)?;
     first(root, writer, op)
 }
 

@@ -46,14 +46,8 @@ impl Database {
     }
 
     /// The reply to a command, on `test` if it says nothing else.
-    pub fn run(&mut self, mut command: Document) -> Document {
-        if command.get("$db").is_none() {
-            command.push("$db", "test");
-        }
-        let raw = command.to_raw();
-        let outcome = self.service.run(&mut self.connection, Request::new(raw.as_raw()));
-        let reply = RawDoc::validate(&outcome.reply).expect("a reply is BSON");
-        reply.to_buf().into()
+    pub fn run(&mut self, command: Document) -> Document {
+        run_over(&self.service, &mut self.connection, command)
     }
 
     /// As [`Database::run`], of a command that must not fail, nor one of its writes.
@@ -63,4 +57,15 @@ impl Database {
         assert!(is_ok, "{command:?} gave {reply:?}");
         reply
     }
+}
+
+/// The reply to a command over a connection, as [`Database::run`].
+pub fn run_over(service: &Service, connection: &mut Connection, mut command: Document) -> Document {
+    if command.get("$db").is_none() {
+        command.push("$db", "test");
+    }
+    let raw = command.to_raw();
+    let outcome = service.run(connection, Request::new(raw.as_raw()));
+    let reply = RawDoc::validate(&outcome.reply).expect("a reply is BSON");
+    reply.to_buf().into()
 }

@@ -75,7 +75,8 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             }
             let written = operation.shape.words.written();
             let cache = Some(&*context.service.plan_cache);
-            find(query, Wanted::Count, written, collection, cache)?
+            let columns = context.columns(&snapshot);
+            find(query, Wanted::Count, written, collection, cache, columns)?
         }
         _ => {
             append_count(reply, "n", 0);

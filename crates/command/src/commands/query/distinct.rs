@@ -14,7 +14,7 @@ use nestor_database::shape::{Shape, Words};
 use nestor_exec::catalog::indexes;
 use nestor_exec::{Step, build, find, run_one_of};
 use nestor_model::{
-    ArrayRef, DocRef, Namespace, Path, PathPart, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, raw,
+    ArrayRef, DocRef, Namespace, Path, PathPart, RawDoc, RawWriter, Result, Str, Value, ValueRef, bail, doc, raw,
 };
 use nestor_planner::choose::tells;
 use nestor_planner::find::Wanted;
@@ -75,7 +75,14 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             let cache = Some(&*context.service.plan_cache);
             Some(match jumping(context, view, &operation, is_restricted)? {
                 Some(plan) => run_one_of(vec![plan], Wanted::Distinct, query, written, collection)?,
-                None => find(query, Wanted::Distinct, written, collection, cache)?,
+                None => find(
+                    query,
+                    Wanted::Distinct,
+                    written,
+                    collection,
+                    cache,
+                    context.columns(view),
+                )?,
             })
         }
         _ => None,
@@ -175,6 +182,9 @@ pub(crate) fn prepare<'a>(
             query.collation.clone_from(&op.collator);
             read::check_hint(args.hint, collection.as_deref())?.apply(&mut query);
             read::bind_text(&mut query, collection.as_deref())?;
+            query.reads = Some([Str::from(args.key)].into());
+            query.reads_exactly = [Str::from(args.key)].into();
+            query.reads_shape = false;
             Work::Distinct {
                 query,
                 path: Path::new(args.key),

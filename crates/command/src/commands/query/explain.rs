@@ -15,11 +15,13 @@ use crate::spec::CommandSpec;
 use nestor_database::operation::{Operation, Work};
 use nestor_database::parameters::Param;
 use nestor_database::read;
+use nestor_exec::multi_plan::by_columns;
 use nestor_exec::ops::Eof;
 use nestor_exec::plan_cache::Tried;
 use nestor_exec::{BoxOperator, Figures, Interrupt, Operator, Reads, Step};
 use nestor_model::{DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, number};
 use nestor_planner::explain::plan_document;
+use nestor_planner::find::Wanted;
 use nestor_planner::reuse::CacheKey;
 use nestor_planner::shape::{Written, hash_text};
 use nestor_planner::{FindQuery, Indexes, NodeKind, PlanNode, candidates};
@@ -193,9 +195,17 @@ fn plans(
         Work::Distinct { .. } => distinct::plans(context, view, operation, is_restricted)?,
         _ => candidates(query, nestor_exec::catalog::indexes(collection)?),
     };
+    let wanted = match &operation.work {
+        Work::Count(_) => Wanted::Count,
+        Work::Distinct { .. } => Wanted::Distinct,
+        Work::Find(_) | Work::Write(_) | Work::Pipeline(_) => Wanted::Documents,
+    };
+    let columns = context
+        .columns(view)
+        .filter(|_| !matches!(operation.work, Work::Write(_)));
     match plans.is_empty() {
         true => Err(nestor_planner::find::no_plan(query)),
-        false => Ok(plans),
+        false => by_columns(plans, query, wanted, collection, columns),
     }
 }
 

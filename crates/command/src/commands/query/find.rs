@@ -113,7 +113,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         (Work::Find(query), Some(collection)) => {
             let written = operation.shape.words.written();
             let cache = Some(&*context.service.plan_cache);
-            let root = find_plan(query, Wanted::Documents, written, collection, cache)?;
+            // The number of a record is told of documents that are read.
+            let columns = context.columns(view).filter(|_| !args.show_record_id);
+            let root = find_plan(query, Wanted::Documents, written, collection, cache, columns)?;
             let root = match args.show_record_id {
                 // Keys alone are returned.
                 true if !args.return_key => Box::new(ShowRecordId::new(root)),
@@ -289,6 +291,9 @@ fn parse(
     query.skip = args.skip.map_or(0, |n| n.0 as u64);
     query.limit = args.limit.map(|n| n.0 as u64).filter(|n| *n > 0);
     query.tailable = args.tailable;
+    if query.tailable && query.by_columns {
+        bail!(BadValue, "tailable cursors cannot be used with a $columns hint");
+    }
     read::bind_text(&mut query, collection)?;
     Ok(query)
 }
@@ -308,6 +313,9 @@ fn key_range(args: &FindArgs<'_>, collection: Option<&Collection>, query: &mut F
     }
     if query.natural.is_some() {
         bail!(BadValue, "min() and max() cannot be used with a $natural hint");
+    }
+    if query.by_columns {
+        bail!(BadValue, "min() and max() cannot be used with a $columns hint");
     }
     let index = query.hint.as_deref().and_then(|name| collection?.index(name));
     let Some(index) = index else {

@@ -100,7 +100,7 @@ impl GroupOp {
                 }
                 (Content::Bucket(_), _) => bail!(InternalError, "a bucket that nobody asked for"),
                 (Content::Columns(found), _) => {
-                    let Some(mut part) = self.rows.as_ref().map(|own| own.part(found)) else {
+                    let Some(mut part) = self.rows.as_mut().map(|own| own.part(found)) else {
                         bail!(InternalError, "rows of columns that nobody asked for");
                     };
                     for places in found.chunks() {
@@ -108,6 +108,9 @@ impl GroupOp {
                             own.add(&mut part, &places, &mut self.table, batch.op)?;
                         }
                         self.look_at_memory(batch)?;
+                    }
+                    if let Some(own) = &mut self.rows {
+                        own.keep(found, part);
                     }
                 }
             }

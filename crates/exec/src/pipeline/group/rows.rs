@@ -17,6 +17,7 @@ use nestor_query::env::{Env, OpContext, Val};
 use nestor_query::expr::Deps;
 use nestor_query::stage::{AccumulatorSpec, Group};
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 /// Rows in a loop that count as a unit of work.
@@ -41,8 +42,12 @@ pub(super) struct Rows {
     numbers: Vec<HashMap<Known, u32>>,
     /// The group of each combination of numbers, as long as the table has it.
     combinations: HashMap<Box<[u32]>, u32>,
+    /// The same where the key reads two paths: by both numbers.
+    pairs: HashMap<u64, u32, BuildHasherDefault<Mixer>>,
     /// The same where the key reads one path: by number.
     single: Vec<u32>,
+    /// The segment whose rows were added last, and what [`Part::locals`] of it was.
+    last: Option<(Arc<Segment>, Locals)>,
     /// The table that they belong to.
     generation: u64,
     kept: Kept,
@@ -54,8 +59,31 @@ pub(super) struct Part<'s> {
     segment: &'s Segment,
     /// What the key reads.
     keys: Vec<Option<&'s Column>>,
-    /// Of columns with few values the number of each, by its number in the segment.
-    locals: Vec<Vec<u32>>,
+    locals: Locals,
+}
+
+/// Of each path of the key, of columns with few values, the number of each by its number in the segment.
+type Locals = Vec<Vec<u32>>;
+
+/// Mixes numbers that nobody outside chose.
+#[derive(Default)]
+struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let product = u128::from(self.0 ^ number) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = product as u64 ^ (product >> 64) as u64;
+    }
 }
 
 /// What an accumulator takes of a row.
@@ -108,10 +136,18 @@ impl Rows {
         let mut inputs = Vec::with_capacity(group.fields.len());
         for field in &group.fields {
             let spec = &field.accumulator;
-            let mut sorts = false;
-            spec.visit(&mut |_| {}, &mut |_| sorts = true);
-            // What takes more than one expression's value looks at documents.
-            let input = spec.only_input().filter(|_| !sorts)?;
+            // What takes more than one expression's value looks at small documents; functions of users look at whole ones.
+            let Some(input) = spec.only_input() else {
+                if matches!(spec.name(), "$accumulator" | "$_internalJsReduce") {
+                    return None;
+                }
+                let mut deps = Deps::default();
+                spec.dependencies(&mut deps);
+                let read = paths_of(&deps)?;
+                all.extend_from_slice(&read);
+                inputs.push(Input::Computed(Fields::new(read)));
+                continue;
+            };
             inputs.push(match (input.constant(), input.field_path()) {
                 (Some(value), _) => Input::Constant(value.clone()),
                 (None, Some(path)) => {
@@ -131,7 +167,9 @@ impl Rows {
             key,
             inputs,
             combinations: HashMap::new(),
+            pairs: HashMap::default(),
             single: Vec::new(),
+            last: None,
             generation: 0,
             kept: Kept::default(),
             entries: 0,
@@ -142,16 +180,26 @@ impl Rows {
     /// The operator is saved.
     pub(super) fn rest(&mut self) {
         self.kept.rest();
+        self.last = None;
     }
 
     /// What is known of the segment that rows are of.
-    pub(super) fn part<'s>(&self, rows: &'s ColumnRows) -> Part<'s> {
+    pub(super) fn part<'s>(&mut self, rows: &'s ColumnRows) -> Part<'s> {
         let keys = self.key.columns(&rows.segment);
+        let known = self
+            .last
+            .take()
+            .filter(|(segment, _)| Arc::ptr_eq(segment, &rows.segment));
         Part {
             segment: &rows.segment,
-            locals: keys.iter().map(|_| Vec::new()).collect(),
+            locals: known.map_or_else(|| vec![Vec::new(); keys.len()], |(_, locals)| locals),
             keys,
         }
+    }
+
+    /// Keeps what is known of a segment for rows that may follow.
+    pub(super) fn keep(&mut self, rows: &ColumnRows, part: Part<'_>) {
+        self.last = Some((rows.segment.clone(), part.locals));
     }
 
     /// Adds some rows of a segment to their groups.
@@ -168,6 +216,7 @@ impl Rows {
         if self.generation != table.generation() {
             self.generation = table.generation();
             self.combinations.clear();
+            self.pairs.clear();
             self.single.clear();
         }
         let groups = self.groups(part, places, (table, op))?;
@@ -185,12 +234,14 @@ impl Rows {
         (table, op): (&mut Table, &OpContext),
     ) -> Result<Vec<u32>> {
         let rows = places.map(|row| row);
-        let key_of = |row: usize, table: &mut Table| -> Result<u32> {
-            let document = self.key.document(keys, row);
+        let mut buffer = Vec::new();
+        let mut key_of = |row: usize, table: &mut Table| -> Result<u32> {
             work(1)?;
-            let mut env = Env::new(document.as_ref(), op);
-            let key = self.group.id.eval(&mut env)?;
-            Ok(table.group_of(key.as_ref(), op)? as u32)
+            self.key.with_document(keys, row, &mut buffer, |document| {
+                let mut env = Env::new(document, op);
+                let key = self.group.id.eval_ref(&mut env)?;
+                Ok(table.group_of(key.as_ref(), op)? as u32)
+            })
         };
         let mut numbered = Vec::with_capacity(keys.len());
         for (part, column) in keys.iter().enumerate() {
@@ -221,6 +272,23 @@ impl Rows {
                         self.single[number] = key_of(*row, table)?;
                     }
                     groups.push(self.single[number]);
+                }
+                Ok(groups)
+            }
+            [first, second] => {
+                let mut groups = Vec::with_capacity(rows.len());
+                for ((first, second), row) in first.iter().zip(second).zip(&rows) {
+                    let pair = u64::from(*first) << 32 | u64::from(*second);
+                    let group = match self.pairs.get(&pair) {
+                        Some(group) => *group,
+                        None => {
+                            let group = key_of(*row, table)?;
+                            self.pairs.insert(pair, group);
+                            self.entries += 1;
+                            group
+                        }
+                    };
+                    groups.push(group);
                 }
                 Ok(groups)
             }
@@ -272,10 +340,12 @@ impl Rows {
             Input::Computed(fields) => {
                 let columns = fields.columns(segment);
                 let spec = &self.group.fields[field].accumulator;
+                let mut buffer = Vec::new();
                 for (group, row) in groups.iter().zip(places.map(|row| row)) {
-                    let document = fields.document(&columns, row);
-                    let mut env = Env::new(document.as_ref(), op);
-                    table.change(field, *group, |state| spec.accumulate(state, &mut env))?;
+                    fields.with_document(&columns, row, &mut buffer, |document| {
+                        let mut env = Env::new(document, op);
+                        table.change(field, *group, |state| spec.accumulate(state, &mut env))
+                    })?;
                 }
                 Ok(())
             }
