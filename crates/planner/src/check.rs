@@ -108,7 +108,9 @@ fn check_pipeline(pipeline: &PipelinePlan, is_given: bool) -> Result<()> {
             StageOp::Parsed(Stage::Sort(_)) => has_key = stage.keep_sort_key,
             StageOp::TopSort { limit: 0, .. } => return failed("it keeps no row"),
             StageOp::TopSort { .. } => has_key = stage.keep_sort_key,
-            StageOp::Parsed(Stage::Out(_) | Stage::Merge(_)) => return failed("it is no stage that gives rows"),
+            StageOp::Parsed(Stage::Out(_) | Stage::OutFile(_) | Stage::Merge(_)) => {
+                return failed("it is no stage that gives rows");
+            }
             StageOp::Parsed(Stage::Facet(facet)) => {
                 let planned = match stage.inner.as_deref() {
                     Some(InnerPlan::Facets(plans)) => plans.len(),

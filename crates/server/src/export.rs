@@ -6,10 +6,10 @@ use crate::client::{Client, Uri};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use nestor_files::Format;
-use nestor_model::extjson::{self, Form};
-use nestor_model::{Document, RawDoc, Value, ValueRef, doc};
+use nestor_files::output::{Output, WORDS};
+use nestor_model::{Document, Value, ValueRef, doc, extjson};
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -28,104 +28,11 @@ pub struct ExportArgs {
     #[arg(long, default_value = "mongodb://127.0.0.1:27017")]
     pub uri: String,
     /// Format; by default told from the file's name
-    #[arg(long = "type", value_parser = PossibleValuesParser::new(FORMATS).try_map(|word| word.parse::<Format>()))]
+    #[arg(long = "type", value_parser = PossibleValuesParser::new(WORDS).try_map(|word| word.parse::<Format>()))]
     pub format: Option<Format>,
     /// Only documents that this filter matches, in Extended JSON
     #[arg(long, value_name = "FILTER", default_value = "{}")]
     pub query: String,
-}
-
-/// The formats that are written.
-const FORMATS: [&str; 5] = ["json", "ndjson", "bson", "parquet", "arrow"];
-
-/// Takes documents.
-trait Documents {
-    fn add(&mut self, doc: RawDoc<'_>) -> Result<(), String>;
-    fn finish(self: Box<Self>) -> Result<BufWriter<File>, String>;
-}
-
-struct Json {
-    out: BufWriter<File>,
-    /// Documents stand in an array, of which there is nothing yet.
-    array: Option<bool>,
-}
-
-impl Documents for Json {
-    fn add(&mut self, doc: RawDoc<'_>) -> Result<(), String> {
-        let text = extjson::to_string(ValueRef::Document(doc.as_doc()), Form::Canonical);
-        let (before, behind) = match &mut self.array {
-            Some(is_empty) => (if std::mem::take(is_empty) { "[\n" } else { ",\n" }, ""),
-            None => ("", "\n"),
-        };
-        write!(self.out, "{before}{text}{behind}").map_err(|e| e.to_string())
-    }
-
-    fn finish(mut self: Box<Self>) -> Result<BufWriter<File>, String> {
-        let end = match self.array {
-            Some(true) => "[]\n",
-            Some(false) => "\n]\n",
-            None => "",
-        };
-        self.out.write_all(end.as_bytes()).map_err(|e| e.to_string())?;
-        Ok(self.out)
-    }
-}
-
-struct Bson(BufWriter<File>);
-
-impl Documents for Bson {
-    fn add(&mut self, doc: RawDoc<'_>) -> Result<(), String> {
-        self.0.write_all(doc.as_bytes()).map_err(|e| e.to_string())
-    }
-
-    fn finish(self: Box<Self>) -> Result<BufWriter<File>, String> {
-        Ok(self.0)
-    }
-}
-
-#[cfg(feature = "parquet")]
-mod columns {
-    use super::{BufWriter, File, RawDoc};
-    use nestor_files::arrow::file::{Documents, Failed, Kind};
-
-    pub(super) struct Columns(Documents<BufWriter<File>>);
-
-    fn told(failed: Failed) -> String {
-        match failed {
-            Failed::Misfit(misfit) => format!(
-                "field {} cannot hold {}: the first documents decide what the columns are",
-                misfit.path, misfit.found
-            ),
-            Failed::File(failed) => failed.to_string(),
-        }
-    }
-
-    impl Columns {
-        pub(super) fn new(is_parquet: bool, out: BufWriter<File>) -> Self {
-            let kind = if is_parquet { Kind::Parquet } else { Kind::Stream };
-            Self(Documents::new(kind, out))
-        }
-    }
-
-    impl super::Documents for Columns {
-        fn add(&mut self, doc: RawDoc<'_>) -> Result<(), String> {
-            self.0.add(doc).map_err(told)
-        }
-
-        fn finish(self: Box<Self>) -> Result<BufWriter<File>, String> {
-            self.0.finish().map_err(told)
-        }
-    }
-}
-
-#[cfg(feature = "parquet")]
-fn columns(format: Format, out: BufWriter<File>) -> Result<Box<dyn Documents>, String> {
-    Ok(Box::new(columns::Columns::new(format == Format::Parquet, out)))
-}
-
-#[cfg(not(feature = "parquet"))]
-fn columns(_: Format, _: BufWriter<File>) -> Result<Box<dyn Documents>, String> {
-    Err("this build has no Parquet and Arrow: it was made without the feature \"parquet\"".to_owned())
 }
 
 /// A file that goes away unless it becomes whole.
@@ -168,17 +75,7 @@ pub fn run(args: &ExportArgs) -> Result<(), String> {
     let mut unfinished = Unfinished(unfinished(&args.file));
     let file = File::create(&unfinished.0).map_err(|e| failed(&unfinished.0, e))?;
     let out = BufWriter::with_capacity(BUFFER_BYTES, file);
-    let mut documents: Box<dyn Documents> = match format {
-        Format::Json => Box::new(Json { out, array: Some(true) }),
-        Format::Ndjson => Box::new(Json { out, array: None }),
-        Format::Bson => Box::new(Bson(out)),
-        Format::Parquet | Format::Arrow => columns(format, out)?,
-        Format::Csv | Format::Tsv => {
-            return Err(
-                "CSV has columns, which SQL knows: COPY ... TO STDOUT (FORMAT csv), or \\copy in nestor sql".to_owned(),
-            );
-        }
-    };
+    let mut documents = Output::new(format, out).map_err(|e| e.to_string())?;
     let mut command = doc! { "find": collection, "filter": filter, "$db": db };
     let (mut written, mut batch) = (0u64, "firstBatch");
     loop {
@@ -190,7 +87,7 @@ pub fn run(args: &ExportArgs) -> Result<(), String> {
             .and_then(ValueRef::as_array)
             .ok_or("a cursor without its batch")?;
         for doc in docs.iter().filter_map(ValueRef::as_document) {
-            documents.add(doc.to_raw().as_raw())?;
+            documents.add(doc.to_raw().as_raw()).map_err(|e| e.to_string())?;
             written += 1;
         }
         let id = match cursor.get("id") {
@@ -203,7 +100,7 @@ pub fn run(args: &ExportArgs) -> Result<(), String> {
         command.push("$db", db);
         batch = "nextBatch";
     }
-    let out = documents.finish()?;
+    let out = documents.finish().map_err(|e| e.to_string())?;
     let file = out.into_inner().map_err(|e| failed(&args.file, e.into_error()))?;
     file.sync_all().map_err(|e| failed(&args.file, e))?;
     fs::rename(&unfinished.0, &args.file).map_err(|e| failed(&args.file, e))?;

@@ -13,6 +13,7 @@ pub mod insert;
 mod masking_key;
 pub mod merge;
 pub mod out;
+pub mod out_file;
 pub mod prepare;
 pub mod prepared;
 pub mod replace;

@@ -258,6 +258,6 @@ fn lower_stage(
         Stage::Documents(_) | Stage::Source(_) => made(&plan.node, context)?,
         Stage::ChangeStream(_) | Stage::SplitLargeEvent => return Err(misplaced(plan)),
         // The consumer of the pipeline writes.
-        Stage::Out(_) | Stage::Merge(_) => node,
+        Stage::Out(_) | Stage::OutFile(_) | Stage::Merge(_) => node,
     })
 }

@@ -154,6 +154,11 @@ impl<W: Write + Send> Documents<W> {
         Ok(())
     }
 
+    /// Bytes that wait in memory to be written, about.
+    pub fn waiting(&self) -> usize {
+        self.bytes + self.begun.as_ref().map_or(0, |(_, _, writer)| writer.waiting())
+    }
+
     fn begin(&mut self) -> Result<(), Failed> {
         let shape = match std::mem::take(&mut self.shape) {
             Shape::Struct(fields) => Shape::Struct(fields).settled(),

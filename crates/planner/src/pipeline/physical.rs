@@ -122,7 +122,7 @@ pub(super) fn unchecked(
         }
     };
     // The consumer of the rows writes them.
-    if let Some(Stage::Out(_) | Stage::Merge(_)) = stages.last().and_then(StageNode::parsed) {
+    if let Some(Stage::Out(_) | Stage::OutFile(_) | Stage::Merge(_)) = stages.last().and_then(StageNode::parsed) {
         stages.pop();
     }
     let stages = stage_plans(stages, &query, namespaces, allowance)?;

@@ -184,7 +184,7 @@ impl StageNode {
             Stage::ChangeStream(_) => NodeKind::ChangeStream,
             Stage::SplitLargeEvent => NodeKind::SplitLargeEvent,
             // They are done by whoever drains the pipeline.
-            Stage::Out(_) | Stage::Merge(_) => NodeKind::QueuedData,
+            Stage::Out(_) | Stage::OutFile(_) | Stage::Merge(_) => NodeKind::QueuedData,
         }
     }
 

@@ -23,6 +23,7 @@ mod group_columns;
 mod lookup;
 mod merge;
 mod out;
+mod out_file;
 mod redact;
 mod replace_root;
 mod simple;
@@ -45,6 +46,7 @@ pub use group_columns::{ColumnInput, inputs_of_columns};
 pub use lookup::{Lookup, LookupJoin};
 pub use merge::{Merge, WhenMatched, WhenNotMatched};
 pub use out::Out;
+pub use out_file::OutFile;
 pub use redact::{Redact, redact};
 pub use sources::{CollStats, CurrentOp, SessionsOf, SourceStage, SqlQuery};
 pub use union_with::UnionWith;
@@ -114,6 +116,8 @@ pub enum Stage {
     /// An expression without a document that gives an array of documents.
     Documents(Arc<Expr>),
     Out(Arc<Out>),
+    /// `$out` to a file.
+    OutFile(Arc<OutFile>),
     Merge(Arc<Merge>),
     /// A stage that makes documents of the server's own state.
     Source(SourceStage),
@@ -502,7 +506,7 @@ impl Pipeline {
     /// Source: manual, "Transactions and Operations", "Restricted Operations".
     pub fn outside_transactions(&self) -> Option<&'static str> {
         self.stages.iter().find_map(|stage| match stage {
-            Stage::Out(_) => Some("$out"),
+            Stage::Out(_) | Stage::OutFile(_) => Some("$out"),
             Stage::Merge(_) => Some("$merge"),
             Stage::UnionWith(_) => Some("$unionWith"),
             Stage::ChangeStream(_) => Some("$changeStream"),
@@ -515,7 +519,10 @@ impl Pipeline {
 
     /// True when the pipeline ends in `$out` or `$merge`.
     pub fn writes(&self) -> bool {
-        matches!(self.stages.last(), Some(Stage::Out(_) | Stage::Merge(_)))
+        matches!(
+            self.stages.last(),
+            Some(Stage::Out(_) | Stage::OutFile(_) | Stage::Merge(_))
+        )
     }
 }
 

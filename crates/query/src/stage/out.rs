@@ -1,7 +1,7 @@
 //! `$out`: the documents become a collection.
 
 use super::args::{Options, long_of};
-use super::{ParseContext, Stage};
+use super::{ParseContext, Stage, out_file};
 use nestor_model::namespace::is_internal_database;
 use nestor_model::number::Num;
 use nestor_model::timeseries::{Bucketing, Granularity};
@@ -26,6 +26,7 @@ pub(super) fn parse(
 ) -> Result<()> {
     let (db, coll, timeseries) = match value {
         ValueRef::String(coll) => (context.namespace.db.as_str(), coll, None),
+        ValueRef::Document(doc) if doc.get("path").is_some() => return out_file::parse(stage, doc, context, out),
         ValueRef::Document(doc) => {
             let options = Options::read(stage, doc, &["db", "coll", "timeseries"])?;
             let coll = options.string("coll")?.ok_or_else(|| options.missing("coll"))?;

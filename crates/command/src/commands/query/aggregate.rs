@@ -17,6 +17,7 @@ use nestor_database::uuid::Uuid;
 use nestor_database::write::Progress;
 use nestor_database::write::merge::write_merge;
 use nestor_database::write::out::write_out;
+use nestor_database::write::out_file::write_out_file;
 use nestor_database::{names, read, write};
 use nestor_model::value::ArrayRef;
 use nestor_model::{Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
@@ -149,13 +150,16 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         let mut progress = Progress::default();
         let (op, bypass) = (&operation.op, piped.bypass_validation);
         let target = match stage {
-            Stage::Out(out) => &out.target,
-            Stage::Merge(merge) => &merge.into,
-            _ => ns,
+            Stage::Out(out) => Some(&out.target),
+            Stage::Merge(merge) => Some(&merge.into),
+            _ => None,
         };
-        context.service.node.gates.check_user_write(&target.db)?;
+        if let Some(target) = target {
+            context.service.node.gates.check_user_write(&target.db)?;
+        }
         match stage {
             Stage::Out(out) => write_out(context, view, root, op, out, bypass, &mut progress)?,
+            Stage::OutFile(out) => write_out_file(context, view, root, op, out)?,
             Stage::Merge(merge) => write_merge(context, view, root, op, merge, bypass, &mut progress)?,
             _ => {}
         }
@@ -255,7 +259,7 @@ fn writes(pipeline: RawArray<'_>) -> bool {
 /// Refuses read concerns that a stage does not support.
 fn check_read_concern(level: Level, pipeline: &Pipeline) -> Result<()> {
     let refused = match (pipeline.stages.first(), pipeline.stages.last()) {
-        (_, Some(Stage::Out(_) | Stage::Merge(_))) => level == Level::Linearizable,
+        (_, Some(Stage::Out(_) | Stage::OutFile(_) | Stage::Merge(_))) => level == Level::Linearizable,
         (
             Some(Stage::Source(
                 SourceStage::CurrentOp(_)
