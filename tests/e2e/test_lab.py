@@ -334,7 +334,8 @@ def test_a_server_that_hangs(tmp_path):
             assert process.wait(timeout=60) == 1
         finally:
             hanging.process.send_signal(signal.SIGCONT)
-    assert "does not answer" in rest, rest
+    # It may hang in an operation or in the connecting of the next.
+    assert "does not answer" in rest or "no answer within" in rest, rest
     assert [r["test"] for r in results(path) if "failure" not in r] == ["load"]
 
 
