@@ -92,6 +92,11 @@ impl Column {
         self.states.as_deref()
     }
 
+    /// Whether some row has null or nothing.
+    pub fn has_gaps(&self) -> bool {
+        self.states.is_some()
+    }
+
     /// The form of its values.
     pub fn values(&self) -> &Values {
         &self.values
@@ -112,10 +117,11 @@ impl Column {
         self.states.as_ref().map_or(State::Value, |states| states[row])
     }
 
-    /// Which rows have no value, if some has none.
+    /// Which of some rows have no value, if one of them has none.
     pub fn nulls(&self, places: &Places<'_>) -> Option<Vec<bool>> {
         let states = self.states.as_ref()?;
-        Some(places.map(|row| states[row] != State::Value))
+        let nulls = places.pick(states, |state| state != State::Value);
+        nulls.contains(&true).then_some(nulls)
     }
 
     /// The least and the largest of its values, if they are all of one type.
@@ -130,13 +136,13 @@ impl Column {
             Values::Bool(values) => Data::Bool(values.pick(places, |value| value != 0)),
             Values::Int32(values) => Data::Int32(values.pick(places, |value| value as i32)),
             Values::Int64(values) => Data::Int64(values.pick(places, |value| value)),
-            Values::Double(values) => Data::Double(places.map(|row| values[row])),
+            Values::Double(values) => Data::Double(places.pick(values, |value| value)),
             Values::Scaled(digits, unit) => Data::Double(digits.pick(places, |digits| digits as f64 / unit)),
             Values::Decimal(digits, scale) => Data::Decimal {
                 digits: digits.pick(places, |value| value),
                 scale: *scale,
             },
-            Values::Text(numbers, texts) => Data::Text(texts.gather(&numbers.pick(places, |value| value as u32))),
+            Values::Text(numbers, texts) => Data::Text(texts.picked(numbers.pick(places, |value| value as u32))),
             Values::Date(_) | Values::Id(_) | Values::Any(_) => {
                 return Data::Values(places.map(|row| self.value(row).to_value())).into();
             }

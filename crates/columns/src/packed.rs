@@ -54,10 +54,23 @@ impl Places<'_> {
 
     /// What `value` says of each row.
     #[inline]
-    pub fn map<T>(&self, mut value: impl FnMut(usize) -> T) -> Vec<T> {
-        let mut out = Vec::with_capacity(self.len());
-        self.each(|row| out.push(value(row)));
-        out
+    pub fn map<T>(&self, value: impl FnMut(usize) -> T) -> Vec<T> {
+        match self {
+            Self::Range(range) => range.clone().map(value).collect(),
+            Self::At(from, places) => places.iter().map(|place| from + *place as usize).map(value).collect(),
+        }
+    }
+
+    /// What `make` makes of the values of the rows: a loop over neighbours where they are.
+    #[inline]
+    pub fn pick<V: Copy, T>(&self, values: &[V], make: impl Fn(V) -> T) -> Vec<T> {
+        match self {
+            Self::Range(range) => values[range.clone()].iter().map(|value| make(*value)).collect(),
+            Self::At(from, places) => {
+                let values = &values[*from..];
+                places.iter().map(|place| make(values[*place as usize])).collect()
+            }
+        }
     }
 }
 
@@ -84,10 +97,10 @@ impl Packed {
         let at = |distance: u64| make(least.wrapping_add(distance as i64));
         match &self.distances {
             Distances::Same(_) => places.map(|_| make(least)),
-            Distances::U8(values) => places.map(|row| at(u64::from(values[row]))),
-            Distances::U16(values) => places.map(|row| at(u64::from(values[row]))),
-            Distances::U32(values) => places.map(|row| at(u64::from(values[row]))),
-            Distances::U64(values) => places.map(|row| at(values[row])),
+            Distances::U8(values) => places.pick(values, |distance| at(u64::from(distance))),
+            Distances::U16(values) => places.pick(values, |distance| at(u64::from(distance))),
+            Distances::U32(values) => places.pick(values, |distance| at(u64::from(distance))),
+            Distances::U64(values) => places.pick(values, at),
         }
     }
 

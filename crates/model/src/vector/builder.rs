@@ -164,10 +164,52 @@ impl Builder {
             *own += places.map_or(*len, <[u32]>::len);
             return;
         }
+        if self.extend_typed(vector, places) {
+            return;
+        }
         match places {
             None => (0..vector.len()).for_each(|row| self.push_from(vector, row)),
             Some(places) => places.iter().for_each(|row| self.push_from(vector, *row as usize)),
         }
+    }
+
+    /// As [`Builder::extend`] where both have numbers of one form and none is null; otherwise nothing is added, and it is `false`.
+    fn extend_typed(&mut self, vector: &Vector, places: Option<&[u32]>) -> bool {
+        fn more<T: Copy>(own: &mut Vec<T>, values: &[T], places: Option<&[u32]>) {
+            match places {
+                None => own.extend_from_slice(values),
+                Some(places) => own.extend(places.iter().map(|place| values[*place as usize])),
+            }
+        }
+        if vector.nulls.is_some() || self.0.nulls.is_some() {
+            return false;
+        }
+        if places.map_or(vector.len(), <[u32]>::len) == 0 {
+            return true;
+        }
+        if self.is_empty() {
+            // An empty vector takes the form of what comes first.
+            self.0.data = match &vector.data {
+                Data::Int32(_) => Data::Int32(Vec::new()),
+                Data::Int64(_) => Data::Int64(Vec::new()),
+                Data::Double(_) => Data::Double(Vec::new()),
+                Data::Decimal { scale, .. } => Data::Decimal {
+                    digits: Vec::new(),
+                    scale: *scale,
+                },
+                _ => return false,
+            };
+        }
+        match (&mut self.0.data, &vector.data) {
+            (Data::Int32(own), Data::Int32(values)) => more(own, values, places),
+            (Data::Int64(own), Data::Int64(values)) => more(own, values, places),
+            (Data::Double(own), Data::Double(values)) => more(own, values, places),
+            (Data::Decimal { digits: own, scale: s }, Data::Decimal { digits, scale: t }) if *s == *t => {
+                more(own, digits, places);
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// The vector.

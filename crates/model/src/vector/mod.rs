@@ -10,7 +10,7 @@ mod texts;
 
 pub use builder::Builder;
 pub use hash::Seed;
-pub use texts::Texts;
+pub use texts::{Pool, Texts};
 
 use crate::decimal::DecimalParts;
 use crate::{Decimal128, Value};

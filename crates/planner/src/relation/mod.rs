@@ -405,6 +405,10 @@ pub trait Aggregate: Debug + Send + Sync {
     fn start(&self) -> Box<dyn Accumulator>;
     /// The states of many groups, of which there are none yet.
     fn start_grouped(&self) -> Box<dyn Grouped>;
+    /// Whether of its arguments only the least and the largest matter, in the order of their type.
+    fn takes_extremes(&self) -> bool {
+        false
+    }
 }
 
 /// The states of an aggregate function for groups that are known by number.

@@ -101,6 +101,11 @@ pub trait Scalar: Clone + Debug + Display + Send + Sync + 'static {
         false
     }
 
+    /// Whether its values are texts in the order of their bytes.
+    fn is_by_bytes(&self) -> bool {
+        false
+    }
+
     /// The column that it is, if it is one as it stands in the row.
     fn place(&self) -> Option<usize> {
         None
@@ -153,14 +158,23 @@ pub trait Scalar: Clone + Debug + Display + Send + Sync + 'static {
 /// The places of the rows that are true, in order; `None` when all are.
 pub fn true_places(vector: &Vector) -> Option<Vec<u32>> {
     let len = vector.len();
-    let is_true = |row: usize| match &vector.data {
-        Data::Bool(values) => values[row] && vector.nulls.as_ref().is_none_or(|nulls| !nulls[row]),
-        Data::Same(value, _) => matches!(value, Value::Bool(true)),
-        Data::Values(values) => matches!(values[row], Value::Bool(true)),
-        _ => false,
-    };
-    if (0..len).all(is_true) {
-        return None;
+    match (&vector.data, &vector.nulls) {
+        (Data::Bool(values), None) => places_of(len, |row| values[row]),
+        (Data::Bool(values), Some(nulls)) => places_of(len, |row| values[row] & !nulls[row]),
+        (Data::Same(Value::Bool(true), _), _) => None,
+        (Data::Values(values), _) => places_of(len, |row| matches!(values[row], Value::Bool(true))),
+        _ => (len > 0).then(Vec::new),
     }
-    Some((0u32..).take(len).filter(|row| is_true(*row as usize)).collect())
+}
+
+/// The rows for which something is true, without a jump for each; `None` when it is for all.
+fn places_of(len: usize, is_true: impl Fn(usize) -> bool) -> Option<Vec<u32>> {
+    let mut places = vec![0; len];
+    let mut count = 0;
+    for row in 0..len {
+        places[count] = row as u32;
+        count += usize::from(is_true(row));
+    }
+    places.truncate(count);
+    (count < len).then_some(places)
 }

@@ -26,6 +26,14 @@ pub(super) trait State: Accumulator + Sized {
 
 impl State for Box<dyn Accumulator> {}
 
+/// The group that all rows belong to, if they do.
+pub(super) fn only(groups: &[u32]) -> Option<usize> {
+    let first = *groups.first()?;
+    // Most chunks of many groups are told apart by their ends.
+    let is_only = groups.last() == Some(&first) && groups.iter().all(|group| *group == first);
+    is_only.then_some(first as usize)
+}
+
 struct States<T, F> {
     start: F,
     states: Vec<T>,
@@ -66,6 +74,10 @@ impl<F> std::fmt::Debug for Plain<F> {
 impl<T: State + 'static, F: Fn() -> T + Clone + Send + Sync + 'static> Aggregate for Plain<F> {
     fn name(&self) -> &str {
         self.name
+    }
+
+    fn takes_extremes(&self) -> bool {
+        matches!(self.name, "min" | "max")
     }
 
     fn start(&self) -> Box<dyn Accumulator> {

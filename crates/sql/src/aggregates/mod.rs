@@ -129,9 +129,62 @@ impl Accumulator for Extreme {
     }
 }
 
+/// The value that wins of those that are not null, the first of equal ones; `None` where there is none, or no loop.
+fn best(arg: &Vector, ty: &Type, largest: bool) -> Option<Value> {
+    fn of<T: Copy>(values: &[T], nulls: Option<&[bool]>, wins: impl Fn(T, T) -> bool) -> Option<usize> {
+        let mut rows = (0..values.len()).filter(|row| nulls.is_none_or(|nulls| !nulls[*row]));
+        let first = rows.next()?;
+        Some(rows.fold(
+            first,
+            |best, row| if wins(values[row], values[best]) { row } else { best },
+        ))
+    }
+    fn whole<T: Copy + Ord>(values: &[T], nulls: Option<&[bool]>, largest: bool) -> Option<T> {
+        match (nulls, largest) {
+            (None, true) => values.iter().copied().max(),
+            (None, false) => values.iter().copied().min(),
+            (Some(_), true) => of(values, nulls, |a, b| a > b).map(|row| values[row]),
+            (Some(_), false) => of(values, nulls, |a, b| a < b).map(|row| values[row]),
+        }
+    }
+    let nulls = arg.nulls.as_deref();
+    match &arg.data {
+        Data::Int32(values) => whole(values, nulls, largest).map(Value::Int32),
+        Data::Int64(values) => whole(values, nulls, largest).map(Value::Int64),
+        Data::Double(values) => {
+            let wins = |a: f64, b: f64| match largest {
+                // Not a number is larger than all others.
+                true => a > b || a.is_nan() && !b.is_nan(),
+                false => a < b || b.is_nan() && !a.is_nan(),
+            };
+            of(values, nulls, wins).map(|row| arg.value(row))
+        }
+        Data::Decimal { digits, .. } => {
+            of(digits, nulls, |a, b| if largest { a > b } else { a < b }).map(|row| arg.value(row))
+        }
+        Data::Text(texts) if *ty != Type::Bpchar => {
+            let rows = (0..texts.len()).filter(|row| !arg.is_null(*row));
+            let wins = |a: &str, b: &str| if largest { a > b } else { a < b };
+            let all = rows.map(|row| texts.get(row));
+            let best = all.reduce(|best, text| if wins(text, best) { text } else { best });
+            best.map(|text| Value::String(text.into()))
+        }
+        _ => None,
+    }
+}
+
 impl State for Extreme {
     fn add_all(states: &mut [Self], groups: &[u32], args: &[Arc<Vector>]) -> Result<usize> {
         let [arg] = args else { return Ok(0) };
+        let one = grouped::only(groups).and_then(|group| {
+            let state = &mut states[group];
+            best(arg, &state.ty, state.largest).map(|best| (state, best))
+        });
+        if let Some((state, best)) = one {
+            let before = state.weight();
+            state.add(&[best])?;
+            return Ok(state.weight().saturating_sub(before));
+        }
         let mut grown = 0;
         for (row, group) in groups.iter().enumerate() {
             let Self { ty, largest, found } = &mut states[*group as usize];
@@ -192,9 +245,16 @@ impl Accumulator for Count {
 
 impl State for Count {
     fn add_all(states: &mut [Self], groups: &[u32], args: &[Arc<Vector>]) -> Result<usize> {
-        for (row, group) in groups.iter().enumerate() {
-            let state = &mut states[*group as usize];
-            state.n += i64::from(state.rows || args.first().is_none_or(|arg| !arg.is_null(row)));
+        let arg = args.first().filter(|arg| arg.may_be_null());
+        let counts_all = arg.is_none() || states.first().is_some_and(|state| state.rows);
+        match (grouped::only(groups), counts_all) {
+            (Some(group), true) => states[group].n += groups.len() as i64,
+            (None, true) => groups.iter().for_each(|group| states[*group as usize].n += 1),
+            (_, false) => {
+                for (row, group) in groups.iter().enumerate() {
+                    states[*group as usize].n += i64::from(arg.is_none_or(|arg| !arg.is_null(row)));
+                }
+            }
         }
         Ok(0)
     }

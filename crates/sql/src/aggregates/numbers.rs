@@ -1,6 +1,6 @@
 //! Sums and means, each exact where its type is.
 
-use super::grouped::State;
+use super::grouped::{State, only};
 use super::{Bound, plain};
 use crate::error::{error, fail};
 use crate::expr::Expr;
@@ -57,6 +57,27 @@ impl Accumulator for Integers {
 impl State for Integers {
     fn add_all(states: &mut [Self], groups: &[u32], args: &[Arc<Vector>]) -> Result<usize> {
         let [arg] = args else { return Ok(0) };
+        let one = only(groups).filter(|_| arg.nulls.is_none());
+        let sum: Option<i128> = match &arg.data {
+            _ if one.is_none() => None,
+            // Chunks have too few rows for an overflow.
+            Data::Int32(values) => Some(values.iter().map(|n| i64::from(*n)).sum::<i64>().into()),
+            Data::Int64(values) => Some(values.iter().map(|n| i128::from(*n)).sum()),
+            _ => None,
+        };
+        if let (Some(group), Some(sum)) = (one, sum) {
+            states[group].sum += sum;
+            states[group].n += groups.len() as i64;
+            return Ok(0);
+        }
+        if let (Data::Int32(values), None) = (&arg.data, &arg.nulls) {
+            for (n, group) in values.iter().zip(groups) {
+                let state = &mut states[*group as usize];
+                state.sum += i128::from(*n);
+                state.n += 1;
+            }
+            return Ok(0);
+        }
         for (row, group) in groups.iter().enumerate() {
             let n = match &arg.data {
                 _ if arg.is_null(row) => continue,
@@ -144,6 +165,20 @@ impl Accumulator for Decimals {
 impl State for Decimals {
     fn add_all(states: &mut [Self], groups: &[u32], args: &[Arc<Vector>]) -> Result<usize> {
         let [arg] = args else { return Ok(0) };
+        if let (Some(group), Data::Decimal { digits, scale }, None) = (only(groups), &arg.data, &arg.nulls) {
+            let state = &mut states[group];
+            // A chunk's sum has room in 128 bits.
+            let more: i128 = digits.iter().map(|digits| i128::from(*digits)).sum();
+            let sum = match *scale == state.scale {
+                true => state.digits.checked_add(more).map(|sum| (sum, *scale)),
+                false => None,
+            };
+            if let Some(sum) = sum {
+                (state.digits, state.scale) = sum;
+                state.n += groups.len() as i64;
+                return Ok(0);
+            }
+        }
         for (row, group) in groups.iter().enumerate() {
             let state = &mut states[*group as usize];
             let sum = match &arg.data {
@@ -173,17 +208,25 @@ struct Floats {
     n: i64,
 }
 
+impl Floats {
+    /// Errors: 22003 for a sum that is too large.
+    fn plus(&mut self, value: f64) -> Result<()> {
+        let sum = self.sum + value;
+        if sum.is_infinite() && self.sum.is_finite() && value.is_finite() {
+            return fail("22003", "value out of range: overflow");
+        }
+        self.sum = sum;
+        self.n += 1;
+        Ok(())
+    }
+}
+
 impl Accumulator for Floats {
     fn add(&mut self, args: &[Value]) -> Result<()> {
-        if let Some(Value::Double(value)) = args.first() {
-            let sum = self.sum + value;
-            if sum.is_infinite() && self.sum.is_finite() && value.is_finite() {
-                return fail("22003", "value out of range: overflow");
-            }
-            self.sum = sum;
-            self.n += 1;
+        match args.first() {
+            Some(Value::Double(value)) => self.plus(*value),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn result(&self) -> Result<Value> {
@@ -198,8 +241,26 @@ impl Accumulator for Floats {
 impl State for Floats {
     fn add_all(states: &mut [Self], groups: &[u32], args: &[Arc<Vector>]) -> Result<usize> {
         let [arg] = args else { return Ok(0) };
-        for (row, group) in groups.iter().enumerate() {
-            states[*group as usize].add(&[arg.value(row)])?;
+        let values = match (&arg.data, &arg.nulls) {
+            (Data::Double(values), None) => values,
+            _ => {
+                for (row, group) in groups.iter().enumerate() {
+                    states[*group as usize].add(&[arg.value(row)])?;
+                }
+                return Ok(0);
+            }
+        };
+        if let Some(group) = only(groups) {
+            let state = &mut states[group];
+            let sum = values.iter().fold(state.sum, |sum, value| sum + value);
+            // What is not finite may be an overflow, which each value is asked for.
+            if sum.is_finite() {
+                (state.sum, state.n) = (sum, state.n + values.len() as i64);
+                return Ok(0);
+            }
+        }
+        for (value, group) in values.iter().zip(groups) {
+            states[*group as usize].plus(*value)?;
         }
         Ok(0)
     }

@@ -540,6 +540,10 @@ impl Scalar for Expr {
     fn is_own_key(&self) -> bool {
         compare::is_own_key(&self.ty())
     }
+
+    fn is_by_bytes(&self) -> bool {
+        matches!(self.ty(), Type::Text | Type::Varchar)
+    }
 }
 
 impl fmt::Display for Expr {

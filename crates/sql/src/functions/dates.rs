@@ -140,10 +140,84 @@ fn of_infinity(field: &str, late: bool, of: Of) -> Result<Value> {
     }
 }
 
+/// A part of a finite timestamp that is a whole number, for loops over many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whole {
+    /// Of the time of day: it is divided by this, and what is left of that by the next.
+    Clock(i64, i64),
+    /// The day of the month.
+    Day,
+    /// The month.
+    Month,
+    /// The quarter.
+    Quarter,
+    /// The year, without one that is 0.
+    Year,
+    /// The day of the week, from Sunday or from Monday, which is 1 then.
+    Weekday(bool),
+    /// The day of the year.
+    DayOfYear,
+}
+
+impl Whole {
+    /// The part with this name.
+    pub(crate) fn named(field: &str) -> Option<Self> {
+        Some(match unit(field).as_str() {
+            "hour" => Self::Clock(3_600_000_000, 24),
+            "minute" => Self::Clock(60_000_000, 60),
+            "microsecond" => Self::Clock(1, 60_000_000),
+            "day" => Self::Day,
+            "month" => Self::Month,
+            "quarter" => Self::Quarter,
+            "year" => Self::Year,
+            "dow" => Self::Weekday(false),
+            "isodow" => Self::Weekday(true),
+            "doy" => Self::DayOfYear,
+            _ => return None,
+        })
+    }
+
+    /// That of a timestamp.
+    pub(crate) fn of(self, us: i64) -> i64 {
+        if let Self::Clock(unit, count) = self {
+            return us.rem_euclid(DAY_US) / unit % count;
+        }
+        let parts = Parts::of(us);
+        match self {
+            Self::Clock(..) => 0,
+            Self::Day => i64::from(parts.day),
+            Self::Month => i64::from(parts.month),
+            Self::Quarter => (i64::from(parts.month) - 1) / 3 + 1,
+            Self::Year if parts.year > 0 => parts.year,
+            Self::Year => parts.year - 1,
+            Self::Weekday(false) => parts.weekday(),
+            Self::Weekday(true) => (parts.weekday() + 6) % 7 + 1,
+            Self::DayOfYear => parts.day_of_year(),
+        }
+    }
+}
+
+/// How long a unit is to whose beginning timestamps are cut, if all of its kind are as long.
+pub(crate) fn unit_us(field: &str) -> Option<i64> {
+    Some(match unit(field).as_str() {
+        "microsecond" => 1,
+        "millisecond" => 1000,
+        "second" => 1_000_000,
+        "minute" => 60_000_000,
+        "hour" => 3_600_000_000,
+        "day" => DAY_US,
+        _ => return None,
+    })
+}
+
 fn extract_of(field: &str, us: i64, of: Of) -> Result<Value> {
     let field = unit(field);
     if !is_finite(us) {
         return of_infinity(&field, us == datetime::INFINITY, of);
+    }
+    let whole = Whole::named(&field).filter(|whole| of == Of::Timestamp || !matches!(whole, Whole::Clock(..)));
+    if let Some(whole) = whole {
+        return number(whole.of(us));
     }
     let parts = Parts::of(us);
     if CLOCK.contains(&field.as_str()) && field != "epoch" && of == Of::Timestamp {
@@ -156,15 +230,8 @@ fn extract_of(field: &str, us: i64, of: Of) -> Result<Value> {
         false => -((length - parts.year) / length),
     };
     match field.as_str() {
-        "year" => number(shown(parts.year)),
-        "month" => number(i64::from(parts.month)),
-        "day" => number(i64::from(parts.day)),
-        "dow" => number(parts.weekday()),
-        "isodow" => number((parts.weekday() + 6) % 7 + 1),
-        "doy" => number(parts.day_of_year()),
         "week" => number(parts.iso_week().1),
         "isoyear" => number(shown(parts.iso_week().0)),
-        "quarter" => number((i64::from(parts.month) - 1) / 3 + 1),
         "decade" => number(parts.year.div_euclid(10)),
         "century" => number(count(100)),
         "millennium" => number(count(1000)),
@@ -237,14 +304,10 @@ fn trunc(field: &str, us: i64) -> Result<Value> {
         return Ok(Value::Int64(us));
     }
     let mut parts = Parts::of(us);
-    let clock = |unit: i64| Ok(Value::Int64(us.div_euclid(unit) * unit));
+    if let Some(unit) = unit_us(field) {
+        return Ok(Value::Int64(us.div_euclid(unit) * unit));
+    }
     match unit(field).as_str() {
-        "microsecond" => return Ok(Value::Int64(us)),
-        "millisecond" => return clock(1000),
-        "second" => return clock(1_000_000),
-        "minute" => return clock(60_000_000),
-        "hour" => return clock(3_600_000_000),
-        "day" => return clock(DAY_US),
         "week" => {
             let day = us.div_euclid(DAY_US);
             return Ok(Value::Int64((day - (day + 3).rem_euclid(7)) * DAY_US));
@@ -288,7 +351,7 @@ fn shown(clock: Option<Clock>, pattern: &str) -> Result<Value> {
     }
 }
 
-fn is_finite(us: i64) -> bool {
+pub(crate) fn is_finite(us: i64) -> bool {
     !matches!(us, datetime::INFINITY | datetime::NEGATIVE_INFINITY)
 }
 

@@ -9,7 +9,7 @@ mod arithmetic;
 pub(crate) mod arrays;
 mod bits;
 mod bytes;
-mod dates;
+pub(crate) mod dates;
 mod documents;
 pub mod element;
 mod formats;

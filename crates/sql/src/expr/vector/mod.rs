@@ -1,11 +1,12 @@
 //! Expressions over chunks: the same values as row by row, computed column by column where there is a loop for the types.
 //!
-//! [`compare`] and [`arithmetic`] have such loops; [`logic`] computes the parts of an expression only for the rows that need them, as one
+//! [`compare`], [`arithmetic`] and [`functions`] have such loops; [`logic`] computes the parts of an expression only for the rows that need them, as one
 //! row does. What has none goes row by row: a function over the vectors of its arguments, anything else over the rows themselves. A loop
 //! that meets what it cannot hold (an overflow, say) gives up, and the same is done row by row, which tells the error.
 
 mod arithmetic;
 mod compare;
+mod functions;
 mod logic;
 mod side;
 
@@ -54,6 +55,10 @@ pub(super) fn vector(expr: &Expr, chunk: &Chunk, env: &Env<'_>) -> Result<Arc<Ve
                 [a, b] => arithmetic::both(function, a, b),
                 _ => None,
             };
+            let quick = quick.or_else(|| {
+                let args: Vec<&Vector> = args_of.iter().map(|arg| &**arg).collect();
+                functions::of(function, &args)
+            });
             let run = |row: usize| {
                 let values: Vec<Value> = args_of.iter().map(|arg| arg.value(row)).collect();
                 match function.strict && values.iter().any(|value| matches!(value, Value::Null)) {
@@ -74,7 +79,8 @@ pub(super) fn vector(expr: &Expr, chunk: &Chunk, env: &Env<'_>) -> Result<Arc<Ve
         } => {
             let from = arg.ty();
             let values = vector(arg, chunk, env)?;
-            match arithmetic::widened(&values, &from, to, *modifier) {
+            let quick = arithmetic::widened(&values, &from, to, *modifier);
+            match quick.or_else(|| functions::as_timestamps(&values, &from, to, *modifier)) {
                 Some(quick) => quick,
                 None => {
                     let run = |row: usize| cast::cast(values.value(row), &from, to, *modifier, *explicit);
@@ -86,12 +92,7 @@ pub(super) fn vector(expr: &Expr, chunk: &Chunk, env: &Env<'_>) -> Result<Arc<Ve
             let (texts, patterns) = (vector(&like.text, chunk, env)?, vector(&like.pattern, chunk, env)?);
             match (&texts.data, &patterns.data) {
                 (Data::Text(all), Data::Same(Value::String(pattern), _)) => {
-                    let matcher = like.matcher(pattern)?;
-                    let mut found = Vec::with_capacity(rows);
-                    for row in 0..rows {
-                        work(1)?;
-                        found.push(!texts.is_null(row) && matcher.matches(all.get(row))? != like.negated);
-                    }
+                    let found = like.of_texts(all, texts.nulls.as_deref(), pattern)?;
                     Vector {
                         data: Data::Bool(found),
                         nulls: texts.nulls.clone(),

@@ -1,12 +1,16 @@
 //! `LIKE`, `SIMILAR TO` and regular expressions.
 
+mod pooled;
+
 use super::Expr;
 use crate::error::fail;
 use crate::types::regex::{self, Flags};
 use memchr::memmem::Finder;
+use nestor_model::vector::Texts;
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Env, Scalar};
 use nestor_query::regex::Regex;
+use pooled::Pooled;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -40,9 +44,9 @@ pub struct Match {
     pub compiled: Compiled,
 }
 
-/// A pattern that was met and what it was compiled to; clones share it.
+/// A pattern that was met and what it was compiled to, and what it was compared with last; clones share it.
 #[derive(Clone, Default)]
-pub struct Compiled(Arc<Mutex<Option<Met>>>);
+pub struct Compiled(Arc<Mutex<Option<Met>>>, Arc<Mutex<Option<Pooled>>>);
 
 /// A pattern and what it was compiled to.
 type Met = (String, Arc<Matcher>);
@@ -157,6 +161,23 @@ impl Match {
         let matcher = Arc::new(matcher);
         *last = Some((pattern.to_owned(), matcher.clone()));
         Ok(matcher)
+    }
+
+    /// Whether each of the texts of rows that are not null matches, as [`Match::negated`] says. Texts that rows share are matched once.
+    ///
+    /// Errors: 2201B, 22025, and those of the interrupt.
+    pub fn of_texts(&self, texts: &Texts, nulls: Option<&[bool]>, pattern: &str) -> Result<Vec<bool>> {
+        let matcher = self.matcher(pattern)?;
+        let Some((pool, numbers)) = texts.shared() else {
+            return pooled::each(texts, nulls, &matcher, self.negated);
+        };
+        // Whoever else runs this expression meanwhile begins with a pool of their own.
+        let lock = || self.compiled.1.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let known = lock().take().filter(|known| known.is_of(pool, &matcher));
+        let mut known = known.unwrap_or_else(|| Pooled::new(pool, matcher.clone()));
+        let found = known.of(pool, numbers, nulls, self.negated);
+        *lock() = Some(known);
+        found
     }
 
     /// What every matching text begins with, of a `LIKE` whose pattern is this.
