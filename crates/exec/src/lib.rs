@@ -18,6 +18,7 @@ mod counters;
 pub mod estimate;
 pub mod figures;
 pub mod index_writer;
+mod interner;
 mod kept;
 mod key_sorter;
 pub mod keys;

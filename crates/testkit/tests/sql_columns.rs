@@ -32,7 +32,17 @@ const COLUMNS: &str = "id int PRIMARY KEY, a int, b bigint, c double precision, 
 
 /// A condition that holds for some rows.
 fn condition(random: &mut Random) -> String {
-    match random.below(11) {
+    match random.below(13) {
+        11 => format!(
+            "{} {} '{}'",
+            random.pick(&["f", "g"]),
+            random.pick(&["LIKE", "NOT LIKE", "ILIKE", "~"]),
+            random.pick(&["%a%", "%", "%1_", "b%2", "%é%", "%éé%", "", "A%", "^[ab]", "%z39%"])
+        ),
+        12 => format!(
+            "i < timestamp '2020-02-20 12:00' + interval '{} days'",
+            random.below(420)
+        ),
         0 => format!(
             "a {} {}",
             random.pick(&["=", "<", ">=", "<>"]),
@@ -56,7 +66,16 @@ fn query(random: &mut Random) -> String {
     while random.one_in(2) {
         filter = format!("{filter} {} {}", random.pick(&["AND", "AND", "OR"]), condition(random));
     }
-    match random.below(5) {
+    match random.below(9) {
+        5 => format!(
+            "SELECT extract(minute FROM j), extract(dow FROM i), date_trunc('hour', j), count(*), count(DISTINCT b), count(DISTINCT f), min(d), max(c)
+             FROM t WHERE {filter} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+        ),
+        6 => format!("SELECT d, count(*), sum(length(g)), min(f), max(f), avg(a) FROM t WHERE {filter} GROUP BY d ORDER BY d"),
+        7 => format!(
+            "SELECT min(a), max(b), min(c), max(d), min(d), min(e), max(f), min(g), min(i), max(j), sum(c), sum(d), avg(b) FROM t WHERE {filter}"
+        ),
+        8 => format!("SELECT i, f, e, count(*) FROM t WHERE {filter} GROUP BY ROLLUP (i, f, e) ORDER BY 1, 2, 3, 4"),
         0 => format!("SELECT count(*), sum(a), sum(b), sum(c), max(e), min(f), max(j), count(i) FROM t WHERE {filter}"),
         1 => format!(
             "SELECT a, h, count(*), sum(e), avg(c), min(i), max(g) FROM t WHERE {filter} GROUP BY a, h ORDER BY a, h"
@@ -141,7 +160,8 @@ fn answers_are_the_same_by_columns_as_by_documents() {
             must(&database, &mut session, "SELECT count(f) FROM t");
         }
     }
-    assert!(by_columns * 10 > of * 9, "{by_columns} of {of} by columns");
+    // Changes that are scattered leave too little of the columns until the next checkpoint.
+    assert!(by_columns * 4 > of * 3, "{by_columns} of {of} by columns");
 }
 
 #[test]

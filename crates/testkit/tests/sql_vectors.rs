@@ -91,7 +91,7 @@ fn expression(random: &mut Random, of: &Kind, depth: usize) -> String {
     };
     let (x, y) = (part(of), part(of));
     let other = &KINDS[random.below(KINDS.len())];
-    match (of.name, random.below(10)) {
+    match (of.name, random.below(11)) {
         (_, turn @ 0..=2) => common(&mut |of| expression(random, of, depth - 1), turn),
         ("boolean", turn) => {
             let mut part = |of: &Kind| expression(random, of, depth - 1);
@@ -105,7 +105,17 @@ fn expression(random: &mut Random, of: &Kind, depth: usize) -> String {
                     let items = [other.literals[0], other.literals[other.literals.len() - 1]].join(", ");
                     format!("({value} IN ({items}))")
                 }
-                8 => format!("({} LIKE '%b%')", part(kind("text"))),
+                8 => format!(
+                    "({} {} '{}')",
+                    part(kind("text")),
+                    random.pick(&["LIKE", "NOT LIKE", "ILIKE"]),
+                    random.pick(&["%b%", "a%", "%", "_b%", ""])
+                ),
+                9 => {
+                    let date = part(kind("date"));
+                    let unit = random.pick(&["month", "day", "hour"]);
+                    format!("(date_trunc('{unit}', ({date})::timestamp) > timestamp '2020-03-01')")
+                }
                 _ => {
                     let sides = (part(other), part(other));
                     let sign = *random.pick(&["=", "<>", "<", "<=", ">", ">="]);
@@ -123,6 +133,19 @@ fn expression(random: &mut Random, of: &Kind, depth: usize) -> String {
             3 | 4 => format!("({x} + {})", random.below(9)),
             _ => common(&mut |of| expression(random, of, depth - 1), turn % 5),
         },
+        ("int", 3) => format!("length({})", expression(random, kind("text"), depth - 1)),
+        ("numeric", 4) => format!(
+            "extract({} FROM {})",
+            random.pick(&[
+                "year", "month", "day", "quarter", "dow", "isodow", "doy", "week", "epoch"
+            ]),
+            expression(random, kind("date"), depth - 1)
+        ),
+        ("numeric", 5) => format!(
+            "extract({} FROM ({})::timestamp + interval '7 hours 12.5 s')",
+            random.pick(&["hour", "minute", "second", "microsecond", "day"]),
+            expression(random, kind("date"), depth - 1)
+        ),
         (_, 3) if of.name != "int" => format!("({})::{}", expression(random, kind("int"), depth - 1), of.name),
         (_, 4) => format!("(- {x})"),
         (_, 5) => format!("({x} / {y})"),
@@ -232,6 +255,30 @@ fn joins_and_groups_of_many_chunks_are_those_of_rows() {
                 &query("x.a = y.a AND x.g = y.g"),
                 &query("(x.a = y.a AND x.g = y.g OR false)"),
             );
+        }
+        // Keys of each type, of two widths, with several scales, with what is no number, and with nulls.
+        let keys = [
+            "x.b = y.c",
+            "x.c = y.b",
+            "x.e = y.f",
+            "x.f = y.e",
+            "x.d = y.d",
+            "x.d = y.b",
+            "x.g = y.g",
+            "x.g = y.h",
+            "x.j = y.j",
+            "x.k = y.k",
+            "x.i = y.i AND x.a = y.a",
+            "x.j = y.j AND x.f = y.f AND x.k = y.k",
+        ];
+        for on in keys {
+            let query = |on: &str| {
+                format!(
+                    "SELECT count(*), sum(x.id * 7 + y.id), count(x.id), count(y.id), min(y.g), max(x.j) FROM
+                     (SELECT * FROM t WHERE id % 9 = 0) x {kind} (SELECT * FROM t WHERE id % 31 < 2) y ON {on}"
+                )
+            };
+            check(&query(on), &query(&format!("({on} OR false)")));
         }
     }
     for sign in ["IN", "NOT IN"] {

@@ -2,7 +2,7 @@
 //!
 //! Reading order: this file (the contract), [`mod@build`] (from a plan to operators), [`key`] (rows as keys of tables), then the operators:
 //! [`scan`], [`rows`] (values, functions, filters, projections, limits), [`join`], [`apply`], [`aggregate`], [`distinct`], [`set`], [`sort`],
-//! [`window`], [`recursive`].
+//! [`window`], [`recursive`]; and [`restrict`], what operators can do without.
 //!
 //! The contract is that of [`crate::operator`] without pauses: a tree is pulled to its end, or dropped, within one statement over one view. What
 //! operators keep is counted (`Kept`), and each row that is pulled counts as work, so that a statement can be stopped
@@ -22,6 +22,7 @@ mod groups;
 pub mod join;
 pub mod key;
 pub mod recursive;
+pub mod restrict;
 pub mod rows;
 pub mod scan;
 pub mod set;
@@ -38,6 +39,7 @@ use nestor_model::{Result, Value};
 use nestor_planner::relation::chunk::ROWS;
 use nestor_planner::relation::explain::Ran;
 use nestor_planner::relation::{Chunk, Env, Tuple};
+use restrict::Restriction;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::mem::take;
@@ -160,6 +162,12 @@ pub trait Rows<S> {
     fn in_order(&mut self, _run: &Run<'_, '_, S>) -> Result<bool> {
         Ok(false)
     }
+
+    /// From now on only those of its rows are wanted that meet a restriction of their column at a place. It may give others.
+    fn restrict(&mut self, _place: usize, _to: &Restriction) {}
+
+    /// Only the least and the largest value of each column matter: rows may be left out, and rows made of values of several, as long as these stay.
+    fn keep_extremes(&mut self) {}
 }
 
 /// The next rows of an operator, as a chunk.

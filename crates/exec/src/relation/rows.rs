@@ -1,5 +1,6 @@
 //! Values, functions, filters, projections, limits: operators that keep no rows.
 
+use super::restrict::Restriction;
 use super::{BoxRows, Drained, Rows, Run, row_done};
 use nestor_model::statement::Scope;
 use nestor_model::{Result, Value, bail};
@@ -89,6 +90,10 @@ impl<S: Scalar> Rows<S> for Singly<S> {
     fn in_order(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {
         self.input.in_order(run)
     }
+
+    fn restrict(&mut self, place: usize, to: &Restriction) {
+        self.input.restrict(place, to);
+    }
 }
 
 /// Rows for which a condition holds.
@@ -123,6 +128,10 @@ impl<S: Scalar> Rows<S> for Filter<S> {
 
     fn in_order(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {
         self.input.in_order(run)
+    }
+
+    fn restrict(&mut self, place: usize, to: &Restriction) {
+        self.input.restrict(place, to);
     }
 }
 
@@ -183,6 +192,22 @@ impl<S: Scalar> Rows<S> for Project<S> {
 
     fn in_order(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {
         self.input.in_order(run)
+    }
+
+    fn restrict(&mut self, place: usize, to: &Restriction) {
+        if let Some(place) = self.columns.get(place).and_then(Scalar::place) {
+            self.input.restrict(place, to);
+        }
+    }
+
+    fn keep_extremes(&mut self) {
+        if self
+            .columns
+            .iter()
+            .all(|column| column.place().is_some() || column.is_literal())
+        {
+            self.input.keep_extremes();
+        }
     }
 }
 
@@ -346,5 +371,13 @@ impl<S> Rows<S> for Counted<S> {
             nodes.current.set(above);
         }
         answer
+    }
+
+    fn restrict(&mut self, place: usize, to: &Restriction) {
+        self.input.restrict(place, to);
+    }
+
+    fn keep_extremes(&mut self) {
+        self.input.keep_extremes();
     }
 }

@@ -1,5 +1,6 @@
 //! Rows of collections, views and tables in memory.
 
+use super::restrict::Restriction;
 use super::{BoxRows, CHUNK_BYTES_MAX, Counts, Drained, Rows, Run, chunk_of_rows, row_done};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Step};
@@ -81,6 +82,12 @@ pub trait ColumnSource {
     /// What it has read so far.
     fn figures(&self) -> ColumnFigures;
 
+    /// From now on only rows are wanted that meet a restriction of a column. It may give others.
+    fn restrict(&mut self, _at: usize, _to: &Restriction) {}
+
+    /// As [`Rows::keep_extremes`], before the first rows.
+    fn keep_extremes(&mut self) {}
+
     /// How explain shows what it reads.
     fn access(&self) -> Access {
         Access::columns()
@@ -135,10 +142,34 @@ pub(super) struct Scanned<S> {
     rows_each: usize,
     /// The columns that are read first, when conditions are looked at here.
     first: Option<Rc<[bool]>>,
+    /// What is wanted of its rows.
+    restrictions: Vec<Restricted>,
+    /// Only the least and the largest values matter.
+    only_extremes: bool,
     /// What of the columns was accounted for already.
     accounted: ColumnFigures,
     /// Rows that wait to be pulled one by one.
     waiting: Drained,
+}
+
+/// A restriction of a column, and how many rows it was asked for and met by.
+struct Restricted {
+    at: usize,
+    to: Restriction,
+    asked: usize,
+    met: usize,
+    /// The source has not been told yet.
+    is_new: bool,
+}
+
+/// Rows after which it is known whether a restriction is worth a look at each row: it leaves out one of so many.
+const ASKED_MIN: usize = 16 * ROWS;
+const MET_PART: usize = 8;
+
+impl Restricted {
+    fn pays(&self) -> bool {
+        self.asked < ASKED_MIN || self.met < self.asked - self.asked / MET_PART
+    }
 }
 
 impl<S> Drop for Scanned<S> {
@@ -172,6 +203,8 @@ fn scanned<S: Scalar>(scan: &Scan<S>) -> Scanned<S> {
         rows_max: FIRST_ROWS,
         rows_each: 1,
         first: None,
+        restrictions: Vec::new(),
+        only_extremes: false,
         accounted: ColumnFigures::default(),
         waiting: Drained::default(),
     }
@@ -224,6 +257,9 @@ impl<S> Scanned<S> {
             Some(opened) => opened,
             none => {
                 let opened = none.insert(run.sources.open(&self.scan, self.part, run.batch, &run.env)?);
+                if let (true, Opened::Columns(source)) = (self.only_extremes, &mut *opened) {
+                    source.keep_extremes();
+                }
                 if let (Some(first), Opened::Documents { reader, .. }) = (&self.first, &mut *opened) {
                     reader.split(first);
                 }
@@ -388,9 +424,14 @@ impl<S: Scalar> Scanned<S> {
         let settles = self.scan.settles && !self.scan.conditions.is_empty();
         let needed = self.scan.needed.clone();
         loop {
-            let Opened::Columns(source) = self.open(run)? else {
+            self.open(run)?;
+            let Some(Opened::Columns(source)) = &mut self.opened else {
                 return Ok(None);
             };
+            for restricted in self.restrictions.iter_mut().filter(|own| own.is_new) {
+                source.restrict(restricted.at, &restricted.to);
+                restricted.is_new = false;
+            }
             let Some(rows) = source.advance()? else {
                 self.account();
                 return Ok(None);
@@ -403,18 +444,36 @@ impl<S: Scalar> Scanned<S> {
                 columns[at] = source.column(at, None)?;
             }
             let whole = Chunk { columns, rows };
-            let (mut found, places) = match settles {
+            let (mut found, mut places) = match settles {
                 true => self.settled(whole, run)?,
                 false => (whole, Vec::new()),
             };
-            if found.rows == 0 {
-                continue;
-            }
             let Some(Opened::Columns(source)) = &mut self.opened else {
                 return Ok(None);
             };
+            let mut is_read: Vec<bool> = (0..needed.len()).map(|at| is_first(&at)).collect();
+            for restricted in self.restrictions.iter_mut().filter(|own| own.pays()) {
+                let at = restricted.at;
+                if found.rows > 0 && !is_read[at] {
+                    let picked = (found.rows < rows).then_some(places.as_slice());
+                    found.columns[at] = source.column(at, picked)?;
+                    is_read[at] = true;
+                }
+                restricted.asked += found.rows;
+                if let Some(met) = restricted.to.places(&found.columns[at]) {
+                    places = match found.rows < rows {
+                        true => met.iter().map(|met| places[*met as usize]).collect(),
+                        false => met.clone(),
+                    };
+                    found = found.gather_used(&met, &|at| is_read[at]);
+                }
+                restricted.met += found.rows;
+            }
+            if found.rows == 0 {
+                continue;
+            }
             let picked = (found.rows < rows).then_some(places.as_slice());
-            for at in (0..needed.len()).filter(|at| needed[*at] && !is_first(at)) {
+            for at in (0..needed.len()).filter(|at| needed[*at] && !is_read[*at]) {
                 found.columns[at] = source.column(at, picked)?;
             }
             return Ok(Some(found));
@@ -511,6 +570,27 @@ impl<S: Scalar> Rows<S> for Scanned<S> {
             return Ok(false);
         }
         Ok(matches!(self.open(run)?, Opened::Documents { in_order: true, .. }))
+    }
+
+    fn keep_extremes(&mut self) {
+        self.only_extremes = self.scan.conditions.is_empty();
+    }
+
+    fn restrict(&mut self, place: usize, to: &Restriction) {
+        if !self.scan.needed.get(place).is_some_and(|is_needed| *is_needed) {
+            return;
+        }
+        let is_replaced = |own: &&mut Restricted| own.at == place && to.replaces(&own.to);
+        match self.restrictions.iter_mut().find(is_replaced) {
+            Some(own) => (own.to, own.is_new) = (to.clone(), true),
+            None => self.restrictions.push(Restricted {
+                at: place,
+                to: to.clone(),
+                asked: 0,
+                met: 0,
+                is_new: true,
+            }),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Rows in an order.
 
+use super::restrict::{Order, Restriction};
 use super::rows::count;
 use super::{BoxRows, Rows, Run, row_done, weight};
 use crate::kept::Kept;
@@ -10,6 +11,9 @@ use nestor_model::{Result, Value};
 use nestor_planner::relation::{Env, Scalar, SortKey, Tuple};
 use std::cmp::Ordering;
 use std::sync::Arc;
+
+/// Of an order of which more rows than these are wanted nothing is told to its input.
+const LAST_KNOWN_MAX: usize = 10_000;
 
 /// A row with the values that it is ordered by.
 pub(super) type Keyed = (Vec<Value>, Tuple);
@@ -79,9 +83,19 @@ impl<S: Scalar> Sort<S> {
         if keep == 0 {
             return Ok(rows);
         }
+        if keep <= LAST_KNOWN_MAX {
+            self.tell(None);
+        }
         // As many rows as are wanted have been put in order: no later one comes before the last of them unless its keys do.
         let mut is_full = false;
-        while let Some(chunk) = self.input.next_chunk(run)? {
+        let mut last: Option<Value> = None;
+        loop {
+            if let Some(last) = last.take() {
+                self.tell(Some(last));
+            }
+            let Some(chunk) = self.input.next_chunk(run)? else {
+                break;
+            };
             let _values = Scope::begin();
             let by = self.keys.iter().map(|key| key.by.vector(&chunk, &run.env));
             let by: Vec<Arc<Vector>> = by.collect::<Result<_>>()?;
@@ -106,12 +120,31 @@ impl<S: Scalar> Sort<S> {
                 if keep < usize::MAX / 4 && rows.len() >= (2 * keep).max(64) {
                     self.cut(&mut rows, keep)?;
                     is_full = true;
+                    last = rows.last().and_then(|(keys, _)| keys.first()).cloned();
                 }
             }
         }
         rows.sort_by(|a, b| compare(&self.keys, &a.0, &b.0));
         rows.truncate(keep);
         Ok(rows)
+    }
+
+    /// Tells the input in which order rows are welcome, and by the first of its keys the last that are.
+    fn tell(&mut self, last: Option<Value>) {
+        let Some((key, place)) = self.keys.first().and_then(|key| Some((key, key.by.place()?))) else {
+            return;
+        };
+        // Behind rows that are null there may be others still.
+        if matches!(last, Some(Value::Null)) {
+            return;
+        }
+        let order = Order {
+            last,
+            descending: key.descending,
+            nulls: key.nulls_first,
+            by_bytes: key.by.is_by_bytes(),
+        };
+        self.input.restrict(place, &Restriction::Order(order));
     }
 
     fn cut(&mut self, rows: &mut Vec<Keyed>, keep: usize) -> Result<()> {

@@ -27,6 +27,16 @@ impl Bound {
         Ok(bounds)
     }
 
+    /// The bound of a column of type `ty` by one of its values; `None` for types whose ends do not bound the others.
+    pub(super) fn of(column: usize, ty: &Type, op: Comparison, with: Value) -> Option<Self> {
+        has_range(ty).then(|| Self {
+            column,
+            ty: ty.clone(),
+            op,
+            with,
+        })
+    }
+
     /// Whether no value of type `ty` from `least` to `most` is within it.
     pub(super) fn excludes(&self, ty: &Type, least: Value, most: Value) -> bool {
         if matches!(self.with, Value::Null) {
@@ -76,7 +86,7 @@ fn bound(condition: &Expr, env: &Env<'_>) -> Result<Option<Bound>> {
 }
 
 /// Types of which the least and the greatest value of a segment bound the others.
-fn has_range(ty: &Type) -> bool {
+pub(super) fn has_range(ty: &Type) -> bool {
     matches!(
         ty,
         Type::Int2

@@ -1,11 +1,12 @@
 //! Tables read column by column, as far as their documents are kept so, and document by document where they are newer.
 
-use super::bounds::Bound;
+use super::bounds::{Bound, has_range};
 use super::reader::Documents;
 use crate::catalog::{Column as Field, Table};
-use crate::expr::Expr;
-use crate::types::{Type, stored};
+use crate::expr::{Comparison, Expr};
+use crate::types::{Type, compare, stored};
 use nestor_columns::{Column, Found, Keys, Piece, Places, Segment, Values, Zone};
+use nestor_exec::relation::restrict::{Order, Restriction};
 use nestor_exec::relation::{ColumnSource, Reader};
 use nestor_model::vector::{Builder, Data, Vector};
 use nestor_model::{Result, Value};
@@ -31,11 +32,22 @@ pub struct ByColumns {
     table: Arc<Table>,
     needed: Vec<bool>,
     bounds: Vec<Bound>,
+    limits: Vec<Limit>,
+    only_extremes: bool,
     pieces: std::vec::IntoIter<Piece>,
     cursor: Cursor,
     reader: Documents,
     at: At,
     figures: ColumnFigures,
+}
+
+/// What a restriction says of the ends of a column.
+struct Limit {
+    bound: Bound,
+    /// Rows without a value are wanted.
+    nulls: bool,
+    /// It is of an order, and takes the place of the one before.
+    is_order: bool,
 }
 
 /// Where the reading is.
@@ -69,6 +81,8 @@ impl ByColumns {
             table: table.clone(),
             needed: scan.needed.clone(),
             bounds: Bound::all(&scan.conditions, env)?,
+            limits: Vec::new(),
+            only_extremes: false,
             pieces: pieces.into_iter(),
             cursor,
             reader: Documents::new(table, &scan.needed),
@@ -91,9 +105,9 @@ impl ByColumns {
         segment.weight(needed.map(|(_, column)| column.path.as_str()), rows)
     }
 
-    /// Whether no row of a segment meets all conditions.
+    /// Whether no row of a segment meets all conditions and restrictions.
     fn has_none(&self, segment: &Segment) -> bool {
-        self.bounds.iter().any(|bound| {
+        let is_out = |bound: &Bound| {
             let column = &self.table.columns[bound.column];
             match segment.zone([column.path.as_str()]) {
                 // Nothing compares with null.
@@ -101,7 +115,66 @@ impl ByColumns {
                 Zone::Between((least, most)) => is_outside(bound, column, least, most),
                 Zone::Unknown => false,
             }
-        })
+        };
+        let has_nulls = |limit: &Limit| has_nulls(segment, &self.table.columns[limit.bound.column]);
+        let mut limits = self.limits.iter();
+        self.bounds.iter().any(is_out) || limits.any(|limit| !(limit.nulls && has_nulls(limit)) && is_out(&limit.bound))
+    }
+
+    /// Two rows of the least and the largest values of a segment, where only these matter and they are known without reading it.
+    fn extremes(&self, segment: &Segment, rows: &Range<usize>) -> Option<Chunk> {
+        if !self.only_extremes || *rows != (0..segment.rows()) {
+            return None;
+        }
+        let mut columns = Vec::with_capacity(self.needed.len());
+        for (at, is_needed) in self.needed.iter().enumerate() {
+            let mut builder = Builder::default();
+            let column = self.table.columns.get(at).filter(|_| *is_needed);
+            match column.map(|column| (column, segment.zone([column.path.as_str()]))) {
+                None | Some((_, Zone::Nothing)) => (0..2).for_each(|_| builder.push_null()),
+                Some((column, Zone::Between((least, most)))) => {
+                    let is_text = matches!(least, Value::String(_));
+                    if is_text != column.ty.is_text() || !has_range(&column.ty) {
+                        return None;
+                    }
+                    for end in [least, most] {
+                        builder.push(stored::read(&column.ty, end.as_ref(), &column.path).ok()?);
+                    }
+                }
+                Some((_, Zone::Unknown)) => return None,
+            }
+            columns.push(builder);
+        }
+        Some(Chunk::of(columns, 2))
+    }
+
+    /// Puts the pieces that are left in an order in which those come early whose rows may be the first of it.
+    fn put_in_order(&mut self, at: usize, order: &Order) {
+        let column = &self.table.columns[at];
+        // Of pieces of which it is not known all rows are looked at in any case.
+        let first = |piece: &Piece| -> Option<Value> {
+            let Piece::Columns(segment, ..) = piece else {
+                return None;
+            };
+            let Zone::Between((least, most)) = segment.zone([column.path.as_str()]) else {
+                return None;
+            };
+            let end = if order.descending { most } else { least };
+            let is_known = matches!(end, Value::String(_)) == column.ty.is_text();
+            let is_known = is_known && !(order.nulls && has_nulls(segment, column));
+            stored::read(&column.ty, end.as_ref(), &column.path)
+                .ok()
+                .filter(|_| is_known)
+        };
+        let pieces = std::mem::take(&mut self.pieces);
+        let mut keyed: Vec<(Option<Value>, Piece)> = pieces.map(|piece| (first(&piece), piece)).collect();
+        keyed.sort_by(|(a, _), (b, _)| match (a, b) {
+            (Some(a), Some(b)) if order.descending => compare::compare(&column.ty, b, a),
+            (Some(a), Some(b)) => compare::compare(&column.ty, a, b),
+            (a, b) => a.is_some().cmp(&b.is_some()),
+        });
+        let pieces: Vec<Piece> = keyed.into_iter().map(|(_, piece)| piece).collect();
+        self.pieces = pieces.into_iter();
     }
 
     /// Reads the next documents of some keys; the keys that are left, and the chunk.
@@ -155,6 +228,11 @@ impl ColumnSource for ByColumns {
                         if self.has_none(&segment) {
                             self.figures.skipped += 1;
                             self.figures.bytes_skipped += self.weight(&segment, rows.len());
+                        } else if let Some(extremes) = self.extremes(&segment, &rows) {
+                            self.figures.skipped += 1;
+                            self.figures.bytes_skipped += self.weight(&segment, rows.len());
+                            self.at = At::Records(extremes, None);
+                            return Ok(Some(2));
                         } else if self.has_all(&segment) {
                             self.figures.segments += 1;
                             self.figures.bytes += self.weight(&segment, rows.len());
@@ -192,6 +270,51 @@ impl ColumnSource for ByColumns {
 
     fn figures(&self) -> ColumnFigures {
         self.figures
+    }
+
+    fn keep_extremes(&mut self) {
+        self.only_extremes = true;
+    }
+
+    fn restrict(&mut self, at: usize, to: &Restriction) {
+        let ty = self.table.columns[at].ty.clone();
+        let limit = |op: Comparison, with: Value, (nulls, is_order): (bool, bool)| {
+            let bound = Bound::of(at, &ty, op, with)?;
+            Some(Limit { bound, nulls, is_order })
+        };
+        match to {
+            Restriction::Among(numbers) => {
+                let value = |number: i64| match ty {
+                    Type::Int2 | Type::Int4 | Type::Date => i32::try_from(number).ok().map(Value::Int32),
+                    Type::Int8 | Type::Timestamp | Type::Timestamptz => Some(Value::Int64(number)),
+                    _ => None,
+                };
+                if let (Some(least), Some(most)) = (value(numbers.ends.0), value(numbers.ends.1)) {
+                    let ends = [(Comparison::GreaterEqual, least), (Comparison::LessEqual, most)];
+                    self.limits
+                        .extend(ends.into_iter().filter_map(|(op, end)| limit(op, end, (false, false))));
+                }
+            }
+            Restriction::Order(order) => match &order.last {
+                None => self.put_in_order(at, order),
+                Some(last) => {
+                    let op = match order.descending {
+                        true => Comparison::GreaterEqual,
+                        false => Comparison::LessEqual,
+                    };
+                    self.limits.retain(|limit| !limit.is_order);
+                    self.limits.extend(limit(op, last.clone(), (order.nulls, true)));
+                }
+            },
+        }
+    }
+}
+
+/// Whether some row of a segment has no value in a column, or that is not known.
+fn has_nulls(segment: &Segment, column: &Field) -> bool {
+    match segment.find([column.path.as_str()]) {
+        Found::Column(values) => values.has_gaps(),
+        Found::Nothing | Found::Unknown => true,
     }
 }
 

@@ -409,6 +409,13 @@ impl Tables<'_, '_> {
         if !exact {
             return Ok(Counting::Rows);
         }
+        // Conditions that no index serves are looked at column by column where there are columns.
+        if let Some(collection) = reading.view.catalog().get(ns).filter(|_| !is_all)
+            && reading.per_found(collection, &filter, None)? < COLUMN_COST
+            && self.columns(scan, (table, ns), env)?.is_some()
+        {
+            return Ok(Counting::Rows);
+        }
         let find = Find {
             wanted: Wanted::Count,
             ..Find::all(&filter)

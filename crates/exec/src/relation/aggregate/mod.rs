@@ -9,6 +9,7 @@ mod state;
 pub(super) use state::State;
 
 use super::groups::{Groups, first_rows};
+use super::restrict::Restriction;
 use super::{BoxRows, Rows, Run, row_done};
 use crate::kept::Kept;
 use nestor_model::statement::{ROW, Scope, work};
@@ -48,11 +49,19 @@ enum States<S> {
 const MET_BYTES: usize = 32;
 
 pub(super) fn aggregate<S: Scalar>(
-    input: BoxRows<S>,
+    mut input: BoxRows<S>,
     groups: &[S],
     sets: &[Vec<usize>],
     calls: &[Call<S>],
 ) -> BoxRows<S> {
+    let is_one = groups.is_empty() && sets.len() == 1 && !calls.is_empty();
+    let takes_extremes = |call: &Call<S>| {
+        let is_plain = call.filter.is_none() && call.order.is_empty();
+        is_plain && call.function.takes_extremes() && call.args.iter().all(|arg| arg.place().is_some())
+    };
+    if is_one && calls.iter().all(takes_extremes) {
+        input.keep_extremes();
+    }
     Box::new(Aggregated {
         input,
         groups: groups.to_vec(),
@@ -226,5 +235,13 @@ impl<S: Scalar> Rows<S> for Aggregated<S> {
             columns,
             rows: to - from,
         }))
+    }
+
+    fn restrict(&mut self, place: usize, to: &Restriction) {
+        // Rows of a group have all the same value.
+        let is_one = self.sets.len() == 1 && self.sets[0].contains(&place);
+        if let Some(place) = self.groups.get(place).and_then(Scalar::place).filter(|_| is_one) {
+            self.input.restrict(place, to);
+        }
     }
 }

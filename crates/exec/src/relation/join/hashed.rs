@@ -5,15 +5,16 @@
 //! Rows that may be pairs are found for some rows of a left chunk at a time, so that one left row with many pairs takes no more memory than many
 //! with one. Of a left row whose pairs come in several such batches it is known from one to the next whether it had one.
 
+use super::table::Table;
 use crate::kept::Kept;
+use crate::relation::restrict::Restriction;
 use crate::relation::{BoxRows, Drained, Rows, Run, build, key, scan};
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use nestor_model::statement::{ROW, Scope, work};
 use nestor_model::vector::{Builder, NO_ROW, Seed, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::chunk::ROWS;
 use nestor_planner::relation::{Chunk, Join, JoinKind, Relation, Scalar, Scan, Tuple};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Bytes that the pairs of a chunk would have as rows of their own, at most. They share large values, but what is computed of these does not.
@@ -30,7 +31,6 @@ struct Hashed<S> {
     used: Vec<bool>,
     widths: (usize, usize),
     kept: Kept,
-    seed: Seed,
     /// The right input; made by the first pull.
     table: Option<Table>,
     probe: Option<Probe>,
@@ -72,26 +72,6 @@ impl<S: Scalar> Lookup<S> {
     }
 }
 
-/// Rows of the right input; those with the same key are a chain in the order in which they came.
-struct Table {
-    columns: Vec<Builder>,
-    keys: Vec<Builder>,
-    /// The next row of each row's chain.
-    next: Vec<u32>,
-    /// Which rows had a pair, where that matters.
-    paired: Vec<bool>,
-    chains: HashTable<Chain>,
-    /// Bytes of the largest row.
-    heaviest: usize,
-}
-
-#[derive(Clone, Copy)]
-struct Chain {
-    hash: u64,
-    first: u32,
-    last: u32,
-}
-
 /// A chunk of the left input on its way.
 struct Probe {
     chunk: Chunk,
@@ -124,7 +104,6 @@ pub(super) fn join<S: Scalar>(
         condition: plan.condition.clone(),
         widths,
         kept: Kept::default(),
-        seed: Seed::default(),
         table: None,
         probe: None,
         rest: None,
@@ -163,63 +142,18 @@ fn keys_of<S: Scalar>(by: &[S], chunk: &Chunk, run: &Run<'_, '_, S>) -> Result<K
     Ok(Keys { parts, has_null })
 }
 
-fn hashes_of(keys: &[Arc<Vector>], rows: usize, seed: &Seed) -> Vec<u64> {
+/// The hashes of rows by their keys.
+pub(super) fn hashes_of(keys: &[Arc<Vector>], rows: usize, seed: &Seed) -> Vec<u64> {
     let mut hashes = vec![0; rows];
     keys.iter().for_each(|key| key.hash(seed, &mut hashes));
     hashes
-}
-
-impl Table {
-    /// The chain of a key.
-    fn chain(&self, hash: u64, keys: &[Arc<Vector>], row: usize) -> u32 {
-        let is_same = |chain: &Chain| {
-            let parts = keys.iter().zip(&self.keys);
-            chain.hash == hash
-                && parts.fold(true, |same, (key, own)| {
-                    same && key.equals(row, own.so_far(), chain.first as usize)
-                })
-        };
-        self.chains.find(hash, is_same).map_or(NO_ROW, |chain| chain.first)
-    }
-
-    /// Adds the row at the end of the columns to the chain of its key.
-    fn link(&mut self, hash: u64, number: u32) {
-        let keys = &self.keys;
-        let is_same = |chain: &Chain| {
-            chain.hash == hash
-                && keys.iter().all(|key| {
-                    let key = key.so_far();
-                    key.equals(number as usize, key, chain.first as usize)
-                })
-        };
-        match self.chains.entry(hash, is_same, |chain| chain.hash) {
-            Entry::Occupied(mut chain) => {
-                let before = std::mem::replace(&mut chain.get_mut().last, number);
-                self.next[before as usize] = number;
-            }
-            Entry::Vacant(place) => {
-                place.insert(Chain {
-                    hash,
-                    first: number,
-                    last: number,
-                });
-            }
-        }
-    }
 }
 
 impl<S: Scalar> Hashed<S> {
     fn read_right(&mut self, run: &Run<'_, '_, S>) -> Result<Table> {
         let keeps_all = matches!(self.kind, JoinKind::Right | JoinKind::Full);
         let is_read = self.condition.is_some() || !matches!(self.kind, JoinKind::Semi | JoinKind::Anti);
-        let mut table = Table {
-            columns: (0..self.widths.1).map(|_| Builder::default()).collect(),
-            keys: self.keys.1.iter().map(|_| Builder::default()).collect(),
-            next: Vec::new(),
-            paired: Vec::new(),
-            chains: HashTable::new(),
-            heaviest: 0,
-        };
+        let mut table = Table::new(self.widths.1, self.keys.1.len());
         while let Some(chunk) = self.right.next_chunk(run)? {
             let mut wide = nulls(self.widths.0, chunk.rows);
             wide.extend(chunk.columns.iter().cloned());
@@ -230,36 +164,32 @@ impl<S: Scalar> Hashed<S> {
             work(ROW / 2 * chunk.rows)?;
             let _values = Scope::begin();
             let Keys { parts: keys, has_null } = keys_of(&self.keys.1, &wide, run)?;
-            let hashes = hashes_of(&keys, chunk.rows, &self.seed);
             // A row without a key has no pair.
             let is_null = |row: usize| has_null.as_ref().is_some_and(|nulls| nulls[row]);
-            let all: Vec<u32> = (0..chunk.rows as u32)
-                .filter(|row| keeps_all || !is_null(*row as usize))
-                .collect();
-            let places = (all.len() < chunk.rows).then_some(all.as_slice());
-            if is_read {
-                for (own, column) in table.columns.iter_mut().zip(&chunk.columns) {
-                    own.extend(column, places);
-                }
-            }
-            for (own, key) in table.keys.iter_mut().zip(&keys) {
-                own.extend(key, places);
-            }
+            let all: Option<Vec<u32>> = (has_null.is_some() && !keeps_all).then(|| {
+                let rows = 0..chunk.rows as u32;
+                rows.filter(|row| !is_null(*row as usize)).collect()
+            });
             table.heaviest = table.heaviest.max(chunk.heaviest());
-            let bytes = size_of::<Chain>() * 2 + size_of::<u32>() + usize::from(keeps_all);
-            self.kept.grow(chunk.weight() + all.len() * bytes)?;
-            for row in all {
-                let number = table.next.len() as u32;
-                table.next.push(NO_ROW);
-                if !is_null(row as usize) {
-                    table.link(hashes[row as usize], number);
-                }
-            }
+            let bytes = table.add((&chunk, &keys), all.as_deref(), &is_null, is_read);
+            self.kept.grow(chunk.weight() + bytes)?;
         }
         if keeps_all {
             table.paired = vec![false; table.next.len()];
         }
         Ok(table)
+    }
+
+    /// Tells the left input which keys there are, if its rows are wanted for pairs only.
+    fn restrict_left(&mut self, table: &Table) {
+        if !matches!(self.kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right) {
+            return;
+        }
+        for (at, key) in self.keys.0.iter().enumerate() {
+            if let (Some(place), Some(numbers)) = (key.place(), table.numbers(at)) {
+                self.left.restrict(place, &Restriction::Among(Rc::new(numbers)));
+            }
+        }
     }
 
     /// The next chunk of the left input, with the chains of its rows.
@@ -282,16 +212,9 @@ impl<S: Scalar> Hashed<S> {
         if self.lookup.is_some() {
             self.look_up(&keys, chunk.rows, run)?;
         }
-        let Some(table) = &self.table else { return Ok(None) };
-        let hashes = hashes_of(&keys, chunk.rows, &self.seed);
-        let firsts: Vec<u32> = hashes
-            .into_iter()
-            .enumerate()
-            .map(|(row, hash)| match has_null.as_ref().is_some_and(|nulls| nulls[row]) {
-                true => NO_ROW,
-                false => table.chain(hash, &keys, row),
-            })
-            .collect();
+        let Some(table) = &mut self.table else { return Ok(None) };
+        let is_null = |row: usize| has_null.as_ref().is_some_and(|nulls| nulls[row]);
+        let firsts = table.firsts(&keys, chunk.rows, &is_null);
         Ok(Some(Probe {
             next: firsts.first().copied().unwrap_or(NO_ROW),
             heaviest: chunk.heaviest(),
@@ -426,7 +349,11 @@ impl<S: Scalar> Hashed<S> {
             }
             (left, right) = (rows, others);
         }
-        let mut out = probe.chunk.gather(&left);
+        let is_all = left.len() == probe.chunk.rows && (0..).zip(&left).all(|(at, place)| at == *place);
+        let mut out = match is_all {
+            true => probe.chunk.clone(),
+            false => probe.chunk.gather(&left),
+        };
         if !is_filter {
             out.columns
                 .extend(table.columns.iter().map(|column| side(column, &right)));
@@ -471,7 +398,9 @@ impl<S: Scalar> Rows<S> for Hashed<S> {
             return Ok(Some(rest));
         }
         if self.table.is_none() && self.lookup.is_none() {
-            self.table = Some(self.read_right(run)?);
+            let table = self.read_right(run)?;
+            self.restrict_left(&table);
+            self.table = Some(table);
         }
         while self.rest.is_none() {
             let found = match self.probe.take() {
@@ -496,5 +425,16 @@ impl<S: Scalar> Rows<S> for Hashed<S> {
             }
         }
         Ok(self.unpaired())
+    }
+
+    fn restrict(&mut self, place: usize, to: &Restriction) {
+        // Of a side whose rows are given also without a pair all are needed to find the pairs of the other one.
+        let takes_left = !matches!(self.kind, JoinKind::Right | JoinKind::Full);
+        let takes_right = matches!(self.kind, JoinKind::Inner | JoinKind::Right) && self.table.is_none();
+        match place.checked_sub(self.widths.0) {
+            None if takes_left => self.left.restrict(place, to),
+            Some(place) if takes_right => self.right.restrict(place, to),
+            _ => {}
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod hashed;
 mod nested;
+mod table;
 
 use super::BoxRows;
 use nestor_planner::relation::{Join, Scalar};

@@ -1,0 +1,189 @@
+//! Which group rows belong to.
+//!
+//! As long as each column has values of one simple type, what rows are grouped by are words of 64 bits ([`words`]): numbers as they are, texts by
+//! numbers that they got when they were met. With the first value that is no such word the groups become those of [`any`], which tells any values
+//! apart.
+
+mod any;
+mod words;
+
+use super::key;
+use any::AnyGroups;
+use nestor_model::vector::Vector;
+use nestor_model::{Result, Value};
+use nestor_planner::relation::{Chunk, Env, Scalar};
+use std::sync::Arc;
+pub(in crate::relation) use words::Words;
+
+/// Groups by number, in the order in which their first rows came.
+pub(super) struct Groups<S> {
+    by: Vec<S>,
+    sets: Vec<Vec<usize>>,
+    table: Table,
+}
+
+enum Table {
+    Words(Box<Words>),
+    Any(Box<AnyGroups>),
+}
+
+/// What the rows of a chunk are grouped by.
+pub(super) struct KeysOf {
+    values: Vec<Arc<Vector>>,
+    keys: Vec<Arc<Vector>>,
+}
+
+/// To what the rows of a chunk belong besides their values.
+#[derive(Clone, Copy)]
+pub(in crate::relation) enum Within<'w> {
+    /// A grouping set.
+    Set(u32),
+    /// Of each row a group of others.
+    Groups(&'w [u32]),
+}
+
+impl Within<'_> {
+    fn of(&self, row: usize) -> u32 {
+        match self {
+            Self::Set(set) => *set,
+            Self::Groups(of) => of[row],
+        }
+    }
+}
+
+impl<S: Scalar> Groups<S> {
+    /// No groups.
+    pub fn new(by: &[S], sets: &[Vec<usize>]) -> Self {
+        let is_plain = by.iter().all(Scalar::is_own_key);
+        let table = match Words::new(by.len(), sets).filter(|_| is_plain) {
+            Some(words) => Table::Words(Box::new(words)),
+            None => Table::Any(Box::new(AnyGroups::new(by.iter().map(|by| !by.is_own_key()).collect()))),
+        };
+        Self {
+            by: by.to_vec(),
+            sets: sets.to_vec(),
+            table,
+        }
+    }
+
+    /// The groups of empty sets, which are there also without rows.
+    pub fn add_empty(&mut self) {
+        for set in 0..self.sets.len() {
+            if self.sets[set].is_empty() {
+                match &mut self.table {
+                    Table::Words(words) => words.add_empty(set as u32),
+                    Table::Any(any) => any.add_empty(set as u32),
+                }
+            }
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match &self.table {
+            Table::Words(words) => words.len(),
+            Table::Any(any) => any.len(),
+        }
+    }
+
+    /// The grouping set of a group.
+    pub fn set(&self, group: usize) -> usize {
+        match &self.table {
+            Table::Words(words) => words.set(group) as usize,
+            Table::Any(any) => any.set(group) as usize,
+        }
+    }
+
+    /// The values of a group's columns.
+    pub fn values(&self, group: usize) -> Vec<Value> {
+        match &self.table {
+            Table::Words(words) => words.values(group),
+            Table::Any(any) => any.values(group),
+        }
+    }
+
+    /// The columns of the groups from one to another.
+    pub fn columns(&self, from: usize, to: usize) -> Vec<Arc<Vector>> {
+        match &self.table {
+            Table::Words(words) => words.columns(from, to),
+            Table::Any(any) => any.columns(from, to),
+        }
+    }
+
+    /// What rows are grouped by. Errors: those of the expressions.
+    pub fn keys(&self, chunk: &Chunk, env: &Env<'_>) -> Result<KeysOf> {
+        let values: Vec<Arc<Vector>> = self.by.iter().map(|by| by.vector(chunk, env)).collect::<Result<_>>()?;
+        let keys = self
+            .by
+            .iter()
+            .zip(&values)
+            .map(|(by, values)| key::of_vector(by, values));
+        Ok(KeysOf {
+            keys: keys.collect::<Result<_>>()?,
+            values,
+        })
+    }
+
+    /// Sets `numbers` to the groups that rows belong to in a grouping set, new ones among them; returns how many bytes these take.
+    pub fn find(&mut self, set: usize, keys: &KeysOf, rows: usize, numbers: &mut Vec<u32>) -> usize {
+        numbers.clear();
+        let mut columns = self.sets[set].clone();
+        columns.sort_unstable();
+        columns.dedup();
+        if columns.is_empty() {
+            let number = (0..self.len()).find(|group| self.set(*group) == set);
+            numbers.resize(rows, number.unwrap_or_default() as u32);
+            return 0;
+        }
+        self.number(Within::Set(set as u32), (&columns, keys, rows), numbers)
+    }
+
+    /// As [`Groups::find`], for rows each of which belongs to a group of others: those of different ones are different.
+    pub fn find_within(&mut self, of: &[u32], keys: &KeysOf, numbers: &mut Vec<u32>) -> usize {
+        numbers.clear();
+        let columns: Vec<usize> = (0..self.by.len()).collect();
+        self.number(Within::Groups(of), (&columns, keys, of.len()), numbers)
+    }
+
+    /// Adds the group of each row, by what it is within and its values in some columns.
+    fn number(
+        &mut self,
+        within: Within<'_>,
+        (columns, keys, rows): (&[usize], &KeysOf, usize),
+        numbers: &mut Vec<u32>,
+    ) -> usize {
+        if let Table::Words(words) = &mut self.table {
+            if let Some(bytes) = words.number(within, (columns, &keys.keys, rows), numbers) {
+                return bytes;
+            }
+            numbers.clear();
+            let any = AnyGroups::of_words(words, self.by.len());
+            self.table = Table::Any(Box::new(any));
+        }
+        match &mut self.table {
+            Table::Any(any) => any.number(within, (columns, keys, rows), numbers),
+            Table::Words(_) => 0,
+        }
+    }
+}
+
+impl KeysOf {
+    /// The values that rows are grouped by.
+    pub fn values(&self) -> &[Arc<Vector>] {
+        &self.values
+    }
+}
+
+/// The places of the first rows of groups that were not there before, of which there were `known`.
+pub(super) fn first_rows(numbers: &[u32], known: usize) -> Vec<u32> {
+    // The first row of a new group is the one whose number is the next.
+    let mut next = known as u32;
+    let mut first = Vec::new();
+    for (row, number) in numbers.iter().enumerate() {
+        if *number == next {
+            first.push(row as u32);
+            next += 1;
+        }
+    }
+    first
+}
