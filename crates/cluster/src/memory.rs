@@ -24,8 +24,10 @@ pub struct MemoryLog {
     store: Arc<Mutex<Store>>,
     address: Arc<str>,
     /// All logs that know each other, by address.
-    all: Arc<Mutex<BTreeMap<Arc<str>, Arc<Mutex<Store>>>>>,
+    all: Arc<Mutex<Stores>>,
 }
+
+type Stores = BTreeMap<Arc<str>, Arc<Mutex<Store>>>;
 
 #[derive(Default)]
 struct Store {

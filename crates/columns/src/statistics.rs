@@ -101,7 +101,7 @@ impl Part {
                     out.note(hash(value));
                     let is_short = value.as_str().is_none_or(|text| text.len() <= TEXT_MAX);
                     // Not always at the same places, lest they go with something in the data.
-                    if (row + row / step % 7) % step == 0 && is_short {
+                    if (row + row / step % 7).is_multiple_of(step) && is_short {
                         out.sample.push(value.to_value());
                     }
                 }

@@ -225,7 +225,8 @@ fn shaped(random: &mut Random) -> Document {
         0 => {
             let names = ["x", "a", "s.v.x", "y"];
             for _ in 0..1 + random.below(2) {
-                fields.set(*random.pick(&names), computed(random));
+                let name: &&str = random.pick(&names);
+                fields.set(name, computed(random));
             }
             doc! { "$addFields": fields }
         }

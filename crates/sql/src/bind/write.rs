@@ -105,7 +105,7 @@ pub enum Action {
         /// What the values are written to.
         targets: Vec<Target>,
         /// What happens to those that are there already.
-        conflict: Option<Conflict>,
+        conflict: Option<Box<Conflict>>,
     },
     /// The record in the first column of the plan is changed. Column `1 + i` is the value of target `i`; the columns of FROM follow.
     Update {
@@ -429,7 +429,7 @@ impl Binder<'_> {
             Some(OnInsert::OnConflict(_)) if written.element().is_some() => {
                 return unsupported("ON CONFLICT of the elements of an array");
             }
-            Some(OnInsert::OnConflict(conflict)) => Some(self.conflict(&written, conflict, &scope)?),
+            Some(OnInsert::OnConflict(conflict)) => Some(Box::new(self.conflict(&written, conflict, &scope)?)),
             Some(_) => return unsupported("ON DUPLICATE KEY"),
         };
         let returning = self.returning(&written, insert.returning.as_deref(), scope)?;

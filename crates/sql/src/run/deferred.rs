@@ -17,11 +17,11 @@ const WAITING_BYTES_MAX: usize = 64 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
     /// A row got it: is it one of the other table?
-    IsThere,
+    There,
     /// A row of the other table lost it: has nobody it any more?
-    IsUnused,
+    Unused,
     /// A row got it that no other one may have.
-    IsSingle,
+    Single,
 }
 
 /// A key that is to be looked at.
@@ -236,7 +236,7 @@ mod tests {
             constraint: "c".to_owned(),
             written: Namespace::new("d", "t"),
             key: vec![Value::Int32(n)],
-            question: Question::IsThere,
+            question: Question::There,
         }
     }
 

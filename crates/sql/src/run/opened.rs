@@ -411,7 +411,8 @@ impl Tables<'_, '_> {
         }
         // Conditions that no index serves are looked at column by column where there are columns.
         if let Some(collection) = reading.view.catalog().get(ns).filter(|_| !is_all)
-            && reading.per_found(collection, &filter, None)? < COLUMN_COST
+            && let Some(costed) = reading.costed(collection, &filter, None)?
+            && costed.per_found < COLUMN_COST
             && self.columns(scan, (table, ns), env)?.is_some()
         {
             return Ok(Counting::Rows);

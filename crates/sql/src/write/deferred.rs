@@ -108,7 +108,7 @@ fn look(settling: &mut Settling<'_, '_>, ws: &mut WriteSet, waiting: &Waiting) -
     let Waiting { table: ns, key, .. } = waiting;
     // A constraint that is gone wants nothing.
     let Some(table) = table_at(ws, ns) else { return Ok(()) };
-    if waiting.question == Question::IsSingle {
+    if waiting.question == Question::Single {
         let own = table.later.iter().find(|own| own.name == waiting.constraint);
         return own.map_or(Ok(()), |own| settling.check_single(ws, (ns, &table), own, key));
     }
@@ -119,12 +119,12 @@ fn look(settling: &mut Settling<'_, '_>, ws: &mut WriteSet, waiting: &Waiting) -
     let own = table.paths(&foreign.columns);
     match waiting.question {
         // Where it is not, rows may have another key by now, or be gone.
-        Question::IsThere => match !settling.hold_key(ws, ns, foreign, key)? && settling.is_any(ws, ns, &own, key)? {
+        Question::There => match !settling.hold_key(ws, ns, foreign, key)? && settling.is_any(ws, ns, &own, key)? {
             true => Err(missing(&table, foreign, key)),
             false => Ok(()),
         },
-        Question::IsSingle => Ok(()),
-        Question::IsUnused => {
+        Question::Single => Ok(()),
+        Question::Unused => {
             let parent_ns = Namespace::new(&*ns.db, foreign.table.as_str());
             let Some(parent) = table_at(ws, &parent_ns) else {
                 return Ok(());

@@ -355,7 +355,7 @@ impl<'a, 'r> Settling<'a, 'r> {
             if old.is_some_and(|old| same(&old, &key)) {
                 continue;
             }
-            let asked = (key.as_slice(), Question::IsThere);
+            let asked = (key.as_slice(), Question::There);
             if self.waits((&changed.ns, timed(foreign)), &changed.ns, asked, gathered)? {
                 continue;
             }
@@ -380,7 +380,7 @@ impl<'a, 'r> Settling<'a, 'r> {
             if old.is_some_and(|old| same(&old, &key)) {
                 continue;
             }
-            let asked = (key.as_slice(), Question::IsSingle);
+            let asked = (key.as_slice(), Question::Single);
             if self.waits((&changed.ns, (&own.name, own.timing)), &changed.ns, asked, gathered)? {
                 continue;
             }
@@ -480,7 +480,7 @@ impl<'a, 'r> Settling<'a, 'r> {
                 Some(_) => reference.foreign.on_update,
             };
             let child = (&reference.ns, timed(&reference.foreign));
-            if action == Referential::Refuse && self.waits(child, &changed.ns, (&old, Question::IsUnused), gathered)? {
+            if action == Referential::Refuse && self.waits(child, &changed.ns, (&old, Question::Unused), gathered)? {
                 continue;
             }
             // Another row of the statement may have the key now.

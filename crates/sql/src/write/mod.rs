@@ -197,7 +197,7 @@ pub fn explain(
         effects: None,
     };
     let (verb, conflict) = match &write.action {
-        Action::Insert { conflict, .. } => ("Insert", conflict.as_ref()),
+        Action::Insert { conflict, .. } => ("Insert", conflict.as_deref()),
         Action::Update { .. } => ("Update", None),
         Action::Delete => ("Delete", None),
         Action::Merge { .. } => ("Merge", None),
@@ -289,7 +289,7 @@ impl Before for Named<'_, '_, '_> {
 /// Whether parts of a statement that are computed while it writes read tables.
 fn reads_before(write: &Write) -> bool {
     let conflict = match &write.action {
-        Action::Insert { conflict, .. } => conflict.as_ref(),
+        Action::Insert { conflict, .. } => conflict.as_deref(),
         _ => None,
     };
     let of_conflict = conflict.and_then(|conflict| conflict.update.as_ref()?.query.as_ref());
@@ -381,7 +381,7 @@ fn attempt(
     };
     let result = match (&write.element, &write.action) {
         (Some(element), _) => applied.write_elements(element, rows),
-        (None, Action::Insert { targets, conflict }) => applied.insert(targets, conflict.as_ref(), rows),
+        (None, Action::Insert { targets, conflict }) => applied.insert(targets, conflict.as_deref(), rows),
         (None, Action::Update { targets }) => applied.update(targets, rows),
         (None, Action::Delete) => applied.delete(rows),
         (None, Action::Merge { clauses }) => applied.merge(clauses, rows),

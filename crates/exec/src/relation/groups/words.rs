@@ -512,8 +512,8 @@ mod tests {
                 assert!(bytes.is_some_and(|bytes| bytes > 0));
                 assert_eq!(numbers, expected);
                 let back = words.columns(0, 3);
-                for group in 0..3 {
-                    let shown = format!("{:?}", values[group]);
+                for (group, value) in values.iter().enumerate().take(3) {
+                    let shown = format!("{value:?}");
                     assert_eq!(format!("{:?}", words.values(group)[0]), shown);
                     assert_eq!(format!("{:?}", back[0].value(group)), shown);
                 }
