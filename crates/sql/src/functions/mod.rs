@@ -9,7 +9,7 @@ mod arithmetic;
 pub(crate) mod arrays;
 mod bits;
 mod bytes;
-pub(crate) mod dates;
+mod dates;
 mod documents;
 pub mod element;
 mod formats;

@@ -35,6 +35,7 @@ pub mod regex;
 pub mod stored;
 pub mod style;
 pub mod timetz;
+pub mod units;
 pub mod zone;
 
 use self::enums::Enum;

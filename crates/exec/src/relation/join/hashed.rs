@@ -10,7 +10,7 @@ use crate::kept::Kept;
 use crate::relation::restrict::Restriction;
 use crate::relation::{BoxRows, Drained, Rows, Run, build, key, scan};
 use nestor_model::statement::{ROW, Scope, work};
-use nestor_model::vector::{Builder, NO_ROW, Seed, Vector};
+use nestor_model::vector::{Builder, NO_ROW, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::chunk::ROWS;
 use nestor_planner::relation::{Chunk, Join, JoinKind, Relation, Scalar, Scan, Tuple};
@@ -140,13 +140,6 @@ fn keys_of<S: Scalar>(by: &[S], chunk: &Chunk, run: &Run<'_, '_, S>) -> Result<K
         parts.push(key::of_vector(part, &values)?);
     }
     Ok(Keys { parts, has_null })
-}
-
-/// The hashes of rows by their keys.
-pub(super) fn hashes_of(keys: &[Arc<Vector>], rows: usize, seed: &Seed) -> Vec<u64> {
-    let mut hashes = vec![0; rows];
-    keys.iter().for_each(|key| key.hash(seed, &mut hashes));
-    hashes
 }
 
 impl<S: Scalar> Hashed<S> {

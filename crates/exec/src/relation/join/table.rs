@@ -1,6 +1,5 @@
 //! The right input of a join: its rows, and where those with a key are.
 
-use super::hashed::hashes_of;
 use crate::relation::groups::{Within, Words};
 use crate::relation::restrict::Numbers;
 use hashbrown::HashTable;
@@ -220,4 +219,11 @@ fn any_of(words: &Words, of_rows: &[u32], next: &mut [u32]) -> AnyKeys {
         any.link(hash, row as u32, next);
     }
     any
+}
+
+/// The hashes of rows by their keys.
+fn hashes_of(keys: &[Arc<Vector>], rows: usize, seed: &Seed) -> Vec<u64> {
+    let mut hashes = vec![0; rows];
+    keys.iter().for_each(|key| key.hash(seed, &mut hashes));
+    hashes
 }

@@ -1,9 +1,9 @@
 //! Functions of vectors, and casts of dates. `None` where there is no loop, or where one met what it does not compute.
 
 use super::super::function::{Function, Param};
-use crate::functions::dates::{Whole, is_finite, unit_us};
 use crate::types::Type;
 use crate::types::interval::DAY_US;
+use crate::types::units::{Whole, is_finite, unit_us};
 use nestor_model::vector::{Data, Vector};
 
 /// What a function gives for vectors of its arguments.
