@@ -3,10 +3,11 @@
 //! Reading order: [`random`] (seeds), [`rows`] and [`statement`] (what is asked and answered, in the words of every protocol),
 //! [`wire`] (connections of the three protocols), [`measure`] (`/proc` and response times), [`target`] (a server), [`statistics`]
 //! (ratios with their intervals, levels of series), [`drive`] (workers in closed loops or at fixed rates), [`workload`] (what
-//! they do), [`delay`] and [`network`] (a slower disk, a longer network), [`results`] (JSON lines), [`report`] (tables and pages), [`history`] (releases), [`command`] (the arguments), [`run`] (servers take turns).
+//! they do), [`delay`] and [`network`] (a slower disk, a longer network), [`results`] (JSON lines), [`report`] (tables and pages), [`history`] (releases), [`arguments`], [`run`] (servers take turns), [`command`] (what each command does).
 //!
 //! It does not know the database it measures: servers are reached by their protocols, and who logs in to them hands a connection in.
 
+pub mod arguments;
 pub mod command;
 pub mod delay;
 pub mod drive;

@@ -3,7 +3,7 @@
 //! Tests that do not depend on each other run on data that are loaded once; a sequence of steps begins anew, with fresh data, in each round
 //! and for each number of clients.
 
-use crate::command::{Resolve, RunArgs, Wait};
+use crate::arguments::{Resolve, RunArgs, Wait};
 use crate::delay::delayed;
 use crate::drive::Times;
 use crate::measure::host::cores;

@@ -73,6 +73,14 @@ const RUNS: &[&[&str]] = &[
         r#"{$unwind: "$x"}"#,
     ],
     &["{$sort: {k: 1, _id: -1}}", "{$skip: 4}", "{$limit: 7}"],
+    &[
+        r#"{$project: {x: "$b.c", b: 1, k: {$ifNull: ["$k", 7]}}}"#,
+        r#"{$group: {_id: "$k", a: {$push: "$a"}, x: {$first: "$x"}}}"#,
+    ],
+    &[
+        r#"{$addFields: {x: "$a"}}"#,
+        r#"{$group: {_id: "$k", a: {$push: "$a"}, x: {$first: "$x"}}}"#,
+    ],
 ];
 
 struct Database {
@@ -238,7 +246,7 @@ fn plans_with_and_without_each_rule_agree() {
         let mut random = Random::new(seed);
         let database = Database::new(&mut random);
         let snapshot = database.service.engine.snapshot();
-        for _ in 0..80 {
+        for _ in 0..140 {
             let stages = random_stages(&mut random);
             let mut pipeline = parse(&stages);
             if random.one_in(3) {

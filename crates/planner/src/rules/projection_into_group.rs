@@ -7,7 +7,7 @@
 use crate::plan::{StageNode, StageOp};
 use nestor_model::{Path, Str};
 use nestor_query::expr::{Deps, Expr};
-use nestor_query::projection::{Effect, Projection};
+use nestor_query::projection::{Effect, Mode, Projection};
 use nestor_query::stage::{Group, GroupField, Stage};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,6 +19,10 @@ pub(super) fn apply(stages: &mut Vec<StageNode>, at: usize) -> bool {
     let (Some(Stage::Project { projection, .. }), Some(Stage::Group(group))) = (first.parsed(), second.parsed()) else {
         return false;
     };
+    // What only keeps fields goes into the find below, where explain shows it as MongoDB's does.
+    if projection.is_top_level() && projection.mode() == Mode::Inclusion {
+        return false;
+    }
     let Some(group) = within(projection, group) else {
         return false;
     };
@@ -88,6 +92,7 @@ mod tests {
             ),
             (r#"[{"$set":{"x":{"$rand":{}}}},{"$group":{"_id":"$x"}}]"#, false),
             (r#"[{"$unset":"a"},{"$group":{"_id":"$a"}}]"#, false),
+            (r#"[{"$project":{"a":1}},{"$group":{"_id":"$a"}}]"#, false),
             (r#"[{"$project":{"a.b":1}},{"$group":{"_id":"$a.b"}}]"#, false),
             (
                 r#"[{"$project":{"x":{"$add":["$a",1]}}},{"$group":{"_id":"$x.y"}}]"#,
