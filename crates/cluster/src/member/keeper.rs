@@ -337,6 +337,10 @@ impl Keeper {
             {
                 Ok(true) => state.own = Some(version + 1),
                 Ok(false) => match self.look(&mut state)? {
+                    // A process of the same name has taken it, and has shut this one out.
+                    Standing::Own(_) if state.held.as_ref().is_some_and(|held| held.epoch > state.epoch) => {
+                        return Ok(Some("another process of this member took the lease"));
+                    }
                     // An answer was lost.
                     Standing::Own(version) => state.own = Some(version),
                     _ => return Ok(Some("another member took the lease")),
