@@ -72,8 +72,9 @@ class Cluster:
 
     def answers(self):
         assert self.process.poll() is None, "PostgreSQL did not start"
-        with socket.socket() as client:
-            return client.connect_ex(("127.0.0.1", self.port)) == 0
+        # It takes connections, and sends them away, before it is ready.
+        asked = subprocess.run([program("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)], timeout=60, check=False)
+        return asked.returncode == 0
 
     def stop(self):
         self.process.kill()
