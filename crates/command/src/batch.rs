@@ -3,12 +3,10 @@
 use crate::context::Context;
 use crate::privileges;
 use nestor_database::cursors::ClientCursor;
-use nestor_exec::row_batch::{Filled, ROWS_MAX, RowBatch, Wanted};
 use nestor_exec::{Batch, BoxOperator, Operator, Row, RowDoc, Step, docs_examined};
-use nestor_model::{DocRef, Namespace, RawWriter, Result, bail, raw};
+use nestor_model::{Namespace, RawWriter, Result, bail, raw};
 use nestor_query::env::OpContext;
 use nestor_storage::{CollectionId, Snapshot, View};
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,17 +17,6 @@ pub const BATCH_BYTES_MAX: usize = raw::DOCUMENT_BYTES_MAX;
 
 /// Bytes of one document of a result: a stored document and what stages may add to it.
 const RESULT_BYTES_MAX: usize = raw::DOCUMENT_BYTES_MAX + 16 * 1024;
-
-/// Rows from which on they are pulled together.
-const TOGETHER_MIN: u64 = 4;
-/// There is room for all rows that are pulled together, but maybe not for the last of them: they are about a megabyte, or two if they are no
-/// bytes yet.
-const TOGETHER_ROOM: usize = 4 << 20;
-
-thread_local! {
-    /// The rows that are pulled together, while nobody pulls: the memory for them is used again.
-    static ROWS: Cell<Option<RowBatch>> = const { Cell::new(None) };
-}
 
 /// How filling a batch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,28 +44,19 @@ pub fn fill(
             .saturating_sub(usize::from(pending.is_some())),
     );
     while count < count_max {
-        let room = BATCH_BYTES_MAX.saturating_sub(reply.len() - start);
-        let together = (count_max - count).min(ROWS_MAX as u64);
-        if pending.is_none() && together >= TOGETHER_MIN && room >= TOGETHER_ROOM {
-            let filled = fill_together(root, pending, batch, (reply, start), together as usize, &mut count)?;
-            match filled {
-                _ if pending.is_some() => return Ok((count, End::Full)),
-                Filled::Eof => return Ok((count, End::Eof)),
-                _ if reply.len() - start >= BATCH_BYTES_MAX => break,
-                // Nobody limits the budget of a client's batch.
-                _ => continue,
-            }
-        }
-        let mut row = match pending.take() {
+        let row = match pending.take() {
             Some(row) => row,
             None => match root.next(batch)? {
                 Step::Row(row) => row,
                 Step::Eof => return Ok((count, End::Eof)),
+                // Nobody limits the budget of a client's batch.
                 Step::Pause => continue,
             },
         };
         let before = reply.len();
+        let mut row = row;
         if count > 0 {
+            let room = BATCH_BYTES_MAX.saturating_sub(before - start);
             let mut len = row.doc.byte_len();
             // The length of what is no bytes yet is not known: near the limit it becomes bytes.
             if len.is_none() && 2 * row.doc.size() > room {
@@ -105,49 +83,6 @@ pub fn fill(
         End::Full
     };
     Ok((count, end))
-}
-
-/// Pulls up to `most` rows together and appends them to the reply, whose batch began at `start` and has `count` documents. The last of
-/// them is left in `pending` if it would be too much.
-fn fill_together(
-    root: &mut BoxOperator,
-    pending: &mut Option<Row>,
-    batch: &mut Batch<'_>,
-    (reply, start): (&mut RawWriter, usize),
-    most: usize,
-    count: &mut u64,
-) -> Result<Filled> {
-    let mut rows = ROWS.take().unwrap_or_else(|| RowBatch::new(Wanted::Documents));
-    let filled = rows.with_room(most, |rows| root.next_batch(batch, rows))?;
-    let last = rows.len().saturating_sub(1);
-    for (at, row) in rows.iter().enumerate() {
-        let before = reply.len();
-        let room = BATCH_BYTES_MAX.saturating_sub(before - start);
-        debug_assert!(
-            at == last || room > 0,
-            "what is pulled together has room, but for the last row"
-        );
-        if at == last && *count > 0 {
-            let raw = match row.doc {
-                DocRef::Raw(raw) if raw.len() <= room => None,
-                doc => Some(doc.to_raw()),
-            };
-            if let Some(raw) = raw.filter(|raw| raw.as_bytes().len() > room) {
-                *pending = Some(RowDoc::Raw(raw).into());
-                break;
-            }
-        }
-        reply.append_index(*count as usize, row.doc);
-        if reply.len() - before > RESULT_BYTES_MAX {
-            check_size(reply.len() - before, *count)?;
-        }
-        *count += 1;
-    }
-    rows.clear();
-    if rows.is_small() {
-        ROWS.set(Some(rows));
-    }
-    Ok(filled)
 }
 
 /// Refuses element `index` of a batch if its document is too large. `bytes` are those of the element: type byte, index and zero byte

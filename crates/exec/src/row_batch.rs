@@ -169,11 +169,6 @@ impl RowBatch {
         self.row_bytes = 0;
     }
 
-    /// Whether the memory that it keeps is worth keeping: that of an ordinary batch of small documents.
-    pub fn is_small(&self) -> bool {
-        self.bytes.capacity() <= 2 * ROWS_MAX * COPIED_BYTES_MAX
-    }
-
     /// The number of rows.
     pub fn len(&self) -> usize {
         self.len
