@@ -256,11 +256,7 @@ impl ColumnScan {
             }
             Form::Documents => {
                 let count = picked.left().min(out.room());
-                let work = match self.shape {
-                    Some(_) => 1 + count / MADE_PER_WORK,
-                    None => count,
-                };
-                if !batch.spend_for(work)? {
+                if !batch.spend_for(self.work(count))? {
                     self.pieces()?.picked = Some(picked);
                     return Ok(false);
                 }
@@ -287,6 +283,14 @@ impl ColumnScan {
             self.pieces()?.picked = Some(picked);
         }
         Ok(true)
+    }
+
+    /// The units of work of so many rows as documents.
+    fn work(&self, rows: usize) -> usize {
+        match self.shape {
+            Some(_) => 1 + rows / MADE_PER_WORK,
+            None => rows,
+        }
     }
 
     /// The documents of the next rows.
@@ -319,11 +323,7 @@ impl ColumnScan {
             return Ok(true);
         };
         let count = picked.left().min(READY);
-        let work = match self.shape {
-            Some(_) => 1 + count / MADE_PER_WORK,
-            None => count,
-        };
-        if !batch.spend_for(work)? {
+        if !batch.spend_for(self.work(count))? {
             self.pieces()?.picked = Some(picked);
             return Ok(false);
         }

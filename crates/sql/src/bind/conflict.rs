@@ -99,8 +99,12 @@ impl Binder<'_> {
         for expr in values.iter().chain(&condition) {
             expr.for_each_column(&mut |index| beyond |= index >= width);
         }
-        let query = match beyond {
-            false => None,
+        let (values, condition, query) = match beyond {
+            false => {
+                let over_table = |expr: &Expr| written.over_table(expr, 2);
+                let values = values.iter().map(over_table).collect::<Result<_>>()?;
+                (values, condition.as_ref().map(over_table).transpose()?, None)
+            }
             true if !written.views().is_empty() => {
                 return unsupported("a subquery in ON CONFLICT DO UPDATE of a view");
             }
@@ -112,22 +116,9 @@ impl Binder<'_> {
                     input: Box::new(input),
                     columns: exprs,
                 };
-                return Ok(Conflict {
-                    paths,
-                    constraint,
-                    inferred,
-                    update: Some(Replacing {
-                        targets,
-                        values,
-                        condition,
-                        query: Some((id, plan)),
-                    }),
-                });
+                (values, condition, Some((id, plan)))
             }
         };
-        let over_table = |expr: &Expr| written.over_table(expr, 2);
-        let values = values.iter().map(over_table).collect::<Result<_>>()?;
-        let condition = condition.as_ref().map(over_table).transpose()?;
         Ok(Conflict {
             paths,
             constraint,

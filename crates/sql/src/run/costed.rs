@@ -1,8 +1,6 @@
 //! What plans of the find layer cost, as far as that decides between them and other ways to read a table.
 
-use super::tables::{COSTED_MIN, Reading};
-use nestor_database::read;
-use nestor_database::shape::Words;
+use super::tables::{COSTED_MIN, Reading, words};
 use nestor_exec::catalog::indexes;
 use nestor_exec::estimate::least_entries;
 use nestor_exec::{BoxOperator, run_one_of};
@@ -31,10 +29,7 @@ impl Costed {
         if self.plans.len() != 1 {
             return Ok(None);
         }
-        let words = Words {
-            filter: Some(self.filter.as_raw()),
-            ..Words::default()
-        };
+        let words = words(&self.filter);
         run_one_of(self.plans, Wanted::Documents, &self.query, words.written(), collection).map(Some)
     }
 }
@@ -42,19 +37,13 @@ impl Costed {
 impl Reading<'_, '_> {
     /// The plans for what a filter finds in a collection.
     fn plans(&self, filter: &Document, reads: Option<Arc<[Str]>>, collection: &Collection) -> Result<Costed> {
-        let (_, mut scope) = self.statement.operation(None)?;
-        let raw = filter.to_raw();
-        let words = Words {
-            filter: Some(raw.as_raw()),
-            ..Words::default()
-        };
-        let mut query = read::filtered(&words, &Default::default(), &mut scope)?;
-        query.reads = reads;
+        let filter = filter.to_raw();
+        let query = self.query(&words(&filter), reads)?;
         Ok(Costed {
             per_found: f64::INFINITY,
             plans: candidates_for(&query, Wanted::Documents, indexes(collection)?),
             query,
-            filter: raw,
+            filter,
         })
     }
 

@@ -106,29 +106,7 @@ pub fn probe(
             *part = part.intersect(&within);
         }
     }
-    let plan = match bounds.parts.iter().any(IntervalList::is_empty) {
-        true => PlanNode::Eof,
-        false => {
-            let scan = Box::new(PlanNode::IndexScan(IndexScan {
-                index: index.clone(),
-                bounds,
-                forward: true,
-                key_filter: None,
-                key_test: None,
-                purpose: ScanPurpose::Entries,
-            }));
-            match is_covered {
-                true => PlanNode::Covered {
-                    input: scan,
-                    projection: None,
-                },
-                false => PlanNode::Fetch {
-                    input: scan,
-                    filter: None,
-                },
-            }
-        }
-    };
+    let plan = entries(index, bounds, is_covered);
     Ok(Some(Probe {
         plan,
         is_range: !ranges.is_empty(),
@@ -170,23 +148,31 @@ fn ranges<'c>(conditions: &'c [Expr], table: &Table, path: &str) -> Vec<Bound<'c
     all.collect()
 }
 
+/// Reads index entries, and their documents unless the entries have all that is wanted.
+fn entries(index: &Arc<IndexInfo>, bounds: IndexBounds, is_covered: bool) -> PlanNode {
+    if bounds.parts.iter().any(IntervalList::is_empty) {
+        return PlanNode::Eof;
+    }
+    let input = Box::new(PlanNode::IndexScan(IndexScan {
+        index: index.clone(),
+        bounds,
+        forward: true,
+        key_filter: None,
+        key_test: None,
+        purpose: ScanPurpose::Entries,
+    }));
+    match is_covered {
+        true => PlanNode::Covered {
+            input,
+            projection: None,
+        },
+        false => PlanNode::Fetch { input, filter: None },
+    }
+}
+
 /// What reads the documents of index entries.
 pub fn scanned(index: &Arc<IndexInfo>, bounds: IndexBounds, collection: &Arc<Collection>) -> Result<BoxOperator> {
-    let plan = match bounds.parts.iter().any(IntervalList::is_empty) {
-        true => PlanNode::Eof,
-        false => PlanNode::Fetch {
-            input: Box::new(PlanNode::IndexScan(IndexScan {
-                index: index.clone(),
-                bounds,
-                forward: true,
-                key_filter: None,
-                key_test: None,
-                purpose: ScanPurpose::Entries,
-            })),
-            filter: None,
-        },
-    };
-    nestor_exec::build(&plan, collection)
+    nestor_exec::build(&entries(index, bounds, false), collection)
 }
 
 /// What finds the documents by an index on expressions: the one of which conditions give the most parts, from the first on. A range ends them. A partial

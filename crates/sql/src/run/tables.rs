@@ -29,11 +29,11 @@ use nestor_exec::catalog::indexes;
 use nestor_exec::summary::totals;
 use nestor_exec::{BoxOperator, Step};
 use nestor_model::extjson::{self, Form};
-use nestor_model::{Array, ArrayRef, Document, Namespace, Path, Result, Str, Value, ValueRef, bail, doc};
-use nestor_planner::PlanNode;
+use nestor_model::{Array, ArrayRef, Document, Namespace, Path, RawDocBuf, Result, Str, Value, ValueRef, bail, doc};
 use nestor_planner::choose::tells;
 use nestor_planner::find::Wanted;
 use nestor_planner::pipeline::distinct_scan;
+use nestor_planner::{FindQuery, PlanNode};
 use nestor_query::env::OpContext;
 use nestor_query::sort::SortSpec;
 use nestor_storage::{Collection, Index, View};
@@ -275,20 +275,25 @@ impl<'s, 'r> Reading<'s, 'r> {
         Ok((ends > 0.0).then(|| documents as f64 * ends / times))
     }
 
+    /// What a filter asks for. `reads` are the fields that are looked at, if an index may have them all.
+    ///
+    /// Errors: those of the filter.
+    pub(super) fn query(&self, words: &Words<'_>, reads: Option<Arc<[Str]>>) -> Result<FindQuery> {
+        let (_, mut scope) = self.statement.operation(None)?;
+        let mut query = read::filtered(words, &Default::default(), &mut scope)?;
+        query.reads = reads;
+        Ok(query)
+    }
+
     /// Finds each value of a field once of what `filter` matches, by an index that has several documents for a value; `None` when there
     /// is none.
     pub(super) fn find_distinct(&self, ns: &Namespace, filter: &Document, path: &Str) -> Result<Option<BoxOperator>> {
         let Some(collection) = self.view.catalog().get(ns) else {
             return Ok(None);
         };
-        let (_, mut scope) = self.statement.operation(None)?;
         let raw = filter.to_raw();
-        let words = Words {
-            filter: Some(raw.as_raw()),
-            ..Words::default()
-        };
-        let mut query = read::filtered(&words, &Default::default(), &mut scope)?;
-        query.reads = Some([path.clone()].into());
+        let words = words(&raw);
+        let query = self.query(&words, Some([path.clone()].into()))?;
         let all = indexes(collection)?;
         let Some(scan) = distinct_scan(&query.filter, &Path::new(path), None, all) else {
             return Ok(None);
@@ -893,6 +898,14 @@ fn table_of(reading: &Reading<'_, '_>, (schema, name): (&str, &str), query: Arc<
         declared: true,
         ..Table::new(name, columns.collect(), Kind::Query(query))
     })
+}
+
+/// The words of a find that has a filter and nothing else.
+pub(super) fn words(filter: &RawDocBuf) -> Words<'_> {
+    Words {
+        filter: Some(filter.as_raw()),
+        ..Words::default()
+    }
 }
 
 /// An array of texts.
