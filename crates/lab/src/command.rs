@@ -11,7 +11,7 @@ use crate::run::measure;
 use crate::workload::Suite;
 use std::io::{IsTerminal, Write};
 
-/// Does what the command says; `resolve` makes a [`Target`] of a label and a URI, whose commits
+/// Does what the command says; `resolve` makes the target of a label and a URI, whose commits
 /// wait for this, and whose syncs are delayed so long if it is started for the run. An error is a message for the user.
 pub fn run(command: &LabCommand, resolve: Resolve<'_>) -> Result<(), String> {
     match command {
