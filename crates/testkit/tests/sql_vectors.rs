@@ -26,6 +26,11 @@ const KINDS: &[Kind] = &[
         literals: &["0", "1", "-3", "2147483647"],
     },
     Kind {
+        name: "smallint",
+        columns: &["l"],
+        literals: &["2::smallint", "32767::smallint", "0::smallint"],
+    },
+    Kind {
         name: "bigint",
         columns: &["c"],
         literals: &["7::bigint", "-9223372036854775807"],
@@ -127,6 +132,10 @@ fn expression(random: &mut Random, of: &Kind, depth: usize) -> String {
             3 | 4 => format!("({x} || {y})"),
             5 => format!("upper({x})"),
             6 => format!("({})::text", expression(random, kind("numeric"), depth - 1)),
+            7 => format!(
+                "regexp_replace({x}, '{}', '<\\1>', 'g')",
+                random.pick(&["(b|é)", "^(.)", "[0-9]+"])
+            ),
             _ => common(&mut |of| expression(random, of, depth - 1), turn % 5),
         },
         ("date", turn) => match turn {
@@ -150,6 +159,7 @@ fn expression(random: &mut Random, of: &Kind, depth: usize) -> String {
         (_, 4) => format!("(- {x})"),
         (_, 5) => format!("({x} / {y})"),
         (_, 6) => common(&mut |of| expression(random, of, depth - 1), 4),
+        (_, 7) if of.name != "double precision" => format!("({x} % {y})"),
         _ => format!("({x} {} {y})", random.pick(&["+", "-", "*"])),
     }
 }
@@ -168,7 +178,7 @@ fn filled(rows: usize) -> (Database, Session) {
     must(
         &database,
         &mut session,
-        "CREATE TABLE t (id int PRIMARY KEY, a int, b int, c bigint, d double precision, e numeric(9,2), f numeric, g text, h text, i boolean, j date, k character(4))",
+        "CREATE TABLE t (id int PRIMARY KEY, a int, b int, c bigint, d double precision, e numeric(9,2), f numeric, g text, h text, i boolean, j date, k character(4), l smallint)",
     );
     let fill = format!(
         "INSERT INTO t SELECT n, CASE WHEN n % 7 > 0 THEN n % 5 - 2 END, n::bigint * 300001 % 2147483, CASE n % 9 WHEN 0 THEN NULL ELSE n::bigint * 1000000007 END,
@@ -176,7 +186,7 @@ fn filled(rows: usize) -> (Database, Session) {
          CASE n % 10 WHEN 0 THEN NULL WHEN 1 THEN n * 1234567890123456789.5 WHEN 2 THEN n / 8.0 ELSE n % 3 END,
          CASE WHEN n % 4 > 0 THEN chr(97 + n % 4) || 'b' || n % 3 END, repeat('é', n % 3), CASE n % 5 WHEN 0 THEN NULL ELSE n % 2 = 0 END,
          CASE WHEN n % 11 > 0 THEN date '2020-02-20' + n % 40 END,
-         CASE WHEN n % 3 > 0 THEN substr('abcab', n % 3, n % 4) END FROM generate_series(1, {rows}) n"
+         CASE WHEN n % 3 > 0 THEN substr('abcab', n % 3, n % 4) END, CASE WHEN n % 13 > 0 THEN n % 300 - 100 END FROM generate_series(1, {rows}) n"
     );
     must(&database, &mut session, &fill);
     let index = doc! { "key": doc! { "a": 1 }, "name": "a" };
@@ -288,6 +298,30 @@ fn joins_and_groups_of_many_chunks_are_those_of_rows() {
             )
         };
         check(&query(""), &query(" AND x.id > 0"));
+    }
+    // What follows from other columns of a group, and different values of all rows.
+    check(
+        "SELECT a, a - 1, l * 2, 'x', upper(g), l, g, count(*), max(b) FROM t GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY a, l, g",
+        "SELECT a, a - 1, l * 2, 'x', upper(g), l, g, count(*), max(b) FROM (SELECT * FROM t ORDER BY random() LIMIT 100000) t GROUP BY a, l, g ORDER BY a, l, g",
+    );
+    check(
+        "SELECT count(DISTINCT a), count(DISTINCT e), count(DISTINCT g), sum(DISTINCT l), count(DISTINCT k), avg(DISTINCT d) FROM t",
+        "SELECT (SELECT count(*) FROM (SELECT a FROM t WHERE a IS NOT NULL GROUP BY a) x), (SELECT count(*) FROM (SELECT e FROM t WHERE e IS NOT NULL GROUP BY e) x),
+         (SELECT count(*) FROM (SELECT g FROM t WHERE g IS NOT NULL GROUP BY g) x), (SELECT sum(l) FROM (SELECT l FROM t GROUP BY l) x),
+         (SELECT count(*) FROM (SELECT k FROM t WHERE k IS NOT NULL GROUP BY k) x), (SELECT avg(d) FROM (SELECT d FROM t GROUP BY d) x)",
+    );
+    // The first by an order whose first key is the same for many.
+    for order in [
+        "a, g DESC, l NULLS FIRST",
+        "g DESC NULLS LAST, a DESC, l",
+        "l, d DESC, id",
+    ] {
+        let limited =
+            |filter: &str| format!("SELECT a, g, l, d FROM t WHERE {filter} ORDER BY {order}, id LIMIT 9 OFFSET 400");
+        let all = format!(
+            "SELECT a, g, l, d FROM (SELECT a, g, l, d, row_number() OVER (ORDER BY {order}, id) n FROM t) x WHERE n > 400 AND n <= 409 ORDER BY n"
+        );
+        check(&limited("true"), &all);
     }
     check(
         "SELECT a, g, i, count(*), sum(e), avg(c), min(h), max(j), count(DISTINCT b % 10), sum(e) FILTER (WHERE i) FROM t GROUP BY a, g, i ORDER BY 1, 2, 3",

@@ -44,20 +44,46 @@ pub(super) fn sort<S: Scalar>(input: BoxRows<S>, keys: &[SortKey<S>], limit: Opt
     })
 }
 
+/// The order of two values by a key of rows.
+fn by_key<S: Scalar>(key: &SortKey<S>, a: &Value, b: &Value) -> Ordering {
+    match (a, b) {
+        (Value::Null, Value::Null) => Ordering::Equal,
+        (Value::Null, _) if key.nulls_first => Ordering::Less,
+        (Value::Null, _) => Ordering::Greater,
+        (_, Value::Null) if key.nulls_first => Ordering::Greater,
+        (_, Value::Null) => Ordering::Less,
+        (a, b) if key.descending => key.by.compare(b, a),
+        (a, b) => key.by.compare(a, b),
+    }
+}
+
 /// The order of two rows by the values that they are ordered by.
 pub(super) fn compare<S: Scalar>(keys: &[SortKey<S>], a: &[Value], b: &[Value]) -> Ordering {
     note(1);
-    for (key, (a, b)) in keys.iter().zip(a.iter().zip(b)) {
-        let order = match (a, b) {
-            (Value::Null, Value::Null) => Ordering::Equal,
-            (Value::Null, _) if key.nulls_first => Ordering::Less,
-            (Value::Null, _) => Ordering::Greater,
-            (_, Value::Null) if key.nulls_first => Ordering::Greater,
-            (_, Value::Null) => Ordering::Less,
-            (a, b) if key.descending => key.by.compare(b, a),
-            (a, b) => key.by.compare(a, b),
+    let orders = keys.iter().zip(a.iter().zip(b)).map(|(key, (a, b))| by_key(key, a, b));
+    orders
+        .into_iter()
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
+}
+
+/// The order of a row of vectors and one of values, as [`compare`] has it.
+fn compare_row<S: Scalar>(keys: &[SortKey<S>], (vectors, row): (&[Arc<Vector>], usize), values: &[Value]) -> Ordering {
+    note(1);
+    for (key, (vector, value)) in keys.iter().zip(vectors.iter().zip(values)) {
+        let order = match (&vector.data, value) {
+            _ if vector.is_null(row) => None,
+            (Data::Int32(own), Value::Int32(value)) => Some(own[row].cmp(value)),
+            (Data::Int64(own), Value::Int64(value)) => Some(own[row].cmp(value)),
+            (Data::Text(own), Value::String(value)) if key.by.is_by_bytes() => Some(own.get(row).cmp(value)),
+            _ => None,
         };
-        if order != Ordering::Equal {
+        let order = match order {
+            Some(order) if key.descending => order.reverse(),
+            Some(order) => order,
+            None => by_key(key, &vector.value(row), value),
+        };
+        if order.is_ne() {
             return order;
         }
     }
@@ -109,10 +135,10 @@ impl<S: Scalar> Sort<S> {
             let places = places.unwrap_or_else(|| (0..chunk.rows as u32).collect());
             for at in places.into_iter().map(|at| at as usize) {
                 row_done()?;
-                let keys: Vec<Value> = by.iter().map(|values| values.value(at)).collect();
-                if is_full && compare(&self.keys, &keys, &rows[keep - 1].0) != Ordering::Less {
+                if is_full && compare_row(&self.keys, (&by, at), &rows[keep - 1].0) != Ordering::Less {
                     continue;
                 }
+                let keys: Vec<Value> = by.iter().map(|values| values.value(at)).collect();
                 let row = chunk.row(at);
                 self.kept.grow(weight(&row) + weight(&keys))?;
                 rows.push((keys, row));

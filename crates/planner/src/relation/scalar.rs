@@ -114,6 +114,13 @@ pub trait Scalar: Clone + Debug + Display + Send + Sync + 'static {
     /// Which of the columns of rows of this width it looks at.
     fn columns(&self, width: usize) -> Vec<bool>;
 
+    /// Whether it gives the same for all rows with equal values at `places`: it looks at no other columns, and equal values of these are
+    /// the same ones.
+    fn follows_from(&self, places: &[usize]) -> bool {
+        _ = places;
+        false
+    }
+
     /// Whether it is a value that does not depend on the row.
     fn is_literal(&self) -> bool {
         false

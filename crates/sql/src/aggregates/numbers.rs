@@ -46,6 +46,13 @@ impl Accumulator for Integers {
                 .map(Value::Int64)
                 .map_err(|_| error("22003", "bigint out of range"));
         }
+        let mean = match self.gives {
+            Gives::Mean => numeric::quotient(self.sum, self.n),
+            _ => None,
+        };
+        if let Some(mean) = mean {
+            return Ok(Value::Decimal128(mean));
+        }
         let sum = numeric::parse(&self.sum.to_string())?;
         match self.gives {
             Gives::Mean => numeric::div(sum, Decimal128::from_i64(self.n)).map(Value::Decimal128),

@@ -522,6 +522,14 @@ impl Scalar for Expr {
         }
     }
 
+    fn follows_from(&self, places: &[usize]) -> bool {
+        match self.node() {
+            Node::Column { index, ty, .. } => places.contains(index) && compare::is_exact(ty),
+            Node::Call { function, .. } if function.volatile => false,
+            _ => self.parts().into_iter().all(|part| part.follows_from(places)),
+        }
+    }
+
     fn is_literal(&self) -> bool {
         matches!(self.node(), Node::Const(..))
     }

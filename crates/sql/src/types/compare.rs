@@ -114,6 +114,14 @@ pub fn is_own_key(ty: &Type) -> bool {
     }
 }
 
+/// Whether equal values of `ty` are the same value, as 1.0 and 1.00 are not.
+pub fn is_exact(ty: &Type) -> bool {
+    matches!(
+        ty,
+        Type::Int2 | Type::Int4 | Type::Int8 | Type::Bool | Type::Text | Type::Varchar | Type::Date | Type::Timestamp
+    ) || matches!(ty, Type::Timestamptz | Type::Uuid | Type::ObjectId)
+}
+
 /// A value by which BSON's equality tells values of `ty` apart as SQL does.
 pub fn key(ty: &Type, value: Value) -> Value {
     match (ty, value) {

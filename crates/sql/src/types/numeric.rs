@@ -167,18 +167,42 @@ pub fn div(a: Decimal128, b: Decimal128) -> Result<Decimal128> {
 
 /// Group of four digits in which a value begins, and those digits.
 fn weight(value: Decimal128) -> (i32, u128) {
-    let Some(parts) = value.parts().filter(|parts| parts.coefficient != 0) else {
+    value
+        .parts()
+        .map_or((0, 0), |parts| weight_of(parts.coefficient, parts.exponent))
+}
+
+fn weight_of(coefficient: u128, exponent: i32) -> (i32, u128) {
+    if coefficient == 0 {
         return (0, 0);
-    };
-    let digits = i32::try_from(parts.coefficient.ilog10()).unwrap_or(0) + parts.exponent;
+    }
+    let digits = i32::try_from(coefficient.ilog10()).unwrap_or(0) + exponent;
     let weight = digits.div_euclid(4);
     // The first group ends at the exponent 4 * weight.
-    let shift = 4 * weight - parts.exponent;
+    let shift = 4 * weight - exponent;
     let first = match u32::try_from(shift) {
-        Ok(shift) => 10u128.checked_pow(shift).map_or(0, |power| parts.coefficient / power),
-        Err(_) => parts.coefficient * 10u128.pow(shift.unsigned_abs().min(4)),
+        Ok(shift) => 10u128.checked_pow(shift).map_or(0, |power| coefficient / power),
+        Err(_) => coefficient * 10u128.pow(shift.unsigned_abs().min(4)),
     };
     (weight, first)
+}
+
+/// The quotient of whole numbers that [`div`] gives, computed with whole numbers; `None` for what is too long for that.
+pub fn quotient(a: i128, b: i64) -> Option<Decimal128> {
+    let (wa, fa) = weight_of(a.unsigned_abs(), 0);
+    let (wb, fb) = weight_of(b.unsigned_abs().into(), 0);
+    let digits = (QUOTIENT_DIGITS - (wa - wb - i32::from(fa <= fb)) * 4).max(0);
+    let dividend = a.checked_mul(10i128.checked_pow(digits.unsigned_abs())?)?;
+    let divisor = i128::from(b);
+    let (whole, rest) = (dividend.checked_div(divisor)?, dividend.checked_rem(divisor)?);
+    // A half is rounded away from zero.
+    let rounds_up = rest.unsigned_abs() * 2 >= divisor.unsigned_abs();
+    let coefficient = whole.unsigned_abs() + u128::from(rounds_up);
+    Decimal128::from_parts(DecimalParts {
+        negative: (a < 0) != (b < 0) && coefficient != 0,
+        coefficient,
+        exponent: -digits,
+    })
 }
 
 fn integer_digits(value: Decimal128) -> i32 {
@@ -261,5 +285,37 @@ pub fn parse(text: &str) -> Result<Decimal128> {
     match flags.overflow() || value.is_infinite() {
         true => Err(overflow()),
         false => plain(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotients_of_whole_numbers_are_those_of_decimals() {
+        let numbers = [
+            0,
+            1,
+            -1,
+            3,
+            7,
+            9999,
+            -10_000,
+            10_001,
+            123_456_789,
+            -987_654_321_987,
+            i64::MAX,
+            i64::MIN,
+        ];
+        for a in numbers {
+            for b in [1, 2, 3, 7, 9999, 10_000, 99_999_999, 1_000_003, i64::MAX] {
+                let Some(found) = quotient(a.into(), b) else { continue };
+                let wanted = div(Decimal128::from_i64(a), Decimal128::from_i64(b)).expect("a quotient");
+                assert_eq!(format(found), format(wanted), "{a} / {b}");
+            }
+        }
+        assert_eq!(quotient(i128::MAX, 3), None);
+        assert_eq!(quotient(1, 0), None);
     }
 }

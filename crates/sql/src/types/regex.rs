@@ -3,6 +3,18 @@
 use crate::error::{error, fail};
 use nestor_model::Result;
 use nestor_query::regex::Regex;
+use std::cell::RefCell;
+
+/// Compiled patterns that a thread keeps.
+const KEPT: usize = 16;
+
+/// A pattern, its flags and what was made of them.
+type Compiled = (String, Flags, Regex);
+
+thread_local! {
+    /// The patterns that were used last, the latest first: functions get theirs anew with each row.
+    static RECENT: RefCell<Vec<Compiled>> = const { RefCell::new(Vec::new()) };
+}
 
 /// How a pattern is read and text compared with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +73,25 @@ impl Flags {
     }
 }
 
-/// Compiles a pattern. Errors: 2201B.
+/// A compiled pattern. Errors: 2201B.
 pub fn compile(pattern: &str, flags: Flags) -> Result<Regex> {
+    RECENT.with_borrow_mut(|recent| {
+        let is_it = |kept: &Compiled| kept.1 == flags && kept.0 == pattern;
+        match recent.iter().position(is_it) {
+            // The first two may go by turns.
+            Some(at) if at > 1 => recent[..=at].rotate_right(1),
+            Some(at) => return Ok(recent[at].2.clone()),
+            None => {
+                let regex = compiled(pattern, flags)?;
+                recent.truncate(KEPT - 1);
+                recent.insert(0, (pattern.to_owned(), flags, regex));
+            }
+        }
+        Ok(recent[0].2.clone())
+    })
+}
+
+fn compiled(pattern: &str, flags: Flags) -> Result<Regex> {
     let (mut flags, mut pattern) = (flags, pattern);
     if let Some(text) = pattern.strip_prefix("***=") {
         (flags.literal, pattern) = (true, text);

@@ -2,7 +2,7 @@
 //!
 //! The input is read chunk by chunk: [`Groups`] says to which group each row belongs, and the calls take the vectors of their arguments with
 //! these numbers. Of a call whose rows have to differ the first of those that are alike are found as groups are. A call whose rows have an order takes them
-//! one by one ([`state`]).
+//! one by one ([`state`]). What groups are made of that follows from others of it (`GROUP BY a, a - 1, 'x'`) is computed of each group.
 
 mod state;
 
@@ -22,6 +22,8 @@ use std::sync::Arc;
 struct Aggregated<S> {
     input: BoxRows<S>,
     groups: Vec<S>,
+    /// The groups that the others follow from, with the columns that they are; `None` where all tell rows apart.
+    leading: Option<Vec<(usize, usize)>>,
     sets: Vec<Vec<usize>>,
     calls: Vec<Call<S>>,
     kept: Kept,
@@ -39,7 +41,7 @@ struct Done<S> {
 enum States<S> {
     /// The vectors of its arguments are enough.
     Grouped(Box<dyn Grouped>),
-    /// Its rows have to differ: those that were met, as groups within groups.
+    /// Its rows have to differ: those that were met, as groups within groups, or as such themselves where all rows are one group.
     Distinct(Box<Groups<S>>, Box<dyn Grouped>),
     /// Its rows have an order.
     Single(Vec<State>),
@@ -62,8 +64,10 @@ pub(super) fn aggregate<S: Scalar>(
     if is_one && calls.iter().all(takes_extremes) {
         input.keep_extremes();
     }
+    let is_plain = sets.len() == 1 && (0..groups.len()).all(|at| sets[0].contains(&at));
     Box::new(Aggregated {
         input,
+        leading: leading(groups).filter(|_| is_plain),
         groups: groups.to_vec(),
         sets: sets.to_vec(),
         calls: calls.to_vec(),
@@ -72,11 +76,25 @@ pub(super) fn aggregate<S: Scalar>(
     })
 }
 
+/// The groups that are columns, with these, if there are others and they follow from them.
+fn leading<S: Scalar>(groups: &[S]) -> Option<Vec<(usize, usize)>> {
+    let columns = groups.iter().enumerate();
+    let columns: Vec<(usize, usize)> = columns.filter_map(|(at, by)| Some((at, by.place()?))).collect();
+    let places: Vec<usize> = columns.iter().map(|(_, place)| *place).collect();
+    let follows = |by: &S| by.place().is_some() || by.follows_from(&places);
+    let is_fewer = !columns.is_empty() && columns.len() < groups.len();
+    (is_fewer && groups.iter().all(follows)).then_some(columns)
+}
+
 impl<S: Scalar> States<S> {
-    fn new(call: &Call<S>) -> Self {
+    /// No groups; `is_one` when there will be only one.
+    fn new(call: &Call<S>, is_one: bool) -> Self {
         match (call.distinct, call.order.is_empty()) {
             (_, false) => Self::Single(Vec::new()),
-            (true, true) => Self::Distinct(Box::new(Groups::new(&call.args, &[])), call.function.start_grouped()),
+            (true, true) => {
+                let sets: Vec<Vec<usize>> = is_one.then(|| (0..call.args.len()).collect()).into_iter().collect();
+                Self::Distinct(Box::new(Groups::new(&call.args, &sets)), call.function.start_grouped())
+            }
             (false, true) => Self::Grouped(call.function.start_grouped()),
         }
     }
@@ -117,7 +135,10 @@ impl<S: Scalar> States<S> {
                 work(ROW / 2 * chunk.rows)?;
                 let keys = met.keys(chunk, &run.env)?;
                 let (known, mut numbers) = (met.len(), Vec::new());
-                let grown = met.find_within(groups, &keys, &mut numbers);
+                let grown = match met.has_sets() {
+                    true => met.find(0, &keys, chunk.rows, &mut numbers),
+                    false => met.find_within(groups, &keys, &mut numbers),
+                };
                 let first = first_rows(&numbers, known);
                 let groups: Vec<u32> = first.iter().map(|row| groups[*row as usize]).collect();
                 let args: Vec<Arc<Vector>> = keys.values().iter().map(|own| Arc::new(own.gather(&first))).collect();
@@ -150,9 +171,18 @@ impl<S: Scalar> States<S> {
 
 impl<S: Scalar> Aggregated<S> {
     fn read(&mut self, run: &Run<'_, '_, S>) -> Result<Done<S>> {
-        let mut groups = Groups::new(&self.groups, &self.sets);
+        let mut groups = match &self.leading {
+            None => Groups::new(&self.groups, &self.sets),
+            Some(leading) => {
+                let by: Vec<S> = leading.iter().map(|(at, _)| self.groups[*at].clone()).collect();
+                Groups::new(&by, &[(0..by.len()).collect()])
+            }
+        };
         groups.add_empty();
-        let mut states: Vec<States<S>> = self.calls.iter().map(States::new).collect();
+        let mut states: Vec<States<S>> = {
+            let is_one = self.groups.is_empty() && self.sets.len() == 1;
+            self.calls.iter().map(|call| States::new(call, is_one)).collect()
+        };
         // Of each group: its place and what the calls have of it.
         let group_bytes = 64 + 48 * self.calls.len();
         let mut numbers = Vec::new();
@@ -186,6 +216,21 @@ impl<S: Scalar> Aggregated<S> {
         })
     }
 
+    /// The columns of the groups of which `columns` are those that are looked for.
+    fn columns(&self, columns: Vec<Arc<Vector>>, rows: usize, run: &Run<'_, '_, S>) -> Result<Vec<Arc<Vector>>> {
+        let Some(leading) = &self.leading else {
+            return Ok(columns);
+        };
+        let width = leading.iter().map(|(_, place)| place + 1).max().unwrap_or(0);
+        let mut chunk = Chunk {
+            columns: vec![Arc::new(Vector::same(Value::Null, rows)); width],
+            rows,
+        };
+        let placed = leading.iter().zip(columns);
+        placed.for_each(|((_, place), column)| chunk.columns[*place] = column);
+        self.groups.iter().map(|by| by.vector(&chunk, &run.env)).collect()
+    }
+
     fn done(&mut self, run: &Run<'_, '_, S>) -> Result<()> {
         if self.done.is_none() {
             self.done = Some(self.read(run)?);
@@ -203,7 +248,15 @@ impl<S: Scalar> Rows<S> for Aggregated<S> {
         row_done()?;
         let group = done.given;
         done.given += 1;
-        let mut row = done.groups.values(group);
+        let mut row = match self.leading {
+            None => done.groups.values(group),
+            Some(_) => {
+                let own = done.groups.columns(group, group + 1);
+                let columns = self.columns(own, 1, run)?;
+                columns.iter().map(|column| column.value(0)).collect()
+            }
+        };
+        let Some(done) = &mut self.done else { return Ok(None) };
         for (states, call) in done.states.iter_mut().zip(&self.calls) {
             row.push(states.result(call, group)?);
         }
@@ -220,7 +273,9 @@ impl<S: Scalar> Rows<S> for Aggregated<S> {
         let to = done.groups.len().min(from + ROWS);
         done.given = to;
         work(ROW * (to - from))?;
-        let mut columns = done.groups.columns(from, to);
+        let own = done.groups.columns(from, to);
+        let mut columns = self.columns(own, to - from, run)?;
+        let Some(done) = &mut self.done else { return Ok(None) };
         for (states, call) in done.states.iter_mut().zip(&self.calls) {
             let mut column = Builder::default();
             for group in from..to {

@@ -78,6 +78,11 @@ impl<S: Scalar> Groups<S> {
         }
     }
 
+    /// Whether rows belong to them by grouping sets, and not within groups of others.
+    pub fn has_sets(&self) -> bool {
+        !self.sets.is_empty()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         match &self.table {

@@ -273,9 +273,17 @@ impl Words {
 
     /// The columns of the groups from one to another.
     pub fn columns(&self, from: usize, to: usize) -> Vec<Arc<Vector>> {
+        // Bits of nulls are enough where each group has all columns.
+        let has_all = matches!(&*self.sets, [set] if (0..self.columns.len()).all(|column| set.contains(&column)));
         let each = self.columns.iter().enumerate().map(|(at, column)| {
             let words = (from..to).map(|group| self.of(group).1[at]);
-            let nulls: Vec<bool> = (from..to).map(|group| self.is_null(group, at)).collect();
+            let nulls: Vec<bool> = match &self.found {
+                Found::Many(_) if has_all => {
+                    let heads = (from..to).map(|group| self.of(group).0[0]);
+                    heads.map(|head| head >> (32 + at) & 1 == 1).collect()
+                }
+                _ => (from..to).map(|group| self.is_null(group, at)).collect(),
+            };
             let data = match column.form {
                 Form::Nothing => return Arc::new(Vector::same(Value::Null, to - from)),
                 Form::Text => {

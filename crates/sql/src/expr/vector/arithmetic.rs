@@ -11,9 +11,11 @@ enum Sign {
     Plus,
     Minus,
     Times,
+    By,
+    Rest,
 }
 
-/// The results of an operator that may overflow; null rows hold anything.
+/// The results of an operator that may fail; null rows hold anything.
 fn checked<T: Copy + Default>(
     (a, b): (Side<'_, T>, Side<'_, T>),
     nulls: Option<&[bool]>,
@@ -28,12 +30,51 @@ fn checked<T: Copy + Default>(
     (0..rows).map(one).collect()
 }
 
+/// As [`checked`], of an operator that always has a result and says whether it holds: all rows in one loop without a branch.
+fn flagged<T: Copy + Default>(
+    (a, b): (Side<'_, T>, Side<'_, T>),
+    nulls: Option<&[bool]>,
+    of: impl Fn(T, T) -> (T, bool),
+) -> Option<Vec<T>> {
+    fn each<T>(
+        pairs: impl ExactSizeIterator<Item = (T, T)>,
+        of: impl Fn(T, T) -> (T, bool),
+        fails: &mut bool,
+    ) -> Vec<T> {
+        let one = |(a, b)| {
+            let (result, fails_here) = of(a, b);
+            *fails |= fails_here;
+            result
+        };
+        pairs.map(one).collect()
+    }
+    let mut fails = false;
+    let (a_at, b_at) = (a, b);
+    let values = match (a, b) {
+        (Side::Many(a), Side::Many(b)) => each(a.iter().copied().zip(b.iter().copied()), &of, &mut fails),
+        (Side::Many(a), Side::One(b)) => each(a.iter().map(|a| (*a, b)), &of, &mut fails),
+        (Side::One(a), Side::Many(b)) => each(b.iter().map(|b| (a, *b)), &of, &mut fails),
+        (Side::One(_), Side::One(_)) => return None,
+    };
+    // What fails in null rows does not count.
+    let is_null = |row: usize| nulls.is_some_and(|nulls| nulls[row]);
+    let holds = |row: usize| is_null(row) || !of(a_at.at(row), b_at.at(row)).1;
+    (!fails || nulls.is_some() && (0..values.len()).all(holds)).then_some(values)
+}
+
+/// The result of numbers of 16 bits, if it is one.
+fn small(wide: (i32, bool)) -> (i32, bool) {
+    (wide.0, wide.1 || i16::try_from(wide.0).is_err())
+}
+
 /// What two vectors give by an operator.
 pub(super) fn both(function: &Function, a: &Vector, b: &Vector) -> Option<Vector> {
     let sign = match function.name {
         "+" => Sign::Plus,
         "-" => Sign::Minus,
         "*" => Sign::Times,
+        "/" => Sign::By,
+        "%" => Sign::Rest,
         _ => return None,
     };
     let Param::Type(ty) = &function.result else {
@@ -51,36 +92,63 @@ pub(super) fn both(function: &Function, a: &Vector, b: &Vector) -> Option<Vector
     let nulls = either_null(a, b);
     let known = nulls.as_deref();
     let data = match ty {
+        Type::Int2 => {
+            let sides = (side::int32(&a.data)?, side::int32(&b.data)?);
+            Data::Int32(match sign {
+                Sign::Plus => flagged(sides, known, |a, b| small(a.overflowing_add(b)))?,
+                Sign::Minus => flagged(sides, known, |a, b| small(a.overflowing_sub(b)))?,
+                Sign::Times => flagged(sides, known, |a, b| small(a.overflowing_mul(b)))?,
+                // Row by row; the quotient of the least number by -1 is too large.
+                Sign::By => checked(sides, known, rows, |a, b| {
+                    a.checked_div(b).filter(|n| i16::try_from(*n).is_ok())
+                })?,
+                Sign::Rest => checked(sides, known, rows, i32::checked_rem)?,
+            })
+        }
         Type::Int4 => {
             let sides = (side::int32(&a.data)?, side::int32(&b.data)?);
             Data::Int32(match sign {
-                Sign::Plus => checked(sides, known, rows, i32::checked_add)?,
-                Sign::Minus => checked(sides, known, rows, i32::checked_sub)?,
-                Sign::Times => checked(sides, known, rows, i32::checked_mul)?,
+                Sign::Plus => flagged(sides, known, i32::overflowing_add)?,
+                Sign::Minus => flagged(sides, known, i32::overflowing_sub)?,
+                Sign::Times => flagged(sides, known, i32::overflowing_mul)?,
+                Sign::By => checked(sides, known, rows, i32::checked_div)?,
+                Sign::Rest => checked(sides, known, rows, i32::checked_rem)?,
             })
         }
         Type::Int8 => {
             let sides = (side::int64(&a.data)?, side::int64(&b.data)?);
             Data::Int64(match sign {
-                Sign::Plus => checked(sides, known, rows, i64::checked_add)?,
-                Sign::Minus => checked(sides, known, rows, i64::checked_sub)?,
-                Sign::Times => checked(sides, known, rows, i64::checked_mul)?,
+                Sign::Plus => flagged(sides, known, i64::overflowing_add)?,
+                Sign::Minus => flagged(sides, known, i64::overflowing_sub)?,
+                Sign::Times => flagged(sides, known, i64::overflowing_mul)?,
+                Sign::By => checked(sides, known, rows, i64::checked_div)?,
+                Sign::Rest => checked(sides, known, rows, i64::checked_rem)?,
             })
         }
         Type::Float8 => {
             let sides = (side::double(&a.data)?, side::double(&b.data)?);
-            // What becomes infinite may be an overflow.
-            let finite = |n: f64| (!n.is_infinite()).then_some(n);
+            // What becomes infinite or nothing may be an overflow or its reverse, and what is divided by zero an error.
+            let finite = |n: f64| (n, n.is_infinite());
+            let normal = |n: f64| (n, n.is_infinite() || n == 0.0);
             Data::Double(match sign {
-                Sign::Plus => checked(sides, known, rows, |a, b| finite(a + b))?,
-                Sign::Minus => checked(sides, known, rows, |a, b| finite(a - b))?,
-                Sign::Times => checked(sides, known, rows, |a, b| finite(a * b))?,
+                Sign::Plus => flagged(sides, known, |a, b| finite(a + b))?,
+                Sign::Minus => flagged(sides, known, |a, b| finite(a - b))?,
+                Sign::Times => flagged(sides, known, |a, b| {
+                    let (product, fails) = normal(a * b);
+                    (product, fails && a != 0.0 && b != 0.0)
+                })?,
+                Sign::By => flagged(sides, known, |a, b| {
+                    let (quotient, fails) = normal(a / b);
+                    (quotient, b == 0.0 || fails && a != 0.0)
+                })?,
+                Sign::Rest => return None,
             })
         }
         Type::Numeric => {
             let ((x, s), (y, t)) = (side::decimal(&a.data)?, side::decimal(&b.data)?);
             let scale = match sign {
                 Sign::Times => s + t,
+                Sign::By | Sign::Rest => return None,
                 _ => s.max(t),
             };
             if scale > SCALE_MAX {
@@ -111,6 +179,7 @@ pub(super) fn widened(values: &Vector, from: &Type, to: &Type, modifier: i32) ->
         return None;
     }
     let whole = |ints: &mut dyn Iterator<Item = i64>| match to {
+        Type::Int2 | Type::Int4 => None,
         Type::Int8 => Some(Data::Int64(ints.collect())),
         Type::Numeric => Some(Data::Decimal {
             digits: ints.collect(),

@@ -75,12 +75,14 @@ fn texts_ordered(op: Comparison, ty: &Type, a: &Data, b: &Data) -> Option<Vec<bo
         }
         (Data::Text(a), Data::Same(Value::String(b), _)) => {
             let b = &b[..seen(b)];
-            many(a, &|a| op.of(a.cmp(b)))
+            match op {
+                // Most texts that differ have other lengths.
+                Comparison::Equal => many(a, &|a| a == b),
+                Comparison::NotEqual => many(a, &|a| a != b),
+                _ => many(a, &|a| op.of(a.cmp(b))),
+            }
         }
-        (Data::Same(Value::String(a), _), Data::Text(b)) => {
-            let a = &a[..seen(a)];
-            many(b, &|b| op.of(a.cmp(b)))
-        }
+        (Data::Same(..), Data::Text(_)) => texts_ordered(op.mirrored(), ty, b, a),
         _ => None,
     }
 }

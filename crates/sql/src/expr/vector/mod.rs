@@ -1,13 +1,15 @@
 //! Expressions over chunks: the same values as row by row, computed column by column where there is a loop for the types.
 //!
 //! [`compare`], [`arithmetic`] and [`functions`] have such loops; [`logic`] computes the parts of an expression only for the rows that need them, as one
-//! row does. What has none goes row by row: a function over the vectors of its arguments, anything else over the rows themselves. A loop
+//! row does. What has none goes row by row: a function over the vectors of its arguments, and of one text that rows share once for all of them
+//! ([`shared`]); anything else over the rows themselves. A loop
 //! that meets what it cannot hold (an overflow, say) gives up, and the same is done row by row, which tells the error.
 
 mod arithmetic;
 mod compare;
 mod functions;
 mod logic;
+mod shared;
 mod side;
 
 use super::{Expr, Node};
@@ -79,6 +81,9 @@ pub(super) fn vector(expr: &Expr, chunk: &Chunk, env: &Env<'_>) -> Result<Arc<Ve
         } => {
             let from = arg.ty();
             let values = vector(arg, chunk, env)?;
+            if from == Type::Int2 && *to == Type::Int4 && matches!(values.data, Data::Int32(_)) {
+                return Ok(values);
+            }
             let quick = arithmetic::widened(&values, &from, to, *modifier);
             match quick.or_else(|| functions::as_timestamps(&values, &from, to, *modifier)) {
                 Some(quick) => quick,
@@ -106,17 +111,27 @@ pub(super) fn vector(expr: &Expr, chunk: &Chunk, env: &Env<'_>) -> Result<Arc<Ve
     Ok(Arc::new(computed))
 }
 
-/// What `run` gives for each row; for all at once where it depends on nothing else.
+/// What `run` gives for each row; once for those of which it depends on the same.
 fn once_or_each(
     args: &[Arc<Vector>],
     is_volatile: bool,
     rows: usize,
     mut run: impl FnMut(usize) -> Result<Value>,
 ) -> Result<Vector> {
-    let is_same = args.iter().all(|arg| matches!(arg.data, Data::Same(..)));
-    match is_same && !is_volatile && rows > 0 {
-        true => Ok(Vector::same(run(0)?, rows)),
-        false => each_row(rows, run),
+    if is_volatile || rows == 0 {
+        return each_row(rows, run);
+    }
+    let mut different = args.iter().filter(|arg| !matches!(arg.data, Data::Same(..)));
+    match (different.next(), different.next()) {
+        (None, _) => Ok(Vector::same(run(0)?, rows)),
+        (Some(arg), None) => match shared::distinct(arg) {
+            Some(texts) => {
+                let of_texts = each_row(texts.first.len(), |at| run(texts.first[at] as usize))?;
+                Ok(of_texts.gather(&texts.of_rows))
+            }
+            None => each_row(rows, run),
+        },
+        _ => each_row(rows, run),
     }
 }
 
