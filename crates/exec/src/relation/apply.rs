@@ -59,6 +59,7 @@ fn around<'v, S, T>(run: &Run<'_, 'v, S>, row: &[Value], work: impl FnOnce(&Run<
             params: run.env.params,
             outer: Some(&frame),
             effects: run.env.effects,
+            compared: None,
         },
         sources: run.sources,
         shared: run.shared,

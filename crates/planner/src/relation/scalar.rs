@@ -68,6 +68,8 @@ pub struct Env<'e> {
     pub outer: Option<&'e Frame<'e>>,
     /// What expressions may do besides computing, where they may do anything.
     pub effects: Option<&'e dyn Effects>,
+    /// The value that is compared with others, within an expression that does so and computes it once.
+    pub compared: Option<&'e Value>,
 }
 
 impl Env<'_> {

@@ -68,9 +68,17 @@ impl Binder<'_> {
                 match arg {
                     FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => asts.push(expr),
                     FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => star = true,
+                    FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)) if name == "row" => {}
                     _ => return unsupported("arguments of this form"),
                 }
             }
+        }
+        if name == "row"
+            && call.over.is_none()
+            && let FunctionArguments::List(list) = &call.args
+            && list.args.iter().any(is_of_table)
+        {
+            return self.row_of_tables(&list.args, scope);
         }
         if name == "row" && call.over.is_none() && !star {
             let items = asts.iter().map(|item| self.expr(item, scope)).collect::<Result<_>>()?;
@@ -96,9 +104,16 @@ impl Binder<'_> {
         let is_hypothetical = !call.within_group.is_empty() && aggregates::is_hypothetical(&name);
         if is_hypothetical || aggregates::is_aggregate(&name) {
             let before = std::mem::replace(&mut self.level()?.in_aggregate, call.over.is_none());
+            let rows = self.giving_rows();
             let bound = self.aggregate(&name, &asts, star, (distinct, &order_by), call, scope);
             self.level()?.in_aggregate = before;
             let (bound, ty) = bound?;
+            if self.giving_rows() > rows {
+                return fail(
+                    "0A000",
+                    "aggregate function calls cannot contain set-returning function calls",
+                );
+            }
             return match &call.over {
                 Some(_) if before => fail("42803", "aggregate function calls cannot contain window function calls"),
                 Some(over) => self.window(call, Vec::new(), Some((bound, ty)), over, scope),
@@ -109,6 +124,7 @@ impl Binder<'_> {
             return fail("42809", format!("{name} is not an aggregate function"));
         }
         let by_name = matches!(name.as_str(), "row_to_json" | "to_json" | "to_jsonb");
+        let rows = self.giving_rows();
         let args: Vec<Expr> = asts
             .iter()
             .map(|arg| match by_name {
@@ -116,6 +132,9 @@ impl Binder<'_> {
                 false => self.expr(arg, scope),
             })
             .collect::<Result<_>>()?;
+        if name == "coalesce" {
+            self.check_no_rows(rows, "COALESCE")?;
+        }
         if let Some(over) = &call.over {
             if !is_window {
                 return fail(
@@ -159,6 +178,26 @@ impl Binder<'_> {
             return Ok(found);
         }
         self.function_call(&name, args)
+    }
+
+    /// `ROW(t.*, x)`: the columns of a table are ones of the row.
+    fn row_of_tables(&mut self, args: &[FunctionArg], scope: &Scope) -> Result<Expr> {
+        let mut items = Vec::new();
+        for arg in args {
+            match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => items.push(self.expr(expr, scope)?),
+                FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) => {
+                    let table = super::parts(name);
+                    let bound = self.name(&table[table.len().saturating_sub(1)..], scope)?;
+                    match bound.node() {
+                        Node::Row(columns) => items.extend(columns.iter().cloned()),
+                        _ => return unsupported("a row of this form"),
+                    }
+                }
+                _ => return unsupported("arguments of this form"),
+            }
+        }
+        Ok(Node::Row(items).into())
     }
 
     /// A column that stands for an aggregate of the query whose columns it is of: this one or, when it names columns of outer queries
@@ -361,6 +400,7 @@ impl Binder<'_> {
                 }
                 let equal = self.comparison(Comparison::Equal, first.clone(), second)?;
                 Ok(Node::Case {
+                    operand: None,
                     arms: vec![(equal, Expr::constant(Value::Null, ty.clone()))],
                     otherwise: Some(first),
                     ty,
@@ -690,6 +730,10 @@ impl Binder<'_> {
             .collect::<Result<_>>()?;
         Ok((args, ty))
     }
+}
+
+fn is_of_table(arg: &FunctionArg) -> bool {
+    matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)))
 }
 
 /// A function with the names of its arguments' types as they are shown.

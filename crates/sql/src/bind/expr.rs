@@ -203,8 +203,15 @@ impl Binder<'_> {
                 else_result,
                 ..
             } => {
+                let rows = self.giving_rows();
                 let operand = operand.as_ref().map(|operand| self.expr(operand, scope)).transpose()?;
                 let (mut tests, mut results) = (Vec::new(), Vec::new());
+                // What is another value each time is computed once for all conditions.
+                let once = operand.as_ref().filter(|operand| operand.is_volatile()).cloned();
+                let operand = match &once {
+                    Some(once) => Some(Node::Compared(once.ty()).into()),
+                    None => operand,
+                };
                 for when in conditions {
                     tests.push(match &operand {
                         None => self.condition(&when.condition, scope, "CASE/WHEN")?,
@@ -220,7 +227,9 @@ impl Binder<'_> {
                 }
                 let (mut results, ty) = self.unified(results, "CASE")?;
                 let otherwise = else_result.as_ref().and_then(|_| results.pop());
+                self.check_no_rows(rows, "CASE")?;
                 Ok(Node::Case {
+                    operand: once,
                     arms: tests.into_iter().zip(results).collect(),
                     otherwise,
                     ty,
@@ -881,7 +890,7 @@ impl Binder<'_> {
 }
 
 /// Words of SQL that are functions without parentheses.
-fn is_word(name: &str) -> bool {
+pub(super) fn is_word(name: &str) -> bool {
     matches!(
         name,
         "current_timestamp"

@@ -1,6 +1,7 @@
 //! FROM: tables, subqueries, functions and joins.
 
 use super::files::{file_of, of_call, of_file};
+use super::select::is_called;
 use super::{Binder, Bound, Cte, CtePlan, PENDING, Scope, ScopeColumn, ident, object_name};
 use crate::catalog::files::{Form, Named};
 use crate::catalog::{Kind, Table};
@@ -8,14 +9,19 @@ use crate::error::{about, error, fail, unsupported};
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions;
 use crate::parse::dialect::ROWS_FROM;
+use crate::parse::queries::{DEFINITIONS, ONE_ROW, definitions, using_alias};
 use crate::plan::{self, Plan, cross, outward};
 use crate::types::Type;
 use nestor_model::Result;
 use nestor_planner::relation::{Apply, ApplyKind, Join, JoinKind, Relation, Scan};
 use sqlparser::ast::{
-    Expr as Ast, FunctionArg, FunctionArgExpr, JoinConstraint, JoinOperator, TableAlias, TableFactor, TableWithJoins,
+    Expr as Ast, FunctionArg, FunctionArgExpr, JoinConstraint, JoinOperator, TableAlias, TableAliasColumnDef,
+    TableFactor, TableSampleKind, TableWithJoins,
 };
 use std::sync::Arc;
+
+const NO_SAMPLE: &str = "TABLESAMPLE clause can only be applied to tables and materialized views";
+const NO_DEFINITIONS: &str = "a column definition list is required for functions returning \"record\"";
 
 /// One row without columns: what a SELECT without FROM reads.
 pub(super) fn one_row() -> Plan {
@@ -135,10 +141,13 @@ impl Binder<'_> {
         };
         let mut columns = left.columns.clone();
         columns.extend(right.columns.iter().cloned());
+        let mut alias = None;
         let shared = match constraint {
             JoinConstraint::Using(names) => {
                 let names = names.iter().map(|name| object_name(name).map(|(_, name)| name));
-                names.collect::<Result<Vec<String>>>()?
+                let mut names = names.collect::<Result<Vec<String>>>()?;
+                alias = using_alias(&mut names);
+                names
             }
             JoinConstraint::Natural => {
                 let visible = |columns: &[ScopeColumn]| -> Vec<String> {
@@ -274,7 +283,10 @@ impl Binder<'_> {
                 _ => x.clone(),
             };
             out.push(value);
-            scope.push(ScopeColumn::new(name.clone(), ty.clone()));
+            scope.push(ScopeColumn {
+                table: alias.clone(),
+                ..ScopeColumn::new(name.clone(), ty.clone())
+            });
             columns[*a].hidden = true;
             columns[*b].hidden = true;
         }
@@ -354,6 +366,9 @@ impl Binder<'_> {
 
     fn factor(&mut self, factor: &TableFactor) -> Result<Bound> {
         match factor {
+            TableFactor::Table { name, alias: None, .. } if matches!(name.0.as_slice(), [part] if part.as_ident().is_some_and(|own| own.value == ONE_ROW && own.quote_style.is_some())) => {
+                self.from(&[])
+            }
             TableFactor::Table {
                 name,
                 alias,
@@ -362,8 +377,17 @@ impl Binder<'_> {
                 sample,
                 ..
             } => {
-                if sample.is_some() {
-                    return unsupported("TABLESAMPLE");
+                let sample = match sample {
+                    Some(TableSampleKind::BeforeTableAlias(sample) | TableSampleKind::AfterTableAlias(sample)) => {
+                        Some(sample)
+                    }
+                    None => None,
+                };
+                if let (None, None, [part]) = (args, sample, name.0.as_slice())
+                    && let Some(word) = part.as_ident().filter(|word| word.quote_style.is_none())
+                    && super::expr::is_word(&ident(word))
+                {
+                    return self.function(&ident(word), &[], alias.as_ref(), *with_ordinality);
                 }
                 if let (Some(path), None) = (file_of(name), args) {
                     return self.files(&of_file(path), alias.as_ref());
@@ -377,15 +401,20 @@ impl Binder<'_> {
                     Some(_) => None,
                 };
                 let bound = match bound {
-                    Some(bound) => bound,
+                    Some(bound) => match sample {
+                        Some(_) => return fail("0A000", NO_SAMPLE),
+                        None => bound,
+                    },
                     None => match self.table(schema.as_deref(), &table)? {
                         Some(found) => {
                             if let (Some(named), None, [part]) = (&mut self.named, &schema, name.0.as_slice()) {
                                 named.extend(part.as_ident().map(|ident| (ident.clone(), found.schema.clone())));
                             }
-                            match &found.kind {
-                                Kind::Query(query) => self.view(query, &found)?,
-                                _ => self.scan(&found),
+                            match (&found.kind, sample) {
+                                (Kind::Query(_), Some(_)) => return fail("0A000", NO_SAMPLE),
+                                (Kind::Query(query), None) => self.view(query, &found)?,
+                                (_, Some(sample)) => self.sampled(&found, sample)?,
+                                (_, None) => self.scan(&found),
                             }
                         }
                         None => {
@@ -398,6 +427,7 @@ impl Binder<'_> {
                 };
                 named(bound, alias.as_ref(), &table)
             }
+            TableFactor::Derived { sample: Some(_), .. } => fail("42601", "syntax error at or near \"tablesample\""),
             TableFactor::Derived { subquery, alias, .. } => {
                 let bound = self.deeper(|binder| binder.query(subquery))?;
                 named(bound, alias.as_ref(), "")
@@ -438,7 +468,7 @@ impl Binder<'_> {
             } => {
                 let bound = self.joined(None, table_with_joins)?;
                 match alias {
-                    Some(_) => named(bound, alias.as_ref(), ""),
+                    Some(_) => named(super::query::visible(bound), alias.as_ref(), ""),
                     None => Ok(bound),
                 }
             }
@@ -558,6 +588,7 @@ impl Binder<'_> {
                 let message = format!("WITH query \"{name}\" does not have a RETURNING clause");
                 return fail("0A000", message);
             }
+            CtePlan::Refused(state, message) => return fail(state, message),
             CtePlan::Inline(plan, depth) => {
                 // It may stand deeper than where it was bound; what it refers to is that much further out.
                 let deeper = self.outer.len().saturating_sub(depth);
@@ -594,21 +625,7 @@ impl Binder<'_> {
             }
         }
         if functions::is_of_records(name) {
-            let columns = alias.map_or(&[][..], |alias| &alias.columns);
-            let columns = columns.iter().map(|column| match &column.data_type {
-                Some(ty) => Ok((ident(&column.name), super::types::data_type(ty)?.0)),
-                None => fail(
-                    "42601",
-                    "a column definition list is required for functions returning \"record\"",
-                ),
-            });
-            let columns: Vec<_> = columns.collect::<Result<_>>()?;
-            if columns.is_empty() {
-                return fail(
-                    "42601",
-                    "a column definition list is required for functions returning \"record\"",
-                );
-            }
+            let columns = self.defined(alias.map_or(&[][..], |alias| &alias.columns))?;
             let table = functions::records(name, &bound, columns)?;
             return self.rows_of(table, name, alias, with_ordinality);
         }
@@ -629,18 +646,49 @@ impl Binder<'_> {
         }
     }
 
+    /// Names and types of the columns that the statement defines for a function.
+    ///
+    /// Errors: 42601 where there are none; those of types.
+    fn defined(&self, columns: &[TableAliasColumnDef]) -> Result<Vec<(String, Type)>> {
+        let columns = columns.iter().map(|column| match &column.data_type {
+            Some(ty) => Ok((ident(&column.name), self.data_type(ty)?.0)),
+            None => fail("42601", NO_DEFINITIONS),
+        });
+        let columns: Vec<_> = columns.collect::<Result<_>>()?;
+        match columns.is_empty() {
+            true => fail("42601", NO_DEFINITIONS),
+            false => Ok(columns),
+        }
+    }
+
     /// A function of `ROWS FROM`.
     fn part_of_rows(&mut self, arg: &FunctionArg, scope: &Scope) -> Result<functions::Table> {
         let FunctionArg::Unnamed(FunctionArgExpr::Expr(Ast::Function(call))) = arg else {
             return fail("42601", "ROWS FROM takes calls of functions");
         };
         let (_, name) = object_name(&call.name)?;
-        let mut bound = Vec::new();
+        let (mut bound, mut defined) = (Vec::new(), None);
         for arg in super::call::arguments(call)? {
             match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(Ast::Function(call))) if is_called(&call, DEFINITIONS) => {
+                    let text = call.args.to_string();
+                    let text = text.trim_start_matches("('").trim_end_matches("')").replace("''", "'");
+                    defined = Some(self.defined(&definitions(&text)?)?);
+                }
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) => bound.push(self.expr(&arg, scope)?),
                 _ => return unsupported("arguments of this form"),
             }
+        }
+        match (functions::is_of_records(&name), defined) {
+            (true, Some(columns)) => return functions::records(&name, &bound, columns),
+            (true, None) => return fail("42601", NO_DEFINITIONS),
+            (false, Some(_)) => {
+                return fail(
+                    "42601",
+                    "a column definition list is only allowed for functions returning \"record\"",
+                );
+            }
+            (false, None) => {}
         }
         match self.table_function(&name, &bound)? {
             Some(table) => Ok(table),

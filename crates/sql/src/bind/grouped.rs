@@ -305,6 +305,7 @@ impl Grouping<'_> {
                     )
                 });
                 Ok(Node::Case {
+                    operand: None,
                     arms: arms.collect(),
                     otherwise: None,
                     ty: Type::Int4,

@@ -223,6 +223,7 @@ impl Binder<'_> {
         let mut columns: Vec<Expr> = (0..width).map(|i| Expr::column(i, "column", Type::Unknown)).collect();
         columns.push(
             Node::Case {
+                operand: None,
                 arms: choices,
                 otherwise: None,
                 ty: Type::Int4,
@@ -250,6 +251,7 @@ impl Binder<'_> {
             columns.extend(values.map(|value| {
                 let ty = value.ty();
                 Expr::from(Node::Case {
+                    operand: None,
                     arms: vec![(is_own.clone(), value)],
                     otherwise: None,
                     ty,

@@ -1,6 +1,6 @@
 //! From statements as they were parsed to plans whose names and types are settled.
 //!
-//! Reading order: this file (scopes), [`names`], [`types`], [`from`], [`query`], [`select`] with [`grouped`] and [`determined`], [`expr`] with [`call`], [`compared`], [`window`] and [`places`] of errors, [`write`](mod@write) with [`conditions`], [`conflict`], [`through`] and [`always`], [`alter`].
+//! Reading order: this file (scopes), [`names`], [`types`], [`from`] with [`sample`], [`query`] with [`recursion`], [`select`] with [`grouped`] and [`determined`], [`expr`] with [`call`], [`compared`], [`window`] and [`places`] of errors, [`write`](mod@write) with [`conditions`], [`conflict`], [`through`] and [`always`], [`alter`].
 //!
 //! Subqueries, aggregates and window functions within expressions are bound where they stand, and stand in the expression as columns
 //! with numbers from [`PENDING`] on; whoever builds the plan puts a node below that gives the column ([`Binder::flush`]).
@@ -25,6 +25,8 @@ mod named;
 mod names;
 mod places;
 mod query;
+mod recursion;
+mod sample;
 mod select;
 mod through;
 pub mod types;
@@ -135,6 +137,8 @@ enum CtePlan {
     Working(usize),
     /// It writes, and returns nothing.
     Nothing,
+    /// It is named where it may not be: the state and the message of the error.
+    Refused(&'static str, String),
 }
 
 /// What is collected of a SELECT while its expressions are bound.
@@ -280,6 +284,21 @@ impl<'c> Binder<'c> {
             written: None,
         });
         Expr::column(PENDING + self.pending.len() - 1, "subquery", ty)
+    }
+
+    /// How many functions that give rows have been met so far.
+    fn giving_rows(&self) -> usize {
+        self.pending.iter().filter(|pending| pending.written.is_some()).count()
+    }
+
+    /// Refuses functions that give rows, of which there were so many before, in a clause.
+    ///
+    /// Errors: 0A000.
+    fn check_no_rows(&self, before: usize, clause: &str) -> Result<()> {
+        match self.giving_rows() > before {
+            true => fail("0A000", format!("set-returning functions are not allowed in {clause}")),
+            false => Ok(()),
+        }
     }
 
     /// Lets the functions of one select list that give rows, from `begin` on, give them beside each other. One whose arguments wait for

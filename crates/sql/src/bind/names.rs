@@ -107,7 +107,11 @@ impl Binder<'_> {
                 let items = at
                     .of_table(name)
                     .into_iter()
-                    .filter(|i| !at.columns[*i].hidden)
+                    .filter(|i| {
+                        // What a join shares is hidden, and none the less a column of its table.
+                        let column = &at.columns[*i];
+                        !column.hidden || !matches!(column.name.as_str(), "_doc" | "tableoid")
+                    })
                     .map(|index| {
                         let column = &at.columns[index];
                         match levels {

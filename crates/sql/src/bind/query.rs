@@ -1,17 +1,19 @@
 //! Queries: WITH, set operations, VALUES, order and limits.
 
 use super::from::{lift, one_row};
+use super::recursion::NOT_RECURSIVE;
 use super::select::Output;
 use super::write::{is_writing, writing};
 use super::{Binder, Bound, Cte, CtePlan, Scope, ScopeColumn, ident, locks};
-use crate::error::{fail, unsupported};
+use crate::error::{Field, error, fail, unsupported, with as with_fields};
 use crate::expr::Expr;
 use crate::functions::coerce;
+use crate::parse;
 use crate::plan::{self, Plan};
 use crate::types::Type;
 use crate::types::cast::{self, Context};
 use nestor_model::Result;
-use nestor_planner::relation::{Apply, ApplyKind, Intersect, Recursive, Relation, SortKey, Tuple};
+use nestor_planner::relation::{Apply, ApplyKind, Intersect, Relation, SortKey, Tuple};
 use sqlparser::ast::{
     CteAsMaterialized, Expr as Ast, LimitClause, OrderBy, OrderByExpr, OrderByKind, Query, SetExpr, SetOperator,
     SetQuantifier, Statement, With,
@@ -65,7 +67,8 @@ impl Binder<'_> {
                     };
                 }
                 let bound = self.set(other)?;
-                self.ordered(bound, order)?
+                let is_set = matches!(other, SetExpr::SetOperation { .. });
+                self.ordered(bound, order, is_set)?
             }
         };
         let (mut limit, mut offset) = (None, None);
@@ -98,14 +101,16 @@ impl Binder<'_> {
                 ties = keys.clone();
             }
         }
-        let number = |binder: &mut Self, expr: Option<&Ast>| -> Result<Option<Expr>> {
+        let number = |binder: &mut Self, expr: Option<&Ast>, clause: &str| -> Result<Option<Expr>> {
             let Some(expr) = expr else { return Ok(None) };
+            let rows = binder.giving_rows();
             let bound = binder.expr(expr, &Scope::default())?;
+            binder.check_no_rows(rows, clause)?;
             let bound = coerce(bound, &Type::Int8, Context::Assignment)?;
             binder.note_params(&bound);
             Ok(Some(bound))
         };
-        let (limit, offset) = (number(self, limit)?, number(self, offset)?);
+        let (limit, offset) = (number(self, limit, "LIMIT")?, number(self, offset, "OFFSET")?);
         if limit.is_none() && offset.is_none() {
             return Ok(bound);
         }
@@ -154,11 +159,16 @@ impl Binder<'_> {
             {
                 return fail("42712", format!("WITH query name \"{name}\" specified more than once"));
             }
-            let names: Vec<String> = cte.alias.columns.iter().map(|column| ident(&column.name)).collect();
-            let bound = match with.recursive {
+        }
+        for cte in super::recursion::in_order(with) {
+            let name = ident(&cte.alias.name);
+            let mut names: Vec<String> = cte.alias.columns.iter().map(|column| ident(&column.name)).collect();
+            let clauses = parse::recursion::taken(&mut names)?;
+            let bound = match (with.recursive, &clauses) {
+                (false, Some(_)) => return fail("42601", NOT_RECURSIVE),
                 _ if is_writing(&cte.query) => self.described(&cte.query)?,
-                true => self.recursive(&name, &names, &cte.query)?,
-                false => self.query(&cte.query)?,
+                (true, clauses) => self.recursive(&name, &names, &cte.query, clauses.as_ref())?,
+                (false, None) => self.query(&cte.query)?,
             };
             if is_writing(&cte.query) && bound.columns.is_empty() {
                 self.name_nothing(&name);
@@ -261,99 +271,6 @@ impl Binder<'_> {
         });
     }
 
-    fn recursive(&mut self, name: &str, names: &[String], query: &Query) -> Result<Bound> {
-        let (left, right, all) = match &*query.body {
-            SetExpr::SetOperation {
-                left,
-                op: SetOperator::Union,
-                set_quantifier,
-                right,
-            } => (left, right, matches!(set_quantifier, SetQuantifier::All)),
-            _ => return self.query(query),
-        };
-        if query.with.is_some() || query.order_by.is_some() || query.limit_clause.is_some() {
-            return self.query(query);
-        }
-        let mut base = self.deeper(|binder| binder.set(left))?;
-        if base.columns.iter().any(|column| column.ty == Type::Unknown) {
-            let known = base.columns.iter().cloned().map(|column| match column.ty {
-                Type::Unknown => ScopeColumn {
-                    ty: Type::Text,
-                    ..column
-                },
-                _ => column,
-            });
-            let columns: Vec<ScopeColumn> = known.collect();
-            base = Bound {
-                plan: cast_to(base, &columns)?,
-                columns,
-            };
-        }
-        let columns = renamed(base.columns.clone(), names)?;
-        let id = self.id();
-        self.ctes.push(Cte {
-            name: name.to_owned(),
-            columns: columns.clone(),
-            plan: CtePlan::Working(id),
-            opens: None,
-        });
-        let step = self.deeper(|binder| binder.set(right));
-        self.ctes.pop();
-        let step = step?;
-        match plan::uses(
-            &step.plan,
-            &|part| matches!(part, Relation::Working { id: own, .. } if *own == id),
-        ) {
-            0 => {
-                let quantifier = if all { SetQuantifier::All } else { SetQuantifier::None };
-                return self.combined(base, step, SetOperator::Union, quantifier);
-            }
-            1 => {}
-            _ => {
-                return fail(
-                    "42P19",
-                    format!("recursive reference to query \"{name}\" must not appear more than once"),
-                );
-            }
-        }
-        if step.columns.len() != columns.len() {
-            return fail("42601", "each UNION query must have the same number of columns");
-        }
-        let mut exprs = Vec::new();
-        for (i, (to, from)) in columns.iter().zip(&step.columns).enumerate() {
-            let column = Expr::column(i, from.name.clone(), from.ty.clone());
-            let cast = match cast::exists(&from.ty, &to.ty, Context::Assignment) {
-                true => coerce(column, &to.ty, Context::Assignment)?,
-                false => {
-                    return fail(
-                        "42804",
-                        format!(
-                            "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
-                            i + 1,
-                            to.ty,
-                            from.ty
-                        ),
-                    );
-                }
-            };
-            exprs.push(cast);
-        }
-        let step = Relation::Project {
-            input: Box::new(step.plan),
-            columns: exprs,
-        };
-        let distinct = (!all).then(|| (0..columns.len()).map(|i| self.column(&columns, i)).collect());
-        Ok(Bound {
-            plan: Relation::Recursive(Box::new(Recursive {
-                id,
-                base: base.plan,
-                step,
-                distinct,
-            })),
-            columns,
-        })
-    }
-
     /// The rows of the body of a query, without order.
     pub(super) fn set(&mut self, body: &SetExpr) -> Result<Bound> {
         match body {
@@ -389,7 +306,13 @@ impl Binder<'_> {
         }
     }
 
-    fn combined(&mut self, left: Bound, right: Bound, op: SetOperator, quantifier: SetQuantifier) -> Result<Bound> {
+    pub(super) fn combined(
+        &mut self,
+        left: Bound,
+        right: Bound,
+        op: SetOperator,
+        quantifier: SetQuantifier,
+    ) -> Result<Bound> {
         let all = match quantifier {
             SetQuantifier::All => true,
             SetQuantifier::None | SetQuantifier::Distinct => false,
@@ -508,8 +431,8 @@ impl Binder<'_> {
         Ok(Bound { plan, columns })
     }
 
-    /// Rows in an order of their own columns.
-    fn ordered(&mut self, bound: Bound, order: &[OrderByExpr]) -> Result<Bound> {
+    /// Rows in an order of their own columns; those of sets in one of their columns alone.
+    fn ordered(&mut self, bound: Bound, order: &[OrderByExpr], is_set: bool) -> Result<Bound> {
         if order.is_empty() {
             return Ok(bound);
         }
@@ -518,8 +441,14 @@ impl Binder<'_> {
         };
         let mut keys = Vec::new();
         for item in order {
-            let by = match Output::place(&item.expr, &bound.columns)? {
+            let by = match Output::place(&item.expr, &bound.columns, "ORDER BY")? {
                 Some(at) => self.column(&bound.columns, at),
+                None if is_set && !matches!(item.expr, Ast::Identifier(_)) => {
+                    let told = error("0A000", "invalid UNION/INTERSECT/EXCEPT ORDER BY clause");
+                    let detail = "Only result column names can be used, not expressions or functions.";
+                    let hint = "Add the expression/function to every SELECT, or move the UNION into a FROM clause.";
+                    return Err(with_fields(told, &[(Field::Detail, detail), (Field::Hint, hint)]));
+                }
                 None => self.expr(&item.expr, &scope)?,
             };
             keys.push(sort_key(by, item));
@@ -554,7 +483,7 @@ pub(super) fn sort_key(by: Expr, item: &OrderByExpr) -> SortKey<Expr> {
 }
 
 /// Columns under other names.
-fn renamed(mut columns: Vec<ScopeColumn>, names: &[String]) -> Result<Vec<ScopeColumn>> {
+pub(super) fn renamed(mut columns: Vec<ScopeColumn>, names: &[String]) -> Result<Vec<ScopeColumn>> {
     if names.len() > columns.len() {
         return fail("42P10", "WITH query has fewer columns than names");
     }
@@ -568,7 +497,7 @@ fn renamed(mut columns: Vec<ScopeColumn>, names: &[String]) -> Result<Vec<ScopeC
 }
 
 /// Rows with columns cast to these.
-fn cast_to(bound: Bound, columns: &[ScopeColumn]) -> Result<Plan> {
+pub(super) fn cast_to(bound: Bound, columns: &[ScopeColumn]) -> Result<Plan> {
     if bound.columns.iter().zip(columns).all(|(a, b)| a.ty == b.ty) {
         return Ok(bound.plan);
     }

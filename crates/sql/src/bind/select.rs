@@ -6,15 +6,19 @@ use super::{AGGREGATE, Binder, Bound, Level, PENDING, Scope, ScopeColumn, WINDOW
 use crate::error::{error, fail, unsupported};
 use crate::expr::{Expr, Node};
 use crate::functions::coerce;
+use crate::parse::queries::{DISTINCT_GROUPS, FIELDS};
 use crate::plan::{self, Plan};
 use crate::types::Type;
 use crate::types::cast::Context;
 use nestor_model::Result;
 use nestor_planner::relation::{Relation, SortKey};
 use sqlparser::ast::{
-    Distinct, Expr as Ast, GroupByExpr, LockClause, NamedWindowExpr, OrderByExpr, Select, SelectItem,
-    SelectItemQualifiedWildcardKind,
+    Distinct, Expr as Ast, FunctionArg, FunctionArgExpr, GroupByExpr, LockClause, NamedWindowExpr, OrderByExpr, Select,
+    SelectItem, SelectItemQualifiedWildcardKind,
 };
+
+/// Grouping sets of a SELECT.
+const SETS_MAX: usize = 4096;
 
 /// Names of results.
 pub(super) struct Output;
@@ -23,7 +27,7 @@ impl Output {
     /// The column of a result that an item of ORDER BY or GROUP BY names, by its place or its name.
     ///
     /// Errors: 42P10 for a place that there is not.
-    pub(super) fn place(item: &Ast, columns: &[ScopeColumn]) -> Result<Option<usize>> {
+    pub(super) fn place(item: &Ast, columns: &[ScopeColumn], clause: &str) -> Result<Option<usize>> {
         match item {
             Ast::Value(value) => match &value.value {
                 sqlparser::ast::Value::Number(text, _) => {
@@ -34,9 +38,15 @@ impl Output {
                         .filter(|n| *n < columns.len());
                     match place {
                         Some(place) => Ok(Some(place)),
-                        None => fail("42P10", format!("ORDER BY position {text} is not in select list")),
+                        None if text.parse::<u64>().is_err() => {
+                            fail("42601", format!("non-integer constant in {clause}"))
+                        }
+                        None => fail("42P10", format!("{clause} position {text} is not in select list")),
                     }
                 }
+                sqlparser::ast::Value::SingleQuotedString(_)
+                | sqlparser::ast::Value::Boolean(_)
+                | sqlparser::ast::Value::Null => fail("42601", format!("non-integer constant in {clause}")),
                 _ => Ok(None),
             },
             Ast::Identifier(name) => {
@@ -119,6 +129,11 @@ fn name_of(expr: &Ast) -> String {
     }
 }
 
+/// Whether a call is one of a function that no statement names unless it is quoted.
+pub(super) fn is_called(call: &sqlparser::ast::Function, name: &str) -> bool {
+    matches!(call.name.0.as_slice(), [part] if part.as_ident().is_some_and(|own| own.value == name && own.quote_style.is_some()))
+}
+
 /// Columns that stand for what is computed elsewhere; of these kinds.
 fn stands_for(expr: &Expr, from: usize, to: usize) -> bool {
     let mut found = false;
@@ -186,18 +201,21 @@ impl Binder<'_> {
             .map(|having| self.condition(having, &scope, "HAVING"))
             .transpose()?;
         let distinct_on: Vec<Expr> = match &select.distinct {
+            Some(Distinct::On(exprs)) if exprs.is_empty() => return fail("42601", "syntax error at or near \")\""),
             Some(Distinct::On(exprs)) => {
-                let on = exprs.iter().map(|expr| match Output::place(expr, &columns)? {
-                    Some(at) => Ok(items[at].clone()),
-                    None => self.expr(expr, &scope),
-                });
+                let on = exprs
+                    .iter()
+                    .map(|expr| match Output::place(expr, &columns, "SELECT DISTINCT ON")? {
+                        Some(at) => Ok(items[at].clone()),
+                        None => self.expr(expr, &scope),
+                    });
                 on.collect::<Result<_>>()?
             }
             _ => Vec::new(),
         };
         let mut keys: Vec<SortKey<Expr>> = Vec::new();
         for item in order {
-            let by = match Output::place(&item.expr, &columns)? {
+            let by = match Output::place(&item.expr, &columns, "ORDER BY")? {
                 Some(at) => {
                     let name = &columns[at].name;
                     let other =
@@ -229,6 +247,12 @@ impl Binder<'_> {
         let (groups, sets) = self.groups(select, &scope, &exprs[..select_end], &columns)?;
         let aggregates = std::mem::take(&mut self.level()?.aggregates);
         let mut windows = std::mem::take(&mut self.level()?.windows);
+        if !aggregates.is_empty() && self.names_recursion(&select.from) {
+            return fail(
+                "42P19",
+                "aggregate functions are not allowed in a recursive query's recursive term",
+            );
+        }
         if let Some(lock) = locks.first() {
             match (aggregates.is_empty(), windows.is_empty()) {
                 (true, true) => {}
@@ -273,6 +297,12 @@ impl Binder<'_> {
         let mut columns: Vec<ScopeColumn> = Vec::new();
         for item in projection {
             match item {
+                SelectItem::UnnamedExpr(Ast::Function(call)) if is_called(call, FIELDS) => {
+                    for (name, field) in self.fields_of(call, scope)? {
+                        columns.push(self.output(name, &field, scope));
+                        items.push(field);
+                    }
+                }
                 SelectItem::UnnamedExpr(expr) => {
                     let bound = self.expr(expr, scope)?;
                     columns.push(self.output(name_of(expr), &bound, scope));
@@ -329,6 +359,41 @@ impl Binder<'_> {
             }
         }
         Ok((items, columns))
+    }
+
+    /// The fields of a row, each with its name: `(row).*`.
+    ///
+    /// Errors: 42809 for what is no row whose fields are known.
+    fn fields_of(&mut self, call: &sqlparser::ast::Function, scope: &Scope) -> Result<Vec<(String, Expr)>> {
+        let args = super::call::arguments(call)?;
+        let [FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))] = args.as_slice() else {
+            return unsupported("a select item of this form");
+        };
+        let bound = self.expr(arg, scope)?;
+        if let Node::Row(fields) = bound.node()
+            && matches!(arg, Ast::Identifier(_) | Ast::CompoundIdentifier(_))
+        {
+            let named = fields.iter().map(|field| match field.node() {
+                Node::Column { name, .. } | Node::Outer { name, .. } => (name.clone(), field.clone()),
+                _ => (name_of(arg), field.clone()),
+            });
+            return Ok(named.collect());
+        }
+        if let Node::Column { index, .. } = bound.node()
+            && let Some(pending) = index.checked_sub(PENDING).and_then(|at| self.pending.get(at))
+            && !pending.fields.is_empty()
+        {
+            let fields = pending.fields.clone();
+            let each = fields.into_iter().map(|field| {
+                let path = vec![field.name.clone()];
+                (field.name, Node::Field(bound.clone(), path, field.ty).into())
+            });
+            return Ok(each.collect());
+        }
+        match bound.ty() {
+            Type::Record => unsupported("the fields of a row that has no declared type"),
+            ty => fail("42809", format!("type {ty} is not composite")),
+        }
     }
 
     /// Projection, DISTINCT and order.
@@ -428,6 +493,7 @@ impl Binder<'_> {
 
     /// A condition. Errors: 42804 when it is no boolean.
     pub(super) fn condition(&mut self, condition: &Ast, scope: &Scope, clause: &str) -> Result<Expr> {
+        let rows = self.giving_rows();
         let bound = self.expr(condition, scope).map_err(|e| match e.message() {
             AGGREGATE_HERE => {
                 let clause = match clause {
@@ -441,6 +507,16 @@ impl Binder<'_> {
             }
             _ => e,
         })?;
+        self.check_no_rows(
+            rows,
+            match clause {
+                "JOIN/ON" => "JOIN conditions",
+                "CHECK" => "check constraints",
+                "MERGE WHEN" => "MERGE WHEN conditions",
+                "CASE/WHEN" => "CASE",
+                clause => clause,
+            },
+        )?;
         match bound.ty() {
             Type::Bool => Ok(bound),
             Type::Unknown => coerce(bound, &Type::Bool, Context::Implicit),
@@ -515,7 +591,7 @@ impl Binder<'_> {
                         None => return Err(error),
                     },
                 },
-                _ => match Output::place(expr, columns)? {
+                _ => match Output::place(expr, columns, "GROUP BY")? {
                     Some(at) => items[at].clone(),
                     None => binder.expr(expr, scope)?,
                 },
@@ -536,36 +612,13 @@ impl Binder<'_> {
                 }
             })
         };
+        let (is_distinct, exprs) = match exprs.split_first() {
+            Some((Ast::Function(call), rest)) if is_called(call, DISTINCT_GROUPS) => (true, rest),
+            _ => (false, exprs.as_slice()),
+        };
         for expr in exprs {
-            let options: Vec<Vec<usize>> = match expr {
-                Ast::Rollup(parts) => {
-                    let parts = self.parts(parts, &mut add)?;
-                    (0..=parts.len()).rev().map(|n| parts[..n].concat()).collect()
-                }
-                Ast::Cube(parts) => {
-                    let parts = self.parts(parts, &mut add)?;
-                    if parts.len() > 10 {
-                        return fail("54001", "CUBE has too many elements");
-                    }
-                    (0..1usize << parts.len())
-                        .rev()
-                        .map(|mask| {
-                            let chosen = parts
-                                .iter()
-                                .enumerate()
-                                .filter(|(i, _)| mask >> (parts.len() - 1 - i) & 1 == 1);
-                            chosen.flat_map(|(_, part)| part.clone()).collect()
-                        })
-                        .collect()
-                }
-                Ast::GroupingSets(list) => self.parts(list, &mut add)?,
-                Ast::Tuple(items) => {
-                    let all: Vec<usize> = items.iter().map(|item| add(self, item)).collect::<Result<_>>()?;
-                    vec![all]
-                }
-                expr => vec![vec![add(self, expr)?]],
-            };
-            if sets.len() * options.len() > 4096 {
+            let options = self.sets_of(expr, &mut add)?;
+            if sets.len() * options.len() > SETS_MAX {
                 return fail("54001", "too many grouping sets present (maximum 4096)");
             }
             let product = sets.iter().flat_map(|set| {
@@ -577,10 +630,64 @@ impl Binder<'_> {
             });
             sets = product.collect();
         }
+        if is_distinct {
+            let mut seen = std::collections::BTreeSet::new();
+            sets.retain(|set| seen.insert(set.iter().copied().collect::<std::collections::BTreeSet<usize>>()));
+        }
         match exprs.is_empty() {
             true => Ok((Vec::new(), Vec::new())),
             false => Ok((groups, sets)),
         }
+    }
+
+    /// The grouping sets of an item of GROUP BY, or of one within another.
+    fn sets_of(
+        &mut self,
+        expr: &Ast,
+        add: &mut dyn FnMut(&mut Self, &Ast) -> Result<usize>,
+    ) -> Result<Vec<Vec<usize>>> {
+        Ok(match expr {
+            Ast::Rollup(parts) => {
+                let parts = self.parts(parts, add)?;
+                (0..=parts.len()).rev().map(|n| parts[..n].concat()).collect()
+            }
+            Ast::Cube(parts) => {
+                let parts = self.parts(parts, add)?;
+                if parts.len() > 10 {
+                    return fail("54001", "CUBE has too many elements");
+                }
+                (0..1usize << parts.len())
+                    .rev()
+                    .map(|mask| {
+                        let chosen = parts
+                            .iter()
+                            .enumerate()
+                            .filter(|(i, _)| mask >> (parts.len() - 1 - i) & 1 == 1);
+                        chosen.flat_map(|(_, part)| part.clone()).collect()
+                    })
+                    .collect()
+            }
+            Ast::GroupingSets(list) => {
+                let mut sets = Vec::new();
+                for part in list {
+                    match part.as_slice() {
+                        [inner @ (Ast::Rollup(_) | Ast::Cube(_) | Ast::GroupingSets(_))] => {
+                            sets.extend(self.sets_of(inner, add)?);
+                        }
+                        part => sets.push(part.iter().map(|item| add(self, item)).collect::<Result<_>>()?),
+                    }
+                    if sets.len() > SETS_MAX {
+                        return fail("54001", "too many grouping sets present (maximum 4096)");
+                    }
+                }
+                sets
+            }
+            Ast::Tuple(items) => {
+                let all: Vec<usize> = items.iter().map(|item| add(self, item)).collect::<Result<_>>()?;
+                vec![all]
+            }
+            expr => vec![vec![add(self, expr)?]],
+        })
     }
 
     fn parts(

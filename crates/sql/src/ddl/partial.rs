@@ -24,6 +24,7 @@ pub(super) fn filter(reading: &Reading<'_, '_>, table: &Arc<Table>, predicate: &
         params: &[],
         outer: None,
         effects: None,
+        compared: None,
     };
     let each = bound.conjuncts();
     let each = each.iter().map(|part| one(part, table, &env));

@@ -94,6 +94,8 @@ pub enum Node {
     Distinct(Expr, Expr, bool),
     /// `CASE`.
     Case {
+        /// What its conditions compare, as [`Node::Compared`], where it is not the same each time.
+        operand: Option<Expr>,
         /// Conditions and results.
         arms: Vec<(Expr, Expr)>,
         /// The result otherwise.
@@ -101,6 +103,8 @@ pub enum Node {
         /// The type of all.
         ty: Type,
     },
+    /// The operand of the `CASE` around it.
+    Compared(Type),
     /// The first that is not null.
     Coalesce(Vec<Expr>, Type),
     /// `GREATEST`, or `LEAST`.
@@ -167,7 +171,7 @@ impl Expr {
     /// Its type.
     pub fn ty(&self) -> Type {
         match self.node() {
-            Node::Const(_, ty) | Node::Param(_, ty) => ty.clone(),
+            Node::Const(_, ty) | Node::Param(_, ty) | Node::Compared(ty) => ty.clone(),
             Node::Column { ty, .. } | Node::Outer { ty, .. } | Node::Call { ty, .. } => ty.clone(),
             Node::Cast { to, .. } => to.clone(),
             Node::Case { ty, .. } | Node::Coalesce(_, ty) | Node::Field(_, _, ty) => ty.clone(),
@@ -364,9 +368,20 @@ impl Scalar for Expr {
                 };
                 Ok(Value::Bool(distinct != *negated))
             }
-            Node::Case { arms, otherwise, .. } => {
+            Node::Compared(_) => Ok(env.compared.cloned().unwrap_or(Value::Null)),
+            Node::Case {
+                operand,
+                arms,
+                otherwise,
+                ..
+            } => {
+                let operand = operand.as_ref().map(|operand| operand.value(row, env)).transpose()?;
+                let within = Env {
+                    compared: operand.as_ref(),
+                    ..*env
+                };
                 for (condition, result) in arms {
-                    if condition.holds(row, env)? {
+                    if condition.holds(row, &within)? {
                         return result.value(row, env);
                     }
                 }
@@ -594,6 +609,7 @@ impl fmt::Display for Expr {
                 write!(f, "({a} IS {}DISTINCT FROM {b})", if *negated { "NOT " } else { "" })
             }
             Node::Case { .. } => f.write_str("CASE ... END"),
+            Node::Compared(_) => f.write_str("CASE"),
             Node::Coalesce(items, _) => write!(f, "COALESCE({})", list(items, ", ")),
             Node::Extreme(items, largest) => {
                 write!(

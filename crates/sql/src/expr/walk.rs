@@ -8,7 +8,9 @@ impl Expr {
     /// The expressions that it is made of.
     pub fn parts(&self) -> Vec<&Expr> {
         match self.node() {
-            Node::Const(..) | Node::Column { .. } | Node::Outer { .. } | Node::Param(..) => Vec::new(),
+            Node::Const(..) | Node::Column { .. } | Node::Outer { .. } | Node::Param(..) | Node::Compared(_) => {
+                Vec::new()
+            }
             Node::Call { args, .. } => args.iter().collect(),
             Node::Cast { arg, .. }
             | Node::Not(arg)
@@ -22,9 +24,14 @@ impl Expr {
             | Node::Array(items, _)
             | Node::Row(items) => items.iter().collect(),
             Node::Compare(_, a, b) | Node::Distinct(a, b, _) | Node::Subscript(a, b) => vec![a, b],
-            Node::Case { arms, otherwise, .. } => {
+            Node::Case {
+                operand,
+                arms,
+                otherwise,
+                ..
+            } => {
                 let arms = arms.iter().flat_map(|(condition, result)| [condition, result]);
-                arms.chain(otherwise).collect()
+                operand.iter().chain(arms).chain(otherwise).collect()
             }
             Node::InList(arg, items, _) => std::iter::once(arg).chain(items).collect(),
             Node::Quantified { arg, array, .. } => vec![arg, array],
@@ -37,7 +44,9 @@ impl Expr {
     pub fn map(&self, f: &mut dyn FnMut(&Expr) -> Expr) -> Expr {
         let mut list = |items: &[Expr]| -> Vec<Expr> { items.iter().map(&mut *f).collect() };
         match self.node() {
-            Node::Const(..) | Node::Column { .. } | Node::Outer { .. } | Node::Param(..) => self.clone(),
+            Node::Const(..) | Node::Column { .. } | Node::Outer { .. } | Node::Param(..) | Node::Compared(_) => {
+                self.clone()
+            }
             Node::Call { function, args, ty } => Node::Call {
                 function,
                 args: list(args),
@@ -68,7 +77,13 @@ impl Expr {
             .into(),
             Node::Compare(op, a, b) => Node::Compare(*op, f(a), f(b)).into(),
             Node::Distinct(a, b, negated) => Node::Distinct(f(a), f(b), *negated).into(),
-            Node::Case { arms, otherwise, ty } => Node::Case {
+            Node::Case {
+                operand,
+                arms,
+                otherwise,
+                ty,
+            } => Node::Case {
+                operand: operand.as_ref().map(&mut *f),
                 arms: arms.iter().map(|(c, r)| (f(c), f(r))).collect(),
                 otherwise: otherwise.as_ref().map(&mut *f),
                 ty: ty.clone(),
@@ -151,8 +166,10 @@ impl Expr {
     /// Whether it is the same whoever asks: it depends on no row and no parameter.
     pub fn is_known(&self) -> bool {
         fn depends(expr: &Expr) -> bool {
-            matches!(expr.node(), Node::Column { .. } | Node::Outer { .. } | Node::Param(..))
-                || expr.parts().into_iter().any(depends)
+            matches!(
+                expr.node(),
+                Node::Column { .. } | Node::Outer { .. } | Node::Param(..) | Node::Compared(_)
+            ) || expr.parts().into_iter().any(depends)
         }
         !depends(self) && !self.is_volatile()
     }

@@ -24,6 +24,9 @@ pub(crate) const ELEMENT: &str = "array element";
 /// The function that slices of an array are a call of: pairs of bounds.
 pub(crate) const SLICE: &str = "array slice";
 
+/// The function that gives the first field of a row, which is how many steps of a recursion it took to come to it.
+pub(crate) const DEPTH: &str = "depth of a row";
+
 /// Bytes that `array_fill` makes at most.
 const FILLED_BYTES_MAX: usize = 64 << 20;
 
@@ -105,6 +108,9 @@ fn contains(all: &[Value], some: &[Value]) -> bool {
 }
 
 pub(super) const ROWS: &[Row] = &[
+    (DEPTH, "record->int8", |a, _, _| {
+        Ok(items(&a[0]).into_iter().next().unwrap_or(Value::Null))
+    }),
     ("||", "?anyarray,anyarray->anyarray", |a, _, args| {
         joined(&a[0], &a[1], &element(args, 0))
     }),

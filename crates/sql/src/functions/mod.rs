@@ -22,6 +22,7 @@ mod numerals;
 pub(crate) mod patterns;
 mod ranges;
 mod records;
+pub(crate) mod sample;
 mod system;
 mod tables;
 mod text;
@@ -96,6 +97,7 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
         system::ROWS,
         uuids::ROWS,
         advisory::ROWS,
+        sample::ROWS,
     ];
     let mut out: HashMap<&'static str, Vec<Function>> = HashMap::new();
     for row in families.into_iter().chain(ranges::TABLES.iter().copied()).flatten() {

@@ -155,6 +155,9 @@ impl Dialect for Sql {
             });
             return Some(query);
         }
+        if let Some(found) = super::groups::grouping(parser) {
+            return Some(found);
+        }
         let op = match parser.peek_token_ref().token {
             Token::Minus => UnaryOperator::Minus,
             Token::Plus => UnaryOperator::Plus,

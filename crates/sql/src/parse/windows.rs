@@ -12,6 +12,11 @@ pub(super) fn solid(tokens: &[TokenWithSpan], from: usize) -> impl Iterator<Item
     (from..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
 }
 
+/// The first token that is no space, from one on.
+pub(super) fn next_solid(tokens: &[TokenWithSpan], from: usize) -> Option<usize> {
+    solid(tokens, from).next()
+}
+
 /// What follows `EXCLUDE` at a place, if it is one of frames: its name, and the place of the parenthesis behind it.
 fn exclusion(tokens: &[TokenWithSpan], at: usize) -> Option<(&'static str, usize)> {
     let next: Vec<usize> = solid(tokens, at + 1).take(3).collect();
@@ -120,7 +125,9 @@ pub(super) fn leave_out_only(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 0;
     while at < tokens.len() {
         let next: Vec<usize> = solid(tokens, at + 1).take(2).collect();
-        if ["from", "join", "update"].iter().any(|word| is(&tokens[at], word))
+        if ["from", "join", "update", "table"]
+            .iter()
+            .any(|word| is(&tokens[at], word))
             && let [only, table] = next[..]
             && is(&tokens[only], "only")
             && matches!(tokens[table].token, Token::Word(_))

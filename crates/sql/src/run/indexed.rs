@@ -202,6 +202,7 @@ impl Indexed {
             params: &[],
             outer: None,
             effects: None,
+            compared: None,
         };
         let each = self.parts.iter().map(|part| match part.value(&row, &env)? {
             Value::Null => Ok(Value::Null),

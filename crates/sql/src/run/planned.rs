@@ -235,6 +235,7 @@ impl Statistics for Sizes<'_, '_> {
                 params: &[],
                 outer: None,
                 effects: None,
+                compared: None,
             };
             // What cannot be computed ends the statement when it runs.
             let found = find::filter(conditions, self.tables.get(table)?, &env).ok()?;

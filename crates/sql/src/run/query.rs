@@ -253,6 +253,7 @@ fn with_root(
             params,
             outer: None,
             effects: Some(reading),
+            compared: None,
         },
         sources: &tables,
         shared: &shared,
@@ -338,6 +339,7 @@ pub fn explain_over(
         params,
         outer: None,
         effects: None,
+        compared: None,
     };
     let shown = |counted: &[Ran]| shown(plan, counted, &tables, &env);
     let Some(timed) = analyze else {

@@ -195,6 +195,7 @@ pub fn explain(
         params,
         outer: None,
         effects: None,
+        compared: None,
     };
     let (verb, conflict) = match &write.action {
         Action::Insert { conflict, .. } => ("Insert", conflict.as_deref()),
@@ -353,6 +354,7 @@ fn attempt(
         params,
         outer: None,
         effects: None,
+        compared: None,
     };
     let kept = (within.is_none() && reads_before(write)).then(|| ws.state());
     let state = kept.as_ref().or(within.map(|within| within.state));
@@ -570,6 +572,7 @@ fn run_plan(
             params,
             outer: None,
             effects: Some(reading),
+            compared: None,
         },
         sources: tables,
         shared,

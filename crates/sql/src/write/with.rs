@@ -93,9 +93,11 @@ pub(super) fn attempt(
                 (Some(fields), rows)
             }
         };
+        let mut names = cte.alias.columns.iter().map(|column| ident(&column.name)).collect();
+        crate::parse::recursion::taken(&mut names)?;
         parts.push(Part {
             name,
-            names: cte.alias.columns.iter().map(|column| ident(&column.name)).collect(),
+            names,
             fields,
             rows,
         });

@@ -167,6 +167,7 @@ impl Change<'_, '_> {
             params: &[],
             outer: None,
             effects: Some(&reading),
+            compared: None,
         };
         let mut look = look;
         let mut cursor = ws.cursor(self.collection.records);

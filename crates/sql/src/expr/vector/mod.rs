@@ -45,7 +45,12 @@ pub(super) fn vector(expr: &Expr, chunk: &Chunk, env: &Env<'_>) -> Result<Arc<Ve
         Node::Or(any) => logic::until(any, true, chunk, env)?,
         Node::Not(arg) => logic::not(&*vector(arg, chunk, env)?),
         Node::IsNull(arg, negated) if arg.ty() != Type::Record => logic::is_null(&*vector(arg, chunk, env)?, *negated),
-        Node::Case { arms, otherwise, .. } => logic::case(arms, otherwise.as_ref(), chunk, env)?,
+        Node::Case {
+            operand: None,
+            arms,
+            otherwise,
+            ..
+        } => logic::case(arms, otherwise.as_ref(), chunk, env)?,
         Node::Coalesce(items, _) => logic::coalesce(items, chunk, env)?,
         Node::InList(arg, items, negated) if items.iter().all(Scalar::is_literal) => {
             let arg = (arg.ty(), vector(arg, chunk, env)?);
