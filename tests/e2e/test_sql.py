@@ -240,6 +240,35 @@ def test_copy(shop):
     assert sql.query("SELECT count(*) FROM t") == [[b"5003"]]
 
 
+def test_copy_with_conditions_and_names(shop):
+    """Rows come of which a condition is true, a first line has the names of the columns, and all values are quoted, as in PostgreSQL 15."""
+    sql = Sql(shop)
+    sql.query('CREATE TABLE t (id int PRIMARY KEY, name text, "N n" numeric)')
+    assert copied(sql, "COPY t FROM STDIN WHERE id > 1 AND t.name <> 'it''s'", b"1\ta\t1\n2\tb\t2\n3\tit's\t3\n4\t\\N\t4\n") == b"COPY 1"
+    header = b'id,name,"N n"\n'
+    assert copied(sql, "COPY t FROM STDIN (FORMAT csv, HEADER match) WHERE \"N n\" < 10", header + b"5,e,5\n6,f,60\n") == b"COPY 1"
+    assert copied(sql, "COPY t (name, id) FROM STDIN WITH (HEADER MATCH)", b"name\tid\ng\t7\n") == b"COPY 1"
+    assert copied(sql, "COPY t FROM STDIN WITH CSV HEADER WHERE id = 8", b"x,y,z\n8,h,8\n9,i,9\n") == b"COPY 1"
+    assert copied(sql, "COPY t FROM STDIN (FORMAT csv, HEADER on)", b"x,y,z\n") == b"COPY 0"
+    assert copied_out(sql, "COPY t TO STDOUT (FORMAT csv, HEADER, FORCE_QUOTE *)") == (
+        b'id,name,N n\n"2","b","2"\n"5","e","5"\n"7","g",\n"8","h","8"\n'
+    )
+    for statement, file, state in (
+        ("COPY t FROM STDIN (FORMAT csv, HEADER match)", b"id,Name,N n\n", "22P04"),
+        ("COPY t FROM STDIN (FORMAT csv, HEADER match)", b"id,name\n", "22P04"),
+        ("COPY t FROM STDIN (HEADER match)", b"id\t\\N\tN n\n", "22P04"),
+        ("COPY t FROM STDIN WHERE id IN (SELECT 1)", b"", "0A000"),
+        ("COPY t FROM STDIN WHERE count(*) > 1", b"", "42803"),
+        ("COPY t FROM STDIN WHERE id", b"", "42804"),
+        ("COPY t FROM STDIN WHERE nothing", b"", "42703"),
+        ("COPY t TO STDOUT WHERE id = 1", b"", "42601"),
+        ("COPY t TO STDOUT (HEADER match)", b"", "0A000"),
+    ):
+        with pytest.raises(RuntimeError, match=state):
+            copied(sql, statement, file)
+        assert sql.query("SELECT count(*) FROM t") == [[b"4"]], statement
+
+
 @pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not here")
 def test_copy_of_psql_and_of_the_shell(shop, tmp_path):
     file = tmp_path / "a file.csv"

@@ -2,6 +2,7 @@
 
 mod columns;
 pub mod conflict;
+pub(crate) mod copying;
 pub(crate) mod cursors;
 pub mod databases;
 pub(crate) mod dialect;
@@ -16,6 +17,7 @@ pub mod own;
 pub mod procedural;
 pub mod queries;
 pub mod recursion;
+pub mod subscripts;
 mod views;
 mod whole;
 mod windows;
@@ -76,6 +78,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
         .map_err(|e| error("42601", e.to_string()))?;
     check_numbers(&tokens)?;
     end_copy(&mut tokens);
+    copying::spell_out(&mut tokens);
     options::leave_out_names(&mut tokens)?;
     options::put_in_order(&mut tokens);
     windows::wrap_offsets(&mut tokens);
@@ -84,7 +87,9 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     queries::spell_out(&mut tokens);
     windows::leave_out_only(&mut tokens);
     recursion::name_clauses(&mut tokens);
+    subscripts::name_all(&mut tokens);
     cursors::spell_out(&mut tokens);
+    cursors::name_current(&mut tokens);
     name_zone(&mut tokens);
     overriding::spell_out(&mut tokens)?;
     conflict::spell_out(&mut tokens);

@@ -195,6 +195,9 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<(Vec<Target>, Vec<Expr>)> {
         match &update.kind {
+            MergeUpdateKind::Set(set) if set.iter().any(has_subscripts) => {
+                unsupported("an assignment to a part of a column in MERGE")
+            }
             MergeUpdateKind::Set(set) if update.update_predicate.is_none() && update.delete_predicate.is_none() => {
                 self.assignments(written, set, scope)
             }
@@ -265,4 +268,15 @@ impl Binder<'_> {
         };
         (plan, clauses)
     }
+}
+
+/// Whether a part of a column is assigned to.
+fn has_subscripts(assignment: &sqlparser::ast::Assignment) -> bool {
+    let names = match &assignment.target {
+        sqlparser::ast::AssignmentTarget::ColumnName(name) => std::slice::from_ref(name),
+        sqlparser::ast::AssignmentTarget::Tuple(names) => names.as_slice(),
+    };
+    names
+        .iter()
+        .any(|name| crate::parse::subscripts::taken(name).is_ok_and(|(_, steps)| !steps.is_empty()))
 }

@@ -1,6 +1,6 @@
 //! From statements as they were parsed to plans whose names and types are settled.
 //!
-//! Reading order: this file (scopes), [`names`], [`types`], [`from`] with [`sample`], [`query`] with [`recursion`], [`select`] with [`grouped`] and [`determined`], [`expr`] with [`call`], [`compared`], [`window`] and [`places`] of errors, [`write`](mod@write) with [`conditions`], [`conflict`], [`through`] and [`always`], [`alter`].
+//! Reading order: this file (scopes), [`names`], [`types`], [`from`] with [`sample`], [`query`] with [`recursion`], [`select`] with [`grouped`] and [`determined`], [`expr`] with [`call`], [`compared`], [`window`] and [`places`] of errors, [`write`](mod@write) with [`conditions`], [`subscripts`], [`conflict`], [`through`] and [`always`], [`alter`].
 //!
 //! Subqueries, aggregates and window functions within expressions are bound where they stand, and stand in the expression as columns
 //! with numbers from [`PENDING`] on; whoever builds the plan puts a node below that gives the column ([`Binder::flush`]).
@@ -28,6 +28,7 @@ mod query;
 mod recursion;
 mod sample;
 mod select;
+mod subscripts;
 mod through;
 pub mod types;
 mod window;

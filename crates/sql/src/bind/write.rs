@@ -10,12 +10,14 @@ use super::always::{check_identity, is_always, why_always};
 use super::from::check_names;
 use super::merge::Merging;
 use super::query::is_default;
+use super::subscripts::part_type;
 use super::through::{Verb, Written};
 use super::{Binder, Bound, Level, Scope, ScopeColumn, ident, object_name};
 use crate::catalog::{Column, Table};
 use crate::error::{Field, error, fail, unsupported, with};
 use crate::expr::{Expr, Node};
 use crate::functions::coerce;
+use crate::parse::subscripts;
 use crate::plan::Plan;
 use crate::types::Type;
 use crate::types::cast::{self, Context};
@@ -81,6 +83,16 @@ impl Target {
             modifier: -1,
             open: false,
             is_of_element: false,
+        }
+    }
+
+    /// The same place for values of another type.
+    pub(super) fn of_type(&self, ty: Type) -> Self {
+        Self {
+            ty,
+            modifier: -1,
+            open: false,
+            ..self.clone()
         }
     }
 
@@ -401,8 +413,21 @@ impl Binder<'_> {
         let written = self.written(name, Verb::Insert)?;
         let table = written.table.clone();
         let is_listed = !insert.columns.is_empty();
-        let mut targets = self.targets(&written, &insert.columns, insert_width(insert))?;
-        check_distinct(&targets)?;
+        let taken = insert.columns.iter().map(subscripts::taken);
+        let (names, steps): (Vec<ObjectName>, Vec<_>) = taken.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let mut targets = self.targets(&written, &names, insert_width(insert))?;
+        let has_parts = steps.iter().any(|steps| !steps.is_empty());
+        let whole = targets.clone();
+        match has_parts {
+            true => {
+                for (target, steps) in targets.iter_mut().zip(&steps).filter(|(_, steps)| !steps.is_empty()) {
+                    *target = target.of_type(part_type(&target.ty, steps)?);
+                }
+                check_parts(&whole, &steps)?;
+                check_no_default(insert, &steps)?;
+            }
+            false => check_distinct(&targets)?,
+        }
         let plan = match &insert.source {
             None => {
                 targets.clear();
@@ -412,6 +437,15 @@ impl Binder<'_> {
                 Some(rows) => self.inserted_values(&table, &mut targets, rows, is_listed)?,
                 None => self.inserted_query(&mut targets, query, is_listed)?,
             },
+        };
+        let plan = match has_parts {
+            true => {
+                let all = whole.into_iter().zip(steps).collect();
+                let (of_whole, plan) = self.with_parts(all, plan)?;
+                targets = of_whole;
+                plan
+            }
+            false => plan,
         };
         // OVERRIDING SYSTEM VALUE.
         check_identity(&table, &targets, &plan, insert.overwrite)?;
@@ -606,14 +640,19 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<(Vec<Target>, Vec<Expr>)> {
         let table = &*written.table;
-        let (mut targets, mut values) = (Vec::new(), Vec::new());
+        let (mut targets, mut values): (Vec<Target>, Vec<Expr>) = (Vec::new(), Vec::new());
+        // The columns of which parts are assigned, and the places of their values.
+        let mut parts: Vec<(Vec<String>, usize)> = Vec::new();
         for assignment in assignments {
             let names = match &assignment.target {
                 AssignmentTarget::ColumnName(name) => std::slice::from_ref(name),
                 AssignmentTarget::Tuple(names) => names.as_slice(),
             };
             let is_one = matches!(assignment.target, AssignmentTarget::ColumnName(_));
-            let own = names.iter().map(|name| self.target_of(written, name, Verb::Update));
+            let taken = names.iter().map(subscripts::taken).collect::<Result<Vec<_>>>()?;
+            let own = taken
+                .iter()
+                .map(|(name, _)| self.target_of(written, name, Verb::Update));
             let mut own: Vec<Target> = own.collect::<Result<_>>()?;
             let given: Vec<Option<Expr>> = match &assignment.value {
                 value if is_one => vec![self.given(value, scope)?],
@@ -630,7 +669,32 @@ impl Binder<'_> {
             if given.len() != own.len() {
                 return fail("42601", "number of columns does not match number of values");
             }
-            for (target, value) in own.iter_mut().zip(given) {
+            let mut kept = Vec::with_capacity(own.len());
+            for ((target, (_, steps)), value) in own.iter_mut().zip(&taken).zip(given) {
+                if !steps.is_empty() {
+                    let Some(value) = value else {
+                        return fail("0A000", "cannot set an array element to DEFAULT");
+                    };
+                    if column_is_always(table, target) {
+                        return unsupported("an assignment to a part of a generated column");
+                    }
+                    let found = parts.iter().find(|(at, _)| *at == target.path).map(|(_, at)| *at);
+                    let old = match found {
+                        Some(at) => values[at].clone(),
+                        None => self.before(target, written.width(), scope)?,
+                    };
+                    let new = self.with_part((old, &target.column), steps, value, scope)?;
+                    match found {
+                        Some(at) => values[at] = new,
+                        None => {
+                            parts.push((target.path.clone(), values.len()));
+                            *target = target.of_type(new.ty());
+                            values.push(new);
+                            kept.push(target.clone());
+                        }
+                    }
+                    continue;
+                }
                 let mut value = match value {
                     Some(value) => value,
                     None => self.default_of(table, target)?,
@@ -644,10 +708,14 @@ impl Binder<'_> {
                 }
                 self.assigned(target, &mut [&mut value])?;
                 values.push(value);
+                kept.push(target.clone());
             }
-            targets.append(&mut own);
+            targets.append(&mut kept);
         }
-        check_distinct(&targets).map_err(|_| error("42601", "multiple assignments to same column"))?;
+        check_distinct(&targets).map_err(|e| {
+            let column = e.message().split('"').nth(1).unwrap_or_default();
+            error("42601", format!("multiple assignments to same column \"{column}\""))
+        })?;
         Ok((targets, values))
     }
 
@@ -782,6 +850,42 @@ impl Binder<'_> {
             columns,
             reads,
         }))
+    }
+}
+
+fn column_is_always(table: &Table, target: &Target) -> bool {
+    table.column(&target.column).is_some_and(is_always)
+}
+
+/// A column of which parts are written is not written as a whole, too.
+fn check_parts(targets: &[Target], steps: &[Vec<sqlparser::ast::AccessExpr>]) -> Result<()> {
+    for (at, target) in targets.iter().enumerate() {
+        let twice =
+            |other: usize| targets[other].path == target.path && (steps[at].is_empty() || steps[other].is_empty());
+        if (0..at).any(twice) {
+            let column = &target.column;
+            return fail("42701", format!("column \"{column}\" specified more than once"));
+        }
+    }
+    Ok(())
+}
+
+/// Parts of columns have no default.
+fn check_no_default(insert: &Insert, steps: &[Vec<sqlparser::ast::AccessExpr>]) -> Result<()> {
+    let rows = insert
+        .source
+        .as_ref()
+        .and_then(|query| values_of(query))
+        .unwrap_or_default();
+    let is_part = |at: usize| steps.get(at).is_some_and(|steps| !steps.is_empty());
+    let has_default = |row: &[Ast]| {
+        row.iter()
+            .enumerate()
+            .any(|(at, value)| is_part(at) && is_default(value))
+    };
+    match rows.iter().any(|row| has_default(&row.content)) {
+        true => fail("0A000", "cannot set an array element to DEFAULT"),
+        false => Ok(()),
     }
 }
 

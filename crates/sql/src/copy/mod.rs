@@ -12,6 +12,7 @@ pub mod write;
 
 use crate::bind::ident;
 use crate::error::{fail, unsupported};
+use crate::parse::copying;
 use nestor_model::Result;
 use sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption, Ident};
 
@@ -62,6 +63,7 @@ impl Columns {
     fn of(names: &[Ident]) -> Self {
         match names {
             [] => Self::All,
+            [only] if only.quote_style.is_some() && only.value == copying::ALL => Self::All,
             names => Self::Some(names.iter().map(ident).collect()),
         }
     }
@@ -95,6 +97,10 @@ pub struct Options {
     pub null: String,
     /// The first line has names.
     pub header: bool,
+    /// These names have to be those of the columns.
+    pub matches: bool,
+    /// What has to be true of rows that come.
+    pub condition: Option<String>,
     /// What stands around fields of CSV.
     pub quote: u8,
     /// What stands before a quote within quotes.
@@ -113,6 +119,8 @@ struct Given {
     delimiter: Option<char>,
     null: Option<String>,
     header: Option<bool>,
+    matches: bool,
+    condition: Option<String>,
     quote: Option<char>,
     escape: Option<char>,
     force_quote: Columns,
@@ -158,6 +166,14 @@ impl Given {
             }
             CopyOption::ForceNull(names) => {
                 self.force_null = Columns::of(names);
+                Ok(())
+            }
+            CopyOption::Encoding(name) if name == copying::MATCH => {
+                self.matches = true;
+                Ok(())
+            }
+            CopyOption::Encoding(name) if copying::condition(name).is_some() => {
+                self.condition = copying::condition(name).map(str::to_owned);
                 Ok(())
             }
             CopyOption::Encoding(name) => match name.to_ascii_lowercase().replace('-', "").as_str() {
@@ -268,6 +284,8 @@ impl Options {
             delimiter,
             null,
             header: given.header.unwrap_or(false),
+            matches: given.matches,
+            condition: given.condition,
             quote,
             escape,
             force_quote: given.force_quote,

@@ -95,6 +95,13 @@ impl Reader {
                 return Ok(None);
             }
             if !std::mem::replace(&mut self.begun, true) && self.options.header {
+                if self.options.matches {
+                    let names = match self.options.format {
+                        Format::Csv => self.csv(&line)?,
+                        _ => self.text(&line)?,
+                    };
+                    self.check_names(&names)?;
+                }
                 continue;
             }
             let fields = match self.options.format {
@@ -237,6 +244,32 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// The names of the first line are those of the columns.
+    ///
+    /// Errors: 22P04.
+    fn check_names(&self, names: &[Option<Vec<u8>>]) -> Result<()> {
+        let wrong = |what: String| Err(self.told(damaged(&what), None));
+        if names.len() != self.columns.len() {
+            return wrong(format!(
+                "wrong number of fields in header line: got {}, expected {}",
+                names.len(),
+                self.columns.len()
+            ));
+        }
+        for (at, (name, (column, _))) in names.iter().zip(&self.columns).enumerate() {
+            let got = match name {
+                Some(name) if name == column.as_bytes() => continue,
+                Some(name) => format!("\"{}\"", String::from_utf8_lossy(name)),
+                None => format!("null value (\"{}\")", self.options.null),
+            };
+            let field = at + 1;
+            return wrong(format!(
+                "column name mismatch in header line field {field}: got {got}, expected \"{column}\""
+            ));
+        }
+        Ok(())
     }
 
     fn row(&self, fields: Vec<Option<Vec<u8>>>) -> Result<Vec<Value>> {

@@ -27,6 +27,11 @@ pub(crate) const SLICE: &str = "array slice";
 /// The function that gives the first field of a row, which is how many steps of a recursion it took to come to it.
 pub(crate) const DEPTH: &str = "depth of a row";
 
+/// The function that an assignment to an element is a call of: the array, the element, the subscripts.
+pub(crate) const WITH_ELEMENT: &str = "array with element";
+/// The function that an assignment to a slice is a call of: the array, the elements, pairs of bounds.
+pub(crate) const WITH_SLICE: &str = "array with slice";
+
 /// Bytes that `array_fill` makes at most.
 const FILLED_BYTES_MAX: usize = 64 << 20;
 
@@ -107,7 +112,111 @@ fn contains(all: &[Value], some: &[Value]) -> bool {
         .all(|item| !matches!(item, Value::Null) && all.iter().any(|other| values_equal(other, item)))
 }
 
+/// Subscripts of an assignment. Errors: 22004 for null.
+fn subscripts(values: &[Value]) -> Result<Vec<i64>> {
+    match numbers(values).filter(|_| !values.iter().any(|value| matches!(value, Value::Null))) {
+        Some(numbers) => Ok(numbers),
+        None => fail("22004", "array subscript in assignment must not be null"),
+    }
+}
+
+/// An array with another value at subscripts. One of a single dimension grows as far as it has to.
+///
+/// Errors: 2202E for subscripts that are out of range, 54000, 0A000 for arrays that would not begin at 1.
+fn with_element(of: &Value, new: &Value, at: &[i64], element: &Type) -> Result<Value> {
+    const BEGINNING: &str = "an array that does not begin at 1";
+    let lengths = dimensions(of, element);
+    if lengths.is_empty() {
+        if at.iter().any(|at| *at != 1) {
+            return unsupported(BEGINNING);
+        }
+        return at.iter().try_fold(new.clone(), |inner, _| array(vec![inner]));
+    }
+    if lengths.len() != at.len() {
+        return fail("2202E", "wrong number of array subscripts");
+    }
+    let mut all = items(of);
+    let [first, rest @ ..] = at else { return Ok(of.clone()) };
+    let place = match usize::try_from(*first) {
+        Ok(at @ 1..) => at - 1,
+        _ if rest.is_empty() => return unsupported(BEGINNING),
+        _ => return fail("2202E", "array subscript out of range"),
+    };
+    if !rest.is_empty() {
+        let Some(inner) = all.get_mut(place) else {
+            return fail("2202E", "array subscript out of range");
+        };
+        *inner = with_element(inner, new, rest, element)?;
+        return array(all);
+    }
+    grow(&mut all, place + 1)?;
+    all[place] = new.clone();
+    array(all)
+}
+
+/// Makes a list at least so long, with nulls. Errors: 54000.
+fn grow(all: &mut Vec<Value>, length: usize) -> Result<()> {
+    let more = length.saturating_sub(all.len());
+    let weight = more.saturating_mul(Value::Null.weight());
+    if weight > FILLED_BYTES_MAX {
+        return fail("54000", "array size exceeds the maximum allowed");
+    }
+    charge(weight)?;
+    all.resize(all.len().max(length), Value::Null);
+    Ok(())
+}
+
+/// An array of one dimension with other values between two bounds.
+///
+/// Errors: 2202E for bounds that do not go together, and too few values; 0A000.
+fn with_slice(of: &Value, new: &Value, at: &[i64], element: &Type) -> Result<Value> {
+    let [from, to] = at else {
+        return unsupported("an assignment to a slice of several dimensions");
+    };
+    let mut all = items(of);
+    if dimensions(of, element).len() > 1 {
+        return unsupported("an assignment to a slice of several dimensions");
+    }
+    let is_open = *from == i64::from(i32::MIN) || *to == i64::from(i32::MAX);
+    if all.is_empty() && is_open {
+        return fail("2202E", "array slice subscript must provide both boundaries");
+    }
+    let from = if *from == i64::from(i32::MIN) { 1 } else { *from };
+    let to = if *to == i64::from(i32::MAX) {
+        all.len() as i64
+    } else {
+        *to
+    };
+    if from > to.saturating_add(1) || from > to && !all.is_empty() {
+        return fail("2202E", "upper bound cannot be less than lower bound");
+    }
+    if from < 1 || all.is_empty() && from != 1 {
+        return unsupported("an array that does not begin at 1");
+    }
+    let values = leaves(new, element);
+    let (first, count) = (from as usize - 1, (to - from + 1) as usize);
+    if values.len() < count {
+        return fail("2202E", "source array too small");
+    }
+    grow(&mut all, first + count)?;
+    for (place, value) in all[first..first + count].iter_mut().zip(values) {
+        *place = value;
+    }
+    array(all)
+}
+
 pub(super) const ROWS: &[Row] = &[
+    (WITH_ELEMENT, "?anyarray,anyelement,int4...->anyarray", |a, _, args| {
+        with_element(&a[0], &a[1], &subscripts(&a[2..])?, &element(args, 0))
+    }),
+    (
+        WITH_SLICE,
+        "?anyarray,anyarray,int4...->anyarray",
+        |a, _, args| match &a[1] {
+            Value::Null => Ok(a[0].clone()),
+            new => with_slice(&a[0], new, &subscripts(&a[2..])?, &element(args, 0)),
+        },
+    ),
     (DEPTH, "record->int8", |a, _, _| {
         Ok(items(&a[0]).into_iter().next().unwrap_or(Value::Null))
     }),

@@ -417,6 +417,87 @@ fn pretty(value: ValueRef<'_>, indent: usize, out: &mut String) {
     }
 }
 
+/// The function that an assignment to a part of `jsonb` is a call of: the value, its new part, and the way there.
+pub(crate) const WITH_FIELD: &str = "jsonb with part";
+
+/// Elements that an assignment to a part puts into an array at most.
+const PLACES_MAX: i64 = 1 << 20;
+
+/// JSON with another part at the end of a way, which is made where there is nothing yet.
+///
+/// Errors: 22023 where a scalar stands in the way or a place is before the first; 54000.
+fn with_part(of: &Value, path: &[&str], new: &Value) -> Result<Value> {
+    let Some((step, rest)) = path.split_first() else {
+        return Ok(match new {
+            Value::Null => Value::Undefined,
+            new => new.clone(),
+        });
+    };
+    let index = step.parse::<i64>().ok();
+    match (of, index) {
+        (Value::Null, None) => {
+            let mut out = Document::new();
+            out.push(*step, with_part(&Value::Null, rest, new)?);
+            Ok(out.into())
+        }
+        (Value::Document(doc), _) => {
+            let mut out = Document::new();
+            let mut found = false;
+            for (name, value) in doc.iter() {
+                if name == *step {
+                    found = true;
+                    out.push(name, with_part(&value.to_value(), rest, new)?);
+                } else {
+                    out.push(name, value.to_value());
+                }
+            }
+            if !found {
+                out.push(*step, with_part(&Value::Null, rest, new)?);
+            }
+            Ok(out.into())
+        }
+        (Value::Null | Value::Array(_), Some(index)) => {
+            let mut items: Vec<Value> = match of {
+                Value::Array(items) => items.iter().map(|item| item.to_value()).collect(),
+                _ => Vec::new(),
+            };
+            let at = if index < 0 {
+                index.saturating_add(items.len() as i64)
+            } else {
+                index
+            };
+            if at < 0 {
+                return fail("22023", format!("path element at position 1 is out of range: {index}"));
+            }
+            if at > PLACES_MAX {
+                return fail("54000", "array size exceeds the maximum allowed");
+            }
+            let at = at as usize;
+            let is_there = at < items.len();
+            if !is_there {
+                items.resize(at + 1, Value::Undefined);
+            }
+            let before = if is_there { items[at].clone() } else { Value::Null };
+            items[at] = with_part(&before, rest, new)?;
+            Ok(Value::Array(Array::new(items)))
+        }
+        (Value::Array(_), None) => fail(
+            "22P02",
+            format!("path element at position 1 is not an integer: \"{step}\""),
+        ),
+        _ => fail("22023", "cannot replace existing key"),
+    }
+}
+
+/// The way of an assignment. Errors: 22004 for null.
+fn way(values: &[Value]) -> Result<Vec<&str>> {
+    let each = values.iter().map(|step| match step.as_str() {
+        Some(step) => Ok(step),
+        None => fail("22004", "jsonb subscript in assignment must not be null"),
+    });
+    each.collect()
+}
+
 pub(super) const ROWS: &[Row] = &[
     ("->", "jsonb,text->jsonb", |a, _, _| {
         Ok(field(&a[0], a[1].as_str().unwrap_or_default()))
@@ -459,6 +540,9 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("array_to_json", "anyarray->json", |a, _, args| {
         Ok(compact(stored::to_json(&args[0].ty(), a[0].clone())))
+    }),
+    (WITH_FIELD, "?jsonb,jsonb,text...->jsonb", |a, _, _| {
+        with_part(&a[0], &way(&a[2..])?, &a[1])
     }),
     ("jsonb_set_lax", "?jsonb,_text,jsonb->jsonb", |a, _, _| {
         set_lax(a, true, "use_json_null")

@@ -10,7 +10,7 @@ pub(crate) mod arrays;
 mod bits;
 mod bytes;
 mod dates;
-mod documents;
+pub(crate) mod documents;
 pub mod element;
 mod formats;
 pub mod hold;

@@ -177,6 +177,9 @@ fn sleep(time: Duration) -> nestor_model::Result<Value> {
 }
 
 pub(super) const ROWS: &[Row] = &[
+    (crate::parse::cursors::CURRENT_OF, "?!text->bool", |_, _, _| {
+        crate::error::unsupported("WHERE CURRENT OF here")
+    }),
     ("pg_typeof", "?any->regtype", |_, _, args| {
         Ok(Value::Int64(i64::from(args[0].ty().oid())))
     }),

@@ -4,6 +4,36 @@
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+/// The function that `WHERE CURRENT OF` is a call of, with the name of the cursor.
+pub(crate) const CURRENT_OF: &str = "current of cursor";
+
+/// Writes `WHERE CURRENT OF name` as a call.
+pub(super) fn name_current(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while at < tokens.len() {
+        if is(&tokens[at].token, &["where"])
+            && let [current, of, name] = super::windows::solid(tokens, at + 1).take(3).collect::<Vec<_>>()[..]
+            && is(&tokens[current].token, &["current"])
+            && is(&tokens[of].token, &["of"])
+            && let Token::Word(word) = &tokens[name].token
+        {
+            let said = match word.quote_style {
+                Some(_) => word.value.clone(),
+                None => word.value.to_lowercase(),
+            };
+            let span = tokens[name].span;
+            let made = [
+                Token::make_word(CURRENT_OF, Some('"')),
+                Token::LParen,
+                Token::SingleQuotedString(said),
+                Token::RParen,
+            ];
+            tokens.splice(current..name + 1, made.map(|token| TokenWithSpan::new(token, span)));
+        }
+        at += 1;
+    }
+}
+
 /// What a MOVE fetches into.
 pub(crate) const NOWHERE: &str = "moved over";
 

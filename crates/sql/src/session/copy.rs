@@ -8,7 +8,7 @@ use crate::copy::arrow::Writer;
 use crate::copy::read::Reader;
 use crate::copy::{Format, Options, write as file};
 use crate::error::{error, fail, unsupported};
-use crate::parse;
+use crate::parse::{self, copying};
 use crate::protocol::backend;
 use crate::protocol::frontend::Message;
 use crate::run::files;
@@ -39,8 +39,8 @@ const BATCH_BYTES: usize = 4 << 20;
 /// A file that comes.
 pub(super) struct Coming {
     reader: Reader,
-    /// `INSERT INTO t (a, b) OVERRIDING SYSTEM VALUE VALUES `, and how many columns there are.
-    insert: String,
+    /// `INSERT INTO t (a, b) OVERRIDING SYSTEM VALUE VALUES `, and what follows the rows.
+    insert: (String, String),
     types: Vec<Type>,
     rows: Vec<Vec<Value>>,
     bytes: usize,
@@ -188,6 +188,18 @@ impl Session {
             CopySource::Table { table_name, columns } => query_of(table_name, columns)?,
         };
         if words.to {
+            let is_said = |said: &dyn Fn(&str) -> bool| {
+                words
+                    .options
+                    .iter()
+                    .any(|option| matches!(option, CopyOption::Encoding(name) if said(name)))
+            };
+            if is_said(&|name| copying::condition(name).is_some()) {
+                return fail("42601", "WHERE clause not allowed with COPY TO");
+            }
+            if is_said(&|name| name == copying::MATCH) {
+                return fail("0A000", "cannot use \"match\" with HEADER in COPY TO");
+            }
             return self.copy_out(database, prepared, &words, &query, sink).map(Some);
         }
         let CopySource::Table { table_name, .. } = words.source else {
@@ -201,13 +213,11 @@ impl Session {
         })?;
         let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
         let options = words.options(&names)?;
+        check_condition(options.condition.as_deref())?;
         if options.format.has_columns() {
-            return self.copy_columns_in(database, (table_name, &names), &words, options.format, sink);
+            return self.copy_columns_in(database, (table_name, &names), &words, &options, sink);
         }
-        let list: Vec<String> = names
-            .iter()
-            .map(|name| format!("\"{}\"", name.replace('"', "\"\"")))
-            .collect();
+        let list: Vec<String> = names.iter().map(|name| quoted(name)).collect();
         let types: Vec<Type> = fields.iter().map(|field| field.ty.clone()).collect();
         let table = table_name
             .0
@@ -217,12 +227,18 @@ impl Session {
             .unwrap_or_default();
         let is_binary = options.format == Format::Binary;
         let named = names.iter().map(|name| (*name).to_owned()).zip(types.iter().cloned());
+        let list = list.join(", ");
+        let into = format!("INSERT INTO {table_name} ({list}) OVERRIDING SYSTEM VALUE");
+        let insert = match &options.condition {
+            None => (format!("{into} VALUES "), String::new()),
+            Some(condition) => (
+                format!("{into} SELECT * FROM (VALUES "),
+                format!(") AS {} ({list}) WHERE {condition}", quoted(&table)),
+            ),
+        };
         let coming = Coming {
             reader: Reader::new(options, table, named.collect()),
-            insert: format!(
-                "INSERT INTO {table_name} ({}) OVERRIDING SYSTEM VALUE VALUES ",
-                list.join(", ")
-            ),
+            insert,
             types,
             rows: Vec::new(),
             bytes: 0,
@@ -282,24 +298,26 @@ impl Session {
         database: &Database,
         (table, columns): (&ObjectName, &[&str]),
         words: &Words<'_>,
-        format: Format,
+        options: &Options,
         sink: &mut Sink<'_, '_>,
     ) -> Result<Option<String>> {
         let Some(path) = words.file else {
             return unsupported("COPY FROM STDIN of Parquet and Arrow: nestor import, or a file of the server,");
         };
-        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
         let list: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
-        let function = if format == Format::Parquet {
+        let function = if options.format == Format::Parquet {
             "read_parquet"
         } else {
             "read_arrow"
         };
         let path = path.display().to_string().replace('\'', "''");
-        let text = format!(
-            "INSERT INTO {table} ({}) SELECT * FROM {function}('{path}')",
-            list.join(", ")
-        );
+        let list = list.join(", ");
+        let mut text = format!("INSERT INTO {table} ({list}) SELECT * FROM {function}('{path}')");
+        if let Some(condition) = &options.condition {
+            let name = table.0.last().and_then(|part| part.as_ident());
+            let name = name.map(ident).unwrap_or_default();
+            text.push_str(&format!(" AS {} ({list}) WHERE {condition}", quoted(&name)));
+        }
         let insert = Prepared {
             ast: parse::parse(&text)?.pop().map(Arc::new),
             text: text.into(),
@@ -530,10 +548,26 @@ impl Coming {
     }
 }
 
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// What may be asked of the rows that come.
+///
+/// Errors: 0A000 for subqueries, 42601.
+fn check_condition(condition: Option<&str>) -> Result<()> {
+    let Some(condition) = condition else { return Ok(()) };
+    parse::expression(condition)?;
+    match parse::words(condition).iter().any(|word| word == "select") {
+        true => fail("0A000", "cannot use subquery in COPY FROM WHERE condition"),
+        false => Ok(()),
+    }
+}
+
 /// The statement that inserts so many rows.
 fn statement_of(coming: &Coming, rows: usize) -> Result<Ast> {
     let width = coming.types.len();
-    let mut text = coming.insert.clone();
+    let (mut text, behind) = coming.insert.clone();
     for row in 0..rows {
         text.push_str(if row == 0 { "(" } else { ", (" });
         for column in 0..width {
@@ -542,6 +576,7 @@ fn statement_of(coming: &Coming, rows: usize) -> Result<Ast> {
         }
         text.push(')');
     }
+    text.push_str(&behind);
     match parse::parse(&text)?.pop() {
         Some(ast) => Ok(ast),
         None => fail("XX000", "COPY made no statement"),

@@ -1,5 +1,6 @@
 //! Cursors: DECLARE, FETCH and CLOSE, on the rows of a query that has run.
 
+use super::positioned::Standing;
 use super::{NAMES_MAX, Portal, Prepared, Session, Sink, WAITING_BYTES_MAX};
 use crate::bind::ident;
 use crate::error::{error, fail, unsupported};
@@ -15,6 +16,8 @@ use std::sync::Arc;
 /// The rows of a cursor, and where it stands.
 pub(super) struct Cursor {
     rows: Vec<Vec<Value>>,
+    /// The table whose rows they are, if they are ones of a table: its records stand behind the columns then.
+    standing: Option<Standing>,
     /// 0 before the first row, `n` on row `n`, one more behind the last.
     at: usize,
     /// It may go back.
@@ -90,6 +93,11 @@ impl Session {
         if self.portals.len() >= NAMES_MAX {
             return fail("53000", "too many portals");
         }
+        let standing = self.standing(database, text, query)?;
+        let (query, standing) = match &standing {
+            Some((with_record, standing)) => (with_record, Some(standing.clone())),
+            None => (query, None),
+        };
         let mut fields = Vec::new();
         let rows = self.statement(database, text, OpKind::Read, |statement, facts| {
             let (mut rows, mut bytes) = (Vec::new(), 0usize);
@@ -113,6 +121,7 @@ impl Session {
             query::run(statement, facts, query, (&prepared.types, params), &mut to)?;
             Ok(rows)
         })?;
+        fields.truncate(fields.len() - standing.as_ref().map_or(0, Standing::width));
         let formats = if declare.binary == Some(true) {
             vec![1]
         } else {
@@ -132,6 +141,7 @@ impl Session {
             waiting: None,
             cursor: Some(Cursor {
                 rows,
+                standing,
                 at: 0,
                 scrolls: declare.scroll != Some(false),
                 holds,
@@ -140,6 +150,13 @@ impl Session {
         };
         self.portals.insert(name, portal);
         Ok(())
+    }
+
+    /// The table and the row that a cursor stands on.
+    pub(super) fn cursor_row(&self, name: &str) -> Option<(Option<Standing>, Option<Vec<Value>>)> {
+        let cursor = self.portals.get(name)?.cursor.as_ref()?;
+        let row = cursor.at.checked_sub(1).and_then(|at| cursor.rows.get(at));
+        Some((cursor.standing.clone(), row.cloned()))
     }
 
     /// The columns of a cursor.
@@ -192,7 +209,7 @@ impl Session {
             sink.begin_as(&fields, &formats)?;
         }
         let mut give = |row: &[Value]| match &mut sink {
-            Some(sink) => sink.row_as(row, &formats),
+            Some(sink) => sink.row_as(&row[..fields.len().min(row.len())], &formats),
             None => Ok(()),
         };
         match place {

@@ -10,6 +10,7 @@ mod explained;
 mod extended;
 pub mod login;
 mod maintain;
+mod positioned;
 mod procedural;
 pub mod settings;
 mod sink;
@@ -441,24 +442,20 @@ impl Session {
                 let verb = write::tag(ast).trim_end_matches(" 0");
                 return fail("25006", format!("cannot execute {verb} in a read-only transaction"));
             }
+            let positioned = self.positioned(database, &prepared.text, ast)?;
+            let ast = positioned.as_ref().unwrap_or(ast);
             let kind = match writing(ast) {
                 Some((Ast::Insert(_), _)) => OpKind::Insert,
                 Some((Ast::Delete(_), _)) => OpKind::Delete,
                 _ => OpKind::Update,
             };
             let (types, cell) = (prepared.types.as_slice(), &prepared.writes);
+            let cell = positioned.is_none().then_some(cell);
             let sink = std::cell::RefCell::new(sink);
             let rows = self.statement(database, &prepared.text, kind, |statement, facts| {
                 let mut begin = |fields: &[Field]| sink.borrow_mut().begin(fields);
                 let mut give = |row: Vec<Value>| sink.borrow_mut().row(&row);
-                write::run(
-                    statement,
-                    facts,
-                    (ast, Some(cell)),
-                    (types, params),
-                    &mut begin,
-                    &mut give,
-                )
+                write::run(statement, facts, (ast, cell), (types, params), &mut begin, &mut give)
             })?;
             self.settle_temporary(database)?;
             return Ok(format!("{} {rows}", write::tag(ast)));
