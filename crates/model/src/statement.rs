@@ -103,6 +103,15 @@ pub fn at_end(end: fn()) {
     }
 }
 
+/// What stops the statement that runs on this thread; nothing without one.
+pub fn interrupt() -> Interrupt {
+    RUNNING.with_borrow(|running| {
+        running
+            .as_ref()
+            .map_or_else(Interrupt::default, |running| running.interrupt.clone())
+    })
+}
+
 /// The account of the statement that runs on this thread.
 pub fn account() -> Option<Arc<Account>> {
     RUNNING.with_borrow(|running| running.as_ref()?.account.clone())

@@ -409,6 +409,10 @@ pub trait Aggregate: Debug + Send + Sync {
     fn takes_extremes(&self) -> bool {
         false
     }
+    /// Whether states of parts of the rows, in any order, are exactly as good as one of all of them: then [`Grouped::merge`] does it.
+    fn merges(&self) -> bool {
+        false
+    }
 }
 
 /// The states of an aggregate function for groups that are known by number.
@@ -425,6 +429,12 @@ pub trait Grouped: Send {
     fn result(&self, group: usize) -> Result<Value>;
     /// Bytes that the states keep besides themselves.
     fn weight(&self) -> usize;
+    /// The states of the same function for other rows: what group `g` has there belongs to the one at `groups[g]` here.
+    ///
+    /// Errors: those of [`Accumulator::add`].
+    fn merge(&mut self, other: Box<dyn Grouped>, groups: &[u32]) -> Result<()>;
+    /// Itself, for who knows what it is.
+    fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }
 
 /// The state of an aggregate function for one group.

@@ -1,12 +1,22 @@
 //! States of many groups, side by side.
 
+use crate::error::fail;
 use nestor_model::vector::Vector;
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Accumulator, Aggregate, Grouped};
+use std::any::Any;
 use std::sync::Arc;
 
 /// The state of a group that lies among those of others.
 pub(super) trait State: Accumulator + Sized {
+    /// Whether [`State::merge`] makes one state of those of two parts of the rows, as exact as one of all of them.
+    const MERGES: bool = false;
+
+    /// The state of other rows of the group.
+    fn merge(&mut self, _other: Self) -> Result<()> {
+        Ok(())
+    }
+
     /// Rows with these arguments belong to groups; returns by how many bytes the states grew besides themselves. A loop over the vectors may
     /// stand in its place.
     fn add_all(states: &mut [Self], groups: &[u32], args: &[Arc<Vector>]) -> Result<usize> {
@@ -40,7 +50,7 @@ struct States<T, F> {
     bytes: usize,
 }
 
-impl<T: State, F: Fn() -> T + Send> Grouped for States<T, F> {
+impl<T: State + 'static, F: Fn() -> T + Send + 'static> Grouped for States<T, F> {
     fn resize(&mut self, groups: usize) {
         self.states.resize_with(groups, &self.start);
     }
@@ -56,6 +66,20 @@ impl<T: State, F: Fn() -> T + Send> Grouped for States<T, F> {
 
     fn weight(&self) -> usize {
         self.bytes
+    }
+
+    fn merge(&mut self, other: Box<dyn Grouped>, groups: &[u32]) -> Result<()> {
+        let other = match other.into_any().downcast::<Self>() {
+            Ok(other) if T::MERGES => *other,
+            _ => return fail("XX000", "states of different functions do not merge"),
+        };
+        self.bytes += other.bytes;
+        let mut pairs = other.states.into_iter().zip(groups);
+        pairs.try_for_each(|(state, group)| self.states[*group as usize].merge(state))
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
     }
 }
 
@@ -78,6 +102,10 @@ impl<T: State + 'static, F: Fn() -> T + Clone + Send + Sync + 'static> Aggregate
 
     fn takes_extremes(&self) -> bool {
         matches!(self.name, "min" | "max")
+    }
+
+    fn merges(&self) -> bool {
+        T::MERGES
     }
 
     fn start(&self) -> Box<dyn Accumulator> {

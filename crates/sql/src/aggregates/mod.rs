@@ -174,6 +174,12 @@ fn best(arg: &Vector, ty: &Type, largest: bool) -> Option<Value> {
 }
 
 impl State for Extreme {
+    const MERGES: bool = true;
+
+    fn merge(&mut self, other: Self) -> Result<()> {
+        self.add(&[other.found])
+    }
+
     fn add_all(states: &mut [Self], groups: &[u32], args: &[Arc<Vector>]) -> Result<usize> {
         let [arg] = args else { return Ok(0) };
         let one = grouped::only(groups).and_then(|group| {
@@ -244,6 +250,13 @@ impl Accumulator for Count {
 }
 
 impl State for Count {
+    const MERGES: bool = true;
+
+    fn merge(&mut self, other: Self) -> Result<()> {
+        self.n += other.n;
+        Ok(())
+    }
+
     fn add_all(states: &mut [Self], groups: &[u32], args: &[Arc<Vector>]) -> Result<usize> {
         let arg = args.first().filter(|arg| arg.may_be_null());
         let counts_all = arg.is_none() || states.first().is_some_and(|state| state.rows);
@@ -280,7 +293,13 @@ impl Accumulator for Truth {
     }
 }
 
-impl State for Truth {}
+impl State for Truth {
+    const MERGES: bool = true;
+
+    fn merge(&mut self, other: Self) -> Result<()> {
+        other.found.map_or(Ok(()), |found| self.add(&[Value::Bool(found)]))
+    }
+}
 
 /// The aggregate function `name` on `args`; `star` for `count(*)`. The last of `args` of an ordered-set function is what it orders.
 ///

@@ -62,6 +62,14 @@ impl Accumulator for Integers {
 }
 
 impl State for Integers {
+    const MERGES: bool = true;
+
+    fn merge(&mut self, other: Self) -> Result<()> {
+        self.sum += other.sum;
+        self.n += other.n;
+        Ok(())
+    }
+
     fn add_all(states: &mut [Self], groups: &[u32], args: &[Arc<Vector>]) -> Result<usize> {
         let [arg] = args else { return Ok(0) };
         let one = only(groups).filter(|_| arg.nulls.is_none());
@@ -132,11 +140,11 @@ impl Decimals {
     }
 
     /// The digits with one more, unless they become too many.
-    fn with(&self, digits: i64, scale: u8) -> Option<(i128, u8)> {
+    fn with(&self, digits: i128, scale: u8) -> Option<(i128, u8)> {
         let wider = scale.max(self.scale);
         let power = |from: u8| 10i128.pow(u32::from(wider - from));
         let own = self.digits.checked_mul(power(self.scale))?;
-        let sum = own.checked_add(i128::from(digits).checked_mul(power(scale))?)?;
+        let sum = own.checked_add(digits.checked_mul(power(scale))?)?;
         Some((sum, wider))
     }
 }
@@ -146,7 +154,7 @@ impl Accumulator for Decimals {
         let Some(Value::Decimal128(value)) = args.first() else {
             return Ok(());
         };
-        let sum = vector::digits(*value).and_then(|(digits, scale)| self.with(digits, scale));
+        let sum = vector::digits(*value).and_then(|(digits, scale)| self.with(digits.into(), scale));
         match sum {
             Some(sum) => (self.digits, self.scale) = sum,
             None => {
@@ -170,6 +178,22 @@ impl Accumulator for Decimals {
 }
 
 impl State for Decimals {
+    const MERGES: bool = true;
+
+    fn merge(&mut self, other: Self) -> Result<()> {
+        let mut rest = other.others;
+        match self.with(other.digits, other.scale) {
+            Some(sum) => (self.digits, self.scale) = sum,
+            None => rest = Some(other.sum()?),
+        }
+        self.others = match (self.others, rest) {
+            (Some(own), Some(rest)) => Some(numeric::add(own, rest)?),
+            (own, rest) => own.or(rest),
+        };
+        self.n += other.n;
+        Ok(())
+    }
+
     fn add_all(states: &mut [Self], groups: &[u32], args: &[Arc<Vector>]) -> Result<usize> {
         let [arg] = args else { return Ok(0) };
         if let (Some(group), Data::Decimal { digits, scale }, None) = (only(groups), &arg.data, &arg.nulls) {
@@ -194,7 +218,7 @@ impl State for Decimals {
                     let sum = state.digits.checked_add(i128::from(digits[row]));
                     sum.map(|sum| (sum, *scale))
                 }
-                Data::Decimal { digits, scale } => state.with(digits[row], *scale),
+                Data::Decimal { digits, scale } => state.with(digits[row].into(), *scale),
                 _ => None,
             };
             match sum {
@@ -305,7 +329,17 @@ struct Bits {
 
 impl State for Intervals {}
 
-impl State for Bits {}
+impl State for Bits {
+    const MERGES: bool = true;
+
+    fn merge(&mut self, other: Self) -> Result<()> {
+        self.found = match (self.found, other.found) {
+            (Some(own), Some(found)) => Some((self.combine)(own, found)),
+            (own, found) => own.or(found),
+        };
+        Ok(())
+    }
+}
 
 impl Accumulator for Bits {
     fn add(&mut self, args: &[Value]) -> Result<()> {

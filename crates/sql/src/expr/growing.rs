@@ -5,6 +5,7 @@
 
 use super::{Expr, Node};
 use crate::types::Type;
+use nestor_model::Value;
 
 /// Functions whose result may be large though all their arguments are small, or the larger the more often one stands in another.
 const GROWING: [&str; 8] = [
@@ -33,7 +34,10 @@ pub(super) fn may_grow(expr: &Expr) -> bool {
 fn parts(expr: &Expr) -> Option<usize> {
     let makes = match expr.node() {
         Node::Const(..) | Node::Column { .. } | Node::Outer { .. } | Node::Param(..) => return Some(1),
-        Node::Call { function, ty, .. } if GROWING.contains(&function.name) && is_sized(ty) => return None,
+        Node::Call { function, ty, args, .. } if GROWING.contains(&function.name) && is_sized(ty) => {
+            let times = times(function.name, args)?;
+            return Some(parts(args.first()?)?.saturating_mul(times));
+        }
         Node::Cast { modifier, to, .. } if matches!(to, Type::Bpchar | Type::Bit) && *modifier > SMALL as i32 => {
             return None;
         }
@@ -53,6 +57,43 @@ fn parts(expr: &Expr) -> Option<usize> {
         sum = sum.saturating_add(parts(part)?);
     }
     Some(sum)
+}
+
+/// How many times as large as its first argument, or as a small value, a result of a function that may grow is at most, as far as its
+/// constants tell.
+fn times(name: &str, args: &[Expr]) -> Option<usize> {
+    let text = |at: usize| match args.get(at).map(Expr::node) {
+        Some(Node::Const(Value::String(text), _)) => Some(text.as_str()),
+        _ => None,
+    };
+    let number = |at: usize| match args.get(at).map(Expr::node) {
+        Some(Node::Const(Value::Int32(n), _)) => usize::try_from((*n).max(0)).ok(),
+        _ => None,
+    };
+    match (name, args.len()) {
+        ("repeat", 2) => number(1),
+        ("lpad" | "rpad", 2 | 3) => number(1).filter(|n| *n <= SMALL / 4).map(|_| 1),
+        ("replace", 3) => {
+            let (from, to) = (text(1)?, text(2)?);
+            Some(to.len().div_ceil(from.len().max(1)).max(1))
+        }
+        ("regexp_replace", 3 | 4) => {
+            let with = text(2)?;
+            let is_global = match args.len() {
+                3 => false,
+                _ => text(3)?.contains('g'),
+            };
+            let groups = with.matches('\\').count();
+            match (is_global, groups) {
+                // Each occurrence, empty ones at each place among them, becomes the text.
+                (true, 0) => Some(1 + with.len()),
+                // Groups of different occurrences may be the same part of the text, so that their number is no bound.
+                (true, _) => None,
+                (false, groups) => (with.len() <= SMALL).then_some(1 + groups),
+            }
+        }
+        _ => None,
+    }
 }
 
 /// Whether it is no part of the row and may be large.

@@ -28,7 +28,7 @@ enum Table {
 }
 
 /// What the rows of a chunk are grouped by.
-pub(super) struct KeysOf {
+pub(in crate::relation) struct KeysOf {
     values: Vec<Arc<Vector>>,
     keys: Vec<Arc<Vector>>,
 }
@@ -117,16 +117,12 @@ impl<S: Scalar> Groups<S> {
 
     /// What rows are grouped by. Errors: those of the expressions.
     pub fn keys(&self, chunk: &Chunk, env: &Env<'_>) -> Result<KeysOf> {
-        let values: Vec<Arc<Vector>> = self.by.iter().map(|by| by.vector(chunk, env)).collect::<Result<_>>()?;
-        let keys = self
-            .by
-            .iter()
-            .zip(&values)
-            .map(|(by, values)| key::of_vector(by, values));
-        Ok(KeysOf {
-            keys: keys.collect::<Result<_>>()?,
-            values,
-        })
+        keys_of(&self.by, chunk, env)
+    }
+
+    /// What groups of others, with the same expressions, are grouped by. Errors: those of the interrupt.
+    pub fn keys_again(&self, values: Vec<Arc<Vector>>) -> Result<KeysOf> {
+        KeysOf::of(&self.by, values)
     }
 
     /// Sets `numbers` to the groups that rows belong to in a grouping set, new ones among them; returns how many bytes these take.
@@ -172,7 +168,21 @@ impl<S: Scalar> Groups<S> {
     }
 }
 
+/// What rows are grouped by. Errors: those of the expressions.
+pub(super) fn keys_of<S: Scalar>(by: &[S], chunk: &Chunk, env: &Env<'_>) -> Result<KeysOf> {
+    let values = by.iter().map(|by| by.vector(chunk, env)).collect::<Result<_>>()?;
+    KeysOf::of(by, values)
+}
+
 impl KeysOf {
+    fn of<S: Scalar>(by: &[S], values: Vec<Arc<Vector>>) -> Result<Self> {
+        let keys = by.iter().zip(&values).map(|(by, values)| key::of_vector(by, values));
+        Ok(Self {
+            keys: keys.collect::<Result<_>>()?,
+            values,
+        })
+    }
+
     /// The values that rows are grouped by.
     pub fn values(&self) -> &[Arc<Vector>] {
         &self.values

@@ -39,8 +39,8 @@ enum Found {
     One(HashTable<(u64, u32)>, Option<u32>),
     /// By the number that the only word is, or for null.
     Numbered(Vec<u32>, Option<u32>),
-    /// By all words.
-    Many(HashTable<u32>),
+    /// By all words: half of their hash and the group, so that a table that grows looks at nothing else.
+    Many(HashTable<(u32, u32)>),
 }
 
 /// A column of groups.
@@ -381,14 +381,12 @@ impl Words {
                 Found::Numbered(table, _) => table.get(all[0][row] as usize).copied().unwrap_or(NO_ROW),
                 Found::Many(table) => {
                     key[1..].iter_mut().zip(&all).for_each(|(own, words)| *own = words[row]);
-                    let is_same = |group: &u32| {
+                    let half = hash_of(&self.seed, &key);
+                    let is_same = |(own, group): &(u32, u32)| {
                         let from = *group as usize * stride;
-                        self.words[from..from + stride] == *key
+                        *own == half && is_same_key(&self.words[from..from + stride], &key)
                     };
-                    table
-                        .find(hash_of(&self.seed, &key), is_same)
-                        .copied()
-                        .unwrap_or(NO_ROW)
+                    table.find(whole(half), is_same).map_or(NO_ROW, |known| known.1)
                 }
             });
         }
@@ -443,28 +441,19 @@ impl Words {
             return;
         };
         let seed = &self.seed;
-        let hash = |key: &[u64]| hash_of(seed, key);
-        let of = |words: &[u64], group: u32| -> (usize, usize) {
-            let from = group as usize * stride;
-            debug_assert!(from + stride <= words.len(), "groups in the table have words");
-            (from, from + stride)
-        };
-        let hashes: Vec<u64> = keys.chunks_exact(stride).map(hash).collect();
-        for (key, own) in keys.chunks_exact(stride).zip(hashes) {
+        let halves: Vec<u32> = keys.chunks_exact(stride).map(|key| hash_of(seed, key)).collect();
+        for (key, half) in keys.chunks_exact(stride).zip(halves) {
             let words = &self.words;
-            let is_same = |group: &u32| {
-                let (from, to) = of(words, *group);
-                words[from..to] == *key
+            let is_same = |(own, group): &(u32, u32)| {
+                let from = *group as usize * stride;
+                debug_assert!(from + stride <= words.len(), "groups in the table have words");
+                *own == half && is_same_key(&words[from..from + stride], key)
             };
-            let rehash = |group: &u32| {
-                let (from, to) = of(words, *group);
-                hash(&words[from..to])
-            };
-            let number = match table.entry(own, is_same, rehash) {
-                Entry::Occupied(known) => *known.get(),
+            let number = match table.entry(whole(half), is_same, |(own, _)| whole(*own)) {
+                Entry::Occupied(known) => known.get().1,
                 Entry::Vacant(place) => {
                     let number = (words.len() / stride) as u32;
-                    place.insert(number);
+                    place.insert((half, number));
                     self.words.extend_from_slice(key);
                     number
                 }
@@ -474,9 +463,22 @@ impl Words {
     }
 }
 
-fn hash_of(seed: &Seed, key: &[u64]) -> u64 {
-    key.iter()
-        .fold(0, |hash, word| seed.mixed(hash, seed.whole(word.cast_signed())))
+/// Whether all words are the same; there are few of them.
+fn is_same_key(a: &[u64], b: &[u64]) -> bool {
+    a.iter().zip(b).all(|(a, b)| a == b)
+}
+
+/// Half of the hash of a key.
+fn hash_of(seed: &Seed, key: &[u64]) -> u32 {
+    let hash = key
+        .iter()
+        .fold(0, |hash, word| seed.mixed(hash, seed.whole(word.cast_signed())));
+    (hash >> 32) as u32
+}
+
+/// A hash of 64 bits, all of which depend on a half.
+fn whole(half: u32) -> u64 {
+    u64::from(half).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 #[cfg(test)]

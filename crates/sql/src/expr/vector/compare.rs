@@ -76,9 +76,12 @@ fn texts_ordered(op: Comparison, ty: &Type, a: &Data, b: &Data) -> Option<Vec<bo
         (Data::Text(a), Data::Same(Value::String(b), _)) => {
             let b = &b[..seen(b)];
             match op {
-                // Most texts that differ have other lengths.
-                Comparison::Equal => many(a, &|a| a == b),
-                Comparison::NotEqual => many(a, &|a| a != b),
+                Comparison::Equal | Comparison::NotEqual if *ty != Type::Bpchar => {
+                    // Most texts that differ have other lengths.
+                    let is_same = |row: usize| a.bytes_of(row) == b.len() && (b.is_empty() || a.get(row) == b);
+                    let wanted = op == Comparison::Equal;
+                    Some((0..a.len()).map(|row| is_same(row) == wanted).collect())
+                }
                 _ => many(a, &|a| op.of(a.cmp(b))),
             }
         }

@@ -1,0 +1,98 @@
+//! Groups of many rows by two threads: the statement's own reads, and gives what it read to a helper as long as that has time; what the helper
+//! has not is grouped here. In the end both parts become one.
+
+use super::part::{Part, Prepared, Shape};
+use nestor_model::{Result, statement};
+use nestor_planner::relation::Scalar;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{TrySendError, sync_channel};
+
+/// Chunks that wait for the helper.
+const WAITING_MAX: usize = 4;
+
+/// Helpers of all statements that are at work.
+static AT_WORK: AtomicUsize = AtomicUsize::new(0);
+
+/// The right to have a helper, of which there are one fewer than processors.
+pub(super) struct Permit(());
+
+impl Permit {
+    /// One, if there is one left.
+    pub fn take() -> Option<Self> {
+        let most = std::thread::available_parallelism().map_or(1, usize::from) - 1;
+        let more = |at_work: usize| (at_work < most).then_some(at_work + 1);
+        let taken = AT_WORK.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more);
+        taken.ok().map(|_| Self(()))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        AT_WORK.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Groups all that `next` gives, with what `own` has already. `grow` is told by how many bytes the groups of both grow.
+///
+/// Errors: those of `next` and `grow`, of the functions, and of the interrupt.
+pub(super) fn read<S: Scalar>(
+    shape: &Shape<S>,
+    own: &mut Part<S>,
+    _permit: Permit,
+    mut next: impl FnMut() -> Result<Option<Prepared>>,
+    mut grow: impl FnMut(usize) -> Result<()>,
+) -> Result<()> {
+    let grown = &AtomicUsize::new(0);
+    let (give, take) = sync_channel::<Prepared>(WAITING_MAX);
+    let interrupt = statement::interrupt();
+    let help = move || -> Result<Part<S>> {
+        let mut part = Part::new(shape);
+        while let Ok(chunk) = take.recv() {
+            grown.fetch_add(part.add(shape, &chunk)?, Ordering::Relaxed);
+        }
+        Ok(part)
+    };
+    std::thread::scope(|scope| {
+        let named = std::thread::Builder::new().name("nestor-helper".to_owned());
+        let helper = named.spawn_scoped(scope, move || statement::under(&interrupt, None, help));
+        // It ends when nobody can give it anything more, which is so when this closure ends.
+        let give = give;
+        let Ok(helper) = helper else {
+            while let Some(chunk) = next()? {
+                grow(own.add(shape, &chunk)?)?;
+            }
+            return Ok(());
+        };
+        while let Some(chunk) = next()? {
+            match give.try_send(chunk) {
+                Ok(()) => {}
+                Err(TrySendError::Full(chunk)) => grow(own.add(shape, &chunk)?)?,
+                // It ended with an error.
+                Err(TrySendError::Disconnected(_)) => break,
+            }
+            grow(grown.swap(0, Ordering::Relaxed))?;
+        }
+        drop(give);
+        let part = match helper.join() {
+            Ok(part) => part?,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        grow(grown.swap(0, Ordering::Relaxed))?;
+        grow(own.merge(shape, part)?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_as_many_permits_as_processors_but_one() {
+        let all: Vec<Permit> = std::iter::from_fn(Permit::take).collect();
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        assert!(all.len() < processors);
+        assert!(Permit::take().is_none());
+        drop(all);
+        assert_eq!(Permit::take().is_some(), processors > 1);
+    }
+}
