@@ -189,8 +189,7 @@ impl Session {
     pub fn settings_changed(&mut self) {
         self.tells = true;
         self.zone = settings::zone(&self.facts.settings);
-        let style = self.facts.settings.get("datestyle").map_or("", String::as_str);
-        self.order = settings::date_order(style);
+        self.style = settings::style(&self.facts.settings);
     }
 
     /// BEGIN.

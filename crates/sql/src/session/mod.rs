@@ -32,7 +32,7 @@ use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
 use crate::run::tables::SessionFacts;
 use crate::types::Type;
-use crate::types::style::Order;
+use crate::types::style::Style;
 use crate::types::zone::Zone;
 use crate::write::WriteCell;
 use crate::{asked, ddl, notices, write};
@@ -120,8 +120,8 @@ pub struct Session {
     tells: bool,
     /// The zone that it is in.
     zone: Zone,
-    /// The order that dates are read in.
-    order: Order,
+    /// How it wants values to be read and shown.
+    style: Style,
     /// How many blocks of DO run within each other.
     nested: usize,
 }
@@ -164,7 +164,7 @@ impl Session {
             sync_follows: true,
             tells: false,
             zone: Zone::Utc,
-            order: Order::default(),
+            style: Style::default(),
             nested: 0,
         }
     }
@@ -229,7 +229,7 @@ impl Session {
                 return Ok(Next::Close);
             }
         };
-        let (_zone, _order) = (self.zone.enter(), self.order.enter());
+        let (_zone, _style) = (self.zone.enter(), self.style.enter());
         if !matches!(message, Message::Terminate) && !self.may_go_on(database)? {
             let gone = error("28000", format!("user \"{}\" is logged in no more", self.facts.user));
             backend::error(out, "FATAL", &gone);

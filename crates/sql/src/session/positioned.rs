@@ -175,7 +175,11 @@ impl Session {
             right: Box::new(Expr::value(Literal::SingleQuotedString(text))),
         };
         let first = row.len() - standing.width();
-        let mut condition = equals("\u{1}record", output::text(&Type::Bytea, &row[first]));
+        let record = match &row[first] {
+            Value::Binary(key) => output::hex(&key.bytes),
+            _ => return fail("XX000", "a row of a cursor has no record"),
+        };
+        let mut condition = equals("\u{1}record", record);
         if let (Some((name, ty)), Some(value)) = (&standing.key, row.get(first + 1))
             && !matches!(value, Value::Null)
             && *ty != Type::Jsonb

@@ -3,7 +3,7 @@
 use super::block::Isolation;
 use crate::error::{error, fail, unsupported};
 use crate::run::columns::SETTING as COLUMNS;
-use crate::types::style::Order;
+use crate::types::style::{Intervals, Order, Style};
 use crate::types::zone::{self, Zone};
 use nestor_model::Result;
 use std::collections::BTreeMap;
@@ -134,6 +134,20 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
     let plain = value.trim().trim_matches(['\'', '"']).to_lowercase();
     let same = match name.as_str() {
         "application_name" => true,
+        "intervalstyle" => match Intervals::of(&plain) {
+            Some(_) => {
+                *old = plain;
+                return Ok(());
+            }
+            None => return invalid(&name, text),
+        },
+        "bytea_output" => match plain.as_str() {
+            "hex" | "escape" => {
+                *old = plain;
+                return Ok(());
+            }
+            _ => return invalid(&name, text),
+        },
         "client_min_messages" => match LEVELS.contains(&plain.as_str()) {
             true => {
                 *old = plain;
@@ -271,9 +285,19 @@ pub(super) fn zone(settings: &BTreeMap<String, String>) -> Zone {
 }
 
 /// The order in which dates are read, of the value of `datestyle`.
-pub(super) fn date_order(shown: &str) -> Order {
+fn date_order(shown: &str) -> Order {
     let word = shown.rsplit(", ").next().unwrap_or_default().to_lowercase();
     Order::of(&word).unwrap_or_default()
+}
+
+/// What the settings say of how values are read and shown.
+pub(super) fn style(settings: &BTreeMap<String, String>) -> Style {
+    let value = |name: &str| settings.get(name).map_or("", String::as_str);
+    Style {
+        order: date_order(value("datestyle")),
+        intervals: Intervals::of(value("intervalstyle")).unwrap_or_default(),
+        escapes: value("bytea_output") == "escape",
+    }
 }
 
 /// Units of times, largest first, with their milliseconds.

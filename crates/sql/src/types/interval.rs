@@ -1,6 +1,7 @@
 //! Intervals: months, days and microseconds, which are kept apart because months and days have no fixed length.
 
 use super::INTERVAL_SUBTYPE;
+use super::style::{self, Intervals};
 use crate::error::{error, fail};
 use nestor_model::value::Binary;
 use nestor_model::{Result, Value};
@@ -173,9 +174,19 @@ impl Interval {
             Some(body) => (body, true),
             None => (lower.as_str(), false),
         };
-        let words = split(body);
+        let mut words = split(body);
         if words.is_empty() {
             return Err(wrong());
+        }
+        // In the standard's style a sign before the first part is that of all, unless others have their own.
+        let is_signed = |word: &String| word.starts_with(['-', '+']);
+        if style::intervals() == Intervals::Standard && words[0].starts_with('-') && !words[1..].iter().any(is_signed) {
+            for word in words[1..]
+                .iter_mut()
+                .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+            {
+                word.insert(0, '-');
+            }
         }
         // `minute to second` says that hours are left out.
         let (unit, minutes_first) = match unit {
@@ -348,8 +359,120 @@ impl Interval {
         }
     }
 
-    /// PostgreSQL's short form.
+    /// As the session wants it shown.
     pub fn format(self) -> String {
+        match style::intervals() {
+            Intervals::Postgres => self.short(),
+            Intervals::Verbose => self.verbose(),
+            Intervals::Standard => self.standard(),
+            Intervals::Iso => self.iso(),
+        }
+    }
+
+    /// Hours, minutes, seconds and microseconds, all of them with the sign of the whole.
+    fn clock(self) -> [i64; 4] {
+        let us = self.us;
+        [us / HOUR_US, us / 60_000_000 % 60, us / 1_000_000 % 60, us % 1_000_000]
+    }
+
+    /// ISO 8601's form with designators.
+    fn iso(self) -> String {
+        let [hours, minutes, seconds, fraction] = self.clock();
+        let mut out = String::from("P");
+        let date = [
+            (i64::from(self.months / 12), 'Y'),
+            (i64::from(self.months % 12), 'M'),
+            (i64::from(self.days), 'D'),
+        ];
+        for (n, unit) in date.into_iter().filter(|(n, _)| *n != 0) {
+            out.push_str(&format!("{n}{unit}"));
+        }
+        if self.us != 0 {
+            out.push('T');
+            for (n, unit) in [(hours, 'H'), (minutes, 'M')].into_iter().filter(|(n, _)| *n != 0) {
+                out.push_str(&format!("{n}{unit}"));
+            }
+            if seconds != 0 || fraction != 0 {
+                let sign = if seconds < 0 || fraction < 0 { "-" } else { "" };
+                let shown = super::datetime::fraction(fraction.unsigned_abs());
+                out.push_str(&format!("{sign}{}{shown}S", seconds.abs()));
+            }
+        }
+        match out.as_str() {
+            "P" => "PT0S".to_owned(),
+            _ => out,
+        }
+    }
+
+    /// The form of SQL's literals: years and months, or days and a time; both with all signs where it is no literal of SQL.
+    fn standard(self) -> String {
+        let [hours, minutes, seconds, fraction] = self.clock();
+        let (has_months, has_days, has_time) = (self.months != 0, self.days != 0, self.us != 0);
+        if !(has_months || has_days || has_time) {
+            return "0".to_owned();
+        }
+        let negative = self.months < 0 || self.days < 0 || self.us < 0;
+        let positive = self.months > 0 || self.days > 0 || self.us > 0;
+        let months = self.months.unsigned_abs();
+        let (years, months) = (months / 12, months % 12);
+        let days = self.days.unsigned_abs();
+        let time = format!(
+            "{}:{:02}:{:02}{}",
+            hours.abs(),
+            minutes.abs(),
+            seconds.abs(),
+            super::datetime::fraction(fraction.unsigned_abs())
+        );
+        if negative && positive || has_months && (has_days || has_time) {
+            let sign = |is_negative: bool| if is_negative { '-' } else { '+' };
+            return format!(
+                "{}{years}-{months} {}{days} {}{time}",
+                sign(self.months < 0),
+                sign(self.days < 0),
+                sign(self.us < 0)
+            );
+        }
+        let sign = if negative { "-" } else { "" };
+        match (has_months, has_days) {
+            (true, _) => format!("{sign}{years}-{months}"),
+            (_, true) => format!("{sign}{days} {time}"),
+            _ => format!("{sign}{time}"),
+        }
+    }
+
+    /// PostgreSQL's long form: the first part says which sign the whole has.
+    fn verbose(self) -> String {
+        let [hours, minutes, seconds, fraction] = self.clock();
+        let parts = [
+            (i64::from(self.months / 12), "year"),
+            (i64::from(self.months % 12), "mon"),
+            (i64::from(self.days), "day"),
+            (hours, "hour"),
+            (minutes, "min"),
+        ];
+        let mut ago = None;
+        let mut out = String::from("@");
+        let mut turned = |is_negative: bool| *ago.get_or_insert(is_negative) != is_negative;
+        for (n, unit) in parts.into_iter().filter(|(n, _)| *n != 0) {
+            let sign = if turned(n < 0) { "-" } else { "" };
+            let many = if n.abs() == 1 && sign.is_empty() { "" } else { "s" };
+            out.push_str(&format!(" {sign}{} {unit}{many}", n.abs()));
+        }
+        if seconds != 0 || fraction != 0 {
+            let sign = if turned(seconds < 0 || fraction < 0) { "-" } else { "" };
+            let shown = super::datetime::fraction(fraction.unsigned_abs());
+            let many = if seconds.abs() == 1 && fraction == 0 { "" } else { "s" };
+            out.push_str(&format!(" {sign}{}{shown} sec{many}", seconds.abs()));
+        }
+        match ago {
+            None => "@ 0".to_owned(),
+            Some(true) => format!("{out} ago"),
+            Some(false) => out,
+        }
+    }
+
+    /// PostgreSQL's short form.
+    fn short(self) -> String {
         let mut out = String::new();
         // What follows a negative field shows that it is not.
         let mut negative = false;

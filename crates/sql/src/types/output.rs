@@ -2,7 +2,7 @@
 
 use super::range::{self, Range};
 use super::timetz::TimeTz;
-use super::{Type, bits, datetime, integer, interval::Interval, json, numeric};
+use super::{Type, bits, datetime, integer, interval::Interval, json, numeric, style};
 use nestor_model::{Decimal128, Value, ValueRef};
 
 /// Microseconds from 1970 to 2000, where PostgreSQL's binary timestamps begin.
@@ -27,7 +27,10 @@ pub fn text(ty: &Type, value: &Value) -> String {
         (Type::Timetz, value) => TimeTz::of(value).format(),
         (ty, value) if ty.is_ranges() => ranges(ty, value),
         (Type::Uuid, Value::Binary(binary)) => uuid(&binary.bytes),
-        (Type::Bytea, Value::Binary(binary)) => hex(&binary.bytes),
+        (Type::Bytea, Value::Binary(binary)) => match style::escapes() {
+            true => escaped(&binary.bytes),
+            false => hex(&binary.bytes),
+        },
         (Type::ObjectId, Value::ObjectId(id)) => id.to_string(),
         (Type::Void, _) => String::new(),
         (ty, Value::Array(items)) if ty.is_reg() => items.as_ref().get(1).map_or_else(String::new, |name| match name {
@@ -180,6 +183,19 @@ fn shortest(scientific: &str, digits: i32) -> String {
         return format!("{sign}{all}");
     }
     format!("{sign}{}.{}", &all[..before], &all[before..])
+}
+
+/// Bytes as characters: those that are none by three octal digits.
+fn escaped(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'\\' => out.push_str("\\\\"),
+            0x20..=0x7E => out.push(char::from(*byte)),
+            byte => out.push_str(&format!("\\{byte:03o}")),
+        }
+    }
+    out
 }
 
 /// `\x` and hexadecimal digits.

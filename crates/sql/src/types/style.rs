@@ -1,4 +1,4 @@
-//! How the session wants dates to be read.
+//! How the session wants dates to be read, and intervals and bytes to be shown.
 
 use std::cell::Cell;
 
@@ -35,19 +35,65 @@ impl Order {
             Self::YearMonthDay => "YMD",
         }
     }
+}
 
-    /// Lets the thread read dates so, until what it gives is dropped.
+/// How intervals are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Intervals {
+    /// `1 year 2 mons 3 days 04:05:06`
+    #[default]
+    Postgres,
+    /// `@ 1 year 2 mons 3 days 4 hours 5 mins 6 secs`
+    Verbose,
+    /// `+1-2 +3 +4:05:06`
+    Standard,
+    /// `P1Y2M3DT4H5M6S`
+    Iso,
+}
+
+impl Intervals {
+    /// The style that a value of `IntervalStyle` stands for.
+    pub fn of(word: &str) -> Option<Self> {
+        match word {
+            "postgres" => Some(Self::Postgres),
+            "postgres_verbose" => Some(Self::Verbose),
+            "sql_standard" => Some(Self::Standard),
+            "iso_8601" => Some(Self::Iso),
+            _ => None,
+        }
+    }
+}
+
+/// What a session has chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// The order that dates are read in.
+    pub order: Order,
+    /// How intervals are shown.
+    pub intervals: Intervals,
+    /// Bytes are shown as characters, with escapes for those that are none.
+    pub escapes: bool,
+}
+
+impl Style {
+    /// Lets the thread read and show values so, until what it gives is dropped.
     pub fn enter(self) -> Within {
         Within(CURRENT.replace(self))
     }
 }
 
 thread_local! {
-    static CURRENT: Cell<Order> = const { Cell::new(Order::MonthDayYear) };
+    static CURRENT: Cell<Style> = const {
+        Cell::new(Style {
+            order: Order::MonthDayYear,
+            intervals: Intervals::Postgres,
+            escapes: false,
+        })
+    };
 }
 
-/// Puts back the order that the thread had before.
-pub struct Within(Order);
+/// Puts back the style that the thread had before.
+pub struct Within(Style);
 
 impl Drop for Within {
     fn drop(&mut self) {
@@ -57,5 +103,15 @@ impl Drop for Within {
 
 /// The order that dates are read in.
 pub fn order() -> Order {
-    CURRENT.get()
+    CURRENT.get().order
+}
+
+/// How intervals are shown.
+pub fn intervals() -> Intervals {
+    CURRENT.get().intervals
+}
+
+/// Whether bytes are shown as characters.
+pub fn escapes() -> bool {
+    CURRENT.get().escapes
 }
