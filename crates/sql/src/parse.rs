@@ -8,6 +8,7 @@ pub mod databases;
 pub(crate) mod dialect;
 mod groups;
 mod into;
+pub mod likes;
 mod locks;
 pub mod maintain;
 mod merge;
@@ -88,6 +89,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     windows::leave_out_only(&mut tokens);
     recursion::name_clauses(&mut tokens);
     subscripts::name_all(&mut tokens);
+    likes::name_all(&mut tokens);
     cursors::spell_out(&mut tokens);
     cursors::name_current(&mut tokens);
     name_zone(&mut tokens);

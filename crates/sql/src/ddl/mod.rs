@@ -1,6 +1,6 @@
 //! Statements that change what tables there are.
 //!
-//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes ([`partial`] with a predicate), [`sequence`] sequences, [`schema`](mod@schema) schemas, [`database`] databases, [`temporary`] those that go with their session, [`enums`] types, [`extension`] those that are built in, [`assertion`] assertions; [`comment`] says something about them, [`owner`] whose they are, [`keys`] has what making and altering tables share. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
+//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes ([`partial`] with a predicate), [`sequence`] sequences, [`schema`](mod@schema) schemas, [`database`] databases, [`temporary`] those that go with their session, [`enums`] types, [`extension`] those that are built in, [`assertion`] assertions; [`comment`] says something about them, [`owner`] whose they are, [`keys`] has what making and altering tables share, [`like`] what they take of others. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
 
 mod alter;
 mod assertion;
@@ -10,6 +10,7 @@ mod enums;
 pub mod extension;
 mod index;
 mod keys;
+mod like;
 mod materialized;
 mod owner;
 mod partial;

@@ -2,14 +2,14 @@
 
 use super::keys::{check_expressions, check_keys, keep_type, qualify, spec};
 use super::sequence as own_sequence;
-use super::{alter, assertion, hold_schema, made_namespace, name_of, namespace};
+use super::{alter, assertion, hold_schema, like, made_namespace, name_of, namespace};
 use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry::{self, Object};
 use crate::catalog::schemas;
 use crate::error::{self, fail, unsupported};
 use crate::notices::pass_over;
 use crate::run::query::Field;
-use crate::run::tables::SessionFacts;
+use crate::run::tables::{Reading, SessionFacts};
 use crate::types::stored;
 use crate::write::{self, foreign};
 use nestor_database::rights::Action as Right;
@@ -37,6 +37,7 @@ pub(super) fn create(
     for def in &mut create.columns {
         keep_type(statement.current_view().view(), session, &mut def.data_type)?;
     }
+    let taken = like::expand(statement, session, &mut create)?;
     qualify(statement.current_view().view(), session, &mut create)?;
     let create = &create;
     let declared = Declared::of(create, name_in_schema(&create.name, &ns.coll).1)?;
@@ -66,6 +67,24 @@ pub(super) fn create(
         catalog::create(statement, ws, &ns, uuid, &options)?;
         for spec in &specs {
             catalog::create_index(statement, ws, &ns, spec)?;
+        }
+        for (spec, parts) in &taken.indexes {
+            let (op, _) = statement.operation(None)?;
+            let reading = Reading::new(statement, &*ws, &op, session);
+            let name = like::free_name(&reading, &ns, &like::last_of(&create.name), parts);
+            catalog::create_index(statement, ws, &ns, &like::renamed(spec, &name)?)?;
+        }
+        if !taken.said.is_empty() {
+            comments::change(statement, ws, &ns.db, uuid, |said| {
+                for (kind, name, text) in &taken.said {
+                    let mut of_kind = match said.remove(kind) {
+                        Some(Value::Document(of_kind)) => of_kind,
+                        _ => Document::new(),
+                    };
+                    of_kind.set(name.as_str(), text.as_str());
+                    said.set(kind, of_kind);
+                }
+            })?;
         }
         session.temporary.note(&ns, on_commit.as_ref());
         Ok(())

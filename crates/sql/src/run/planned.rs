@@ -412,9 +412,11 @@ impl<'c> Asked<'c> {
 
     /// The answers, and whether they can be the same again.
     pub(crate) fn answers(self) -> (Answers, bool) {
-        // Literals of a plan were read in the session's zone.
+        // Literals of a plan were read in the session's zone, and shown in its style.
         self.setting("timezone");
         self.setting("datestyle");
+        self.setting("intervalstyle");
+        self.setting("bytea_output");
         let answers = self.answers.into_inner();
         let may_hold = !self.once.get() && answers.may_hold();
         (answers, may_hold)

@@ -354,7 +354,7 @@ impl Editing<'_> {
     }
 }
 
-fn set_not_null(def: &mut ColumnDef) {
+pub(in crate::ddl) fn set_not_null(def: &mut ColumnDef) {
     def.options
         .retain(|option| !matches!(option.option, ColumnOption::NotNull | ColumnOption::Null));
     def.options.push(option(ColumnOption::NotNull));
@@ -384,7 +384,7 @@ fn is_serial(ty: &DataType) -> bool {
 }
 
 /// Makes a serial column one of plain numbers.
-fn uncount(def: &mut ColumnDef) {
+pub(in crate::ddl) fn uncount(def: &mut ColumnDef) {
     if let Some(ty) = serial(&def.data_type) {
         def.data_type = ty;
         set_not_null(def);

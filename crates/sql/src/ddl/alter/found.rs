@@ -4,7 +4,7 @@ use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry;
 use crate::error::{self, error, fail, unsupported};
 use nestor_model::{Error, Namespace, Result};
-use nestor_storage::{Collection, View as _, WriteSet};
+use nestor_storage::{Collection, View};
 use sqlparser::ast::{CreateTable, Statement as Ast};
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(in crate::ddl) struct Found {
 /// The declared table at a namespace; `None` when there is nothing.
 ///
 /// Errors: 42809 for what is no table, 0A000 for a collection whose columns were not declared.
-pub(in crate::ddl) fn found(ws: &WriteSet, ns: &Namespace) -> Result<Option<Found>> {
+pub(in crate::ddl) fn found(ws: &dyn View, ns: &Namespace) -> Result<Option<Found>> {
     let Some(collection) = ws.catalog().get(ns).cloned() else {
         return Ok(None);
     };

@@ -11,7 +11,7 @@ mod others;
 mod rename;
 mod rows;
 
-pub(super) use self::edit::{Edit, without_columns};
+pub(super) use self::edit::{Edit, set_not_null, uncount, without_columns};
 use self::found::Found;
 pub(super) use self::found::found;
 pub(super) use self::others::let_go;
