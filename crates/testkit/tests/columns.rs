@@ -123,9 +123,34 @@ fn condition(random: &mut Random, depth: usize) -> Document {
     out
 }
 
+/// Arithmetic of fields that have numbers, or nothing.
+fn arithmetic(random: &mut Random, depth: usize) -> Value {
+    let part = |random: &mut Random| match random.below(if depth == 0 { 6 } else { 9 }) {
+        0..=3 => Value::from(*random.pick(&["$_id", "$_id", "$g"])),
+        4 => Value::Int32(random.below(5) as i32 + 1),
+        5 => Value::Double(2.5),
+        _ => arithmetic(random, depth - 1),
+    };
+    let (x, y) = (part(random), part(random));
+    let args: Value = vec![x.clone(), y].into();
+    match random.below(7) {
+        0 => doc! { "$add": args },
+        1 => doc! { "$subtract": args },
+        2 => doc! { "$multiply": args },
+        3 => doc! { "$divide": vec![x, Value::Int32(7)] },
+        4 => doc! { "$mod": vec![x, Value::Int64(24)] },
+        5 => doc! { "$ceil": x },
+        _ => doc! { "$floor": doc! { "$divide": vec![x, Value::Int32(3)] } },
+    }
+    .into()
+}
+
 fn group(random: &mut Random) -> Document {
     let path = |random: &mut Random| Value::from(format!("${}", random.pick(&PATHS)));
-    let id = match random.below(6) {
+    let id = match random.below(9) {
+        6 => arithmetic(random, 2),
+        7 => doc! { "x": arithmetic(random, 1), "y": path(random) }.into(),
+        8 => doc! { "x": doc! { "z": arithmetic(random, 2) }, "y": path(random), "w": arithmetic(random, 0) }.into(),
         0 => Value::Null,
         1 => doc! { "x": path(random), "y": path(random) }.into(),
         2 => doc! { "$ifNull": vec![path(random), "none".into()] }.into(),

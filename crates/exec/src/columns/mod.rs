@@ -4,6 +4,7 @@
 //! ([`RowBatch::take_columns`](crate::row_batch::RowBatch::take_columns)). [`filter`] is the condition of a scan over columns, [`fields`] makes
 //! small documents of the paths that an expression reads, where it is evaluated row by row, [`made`] those that a consumer of documents looks at.
 
+pub(crate) mod computed;
 pub(crate) mod fields;
 pub(crate) mod filter;
 pub(crate) mod made;

@@ -1,17 +1,22 @@
 //! Rows of columns, added to their groups without documents being made.
 //!
 //! The values at the paths that the key reads get numbers, the same for the same value; rows with the same numbers have the same key, so it is
-//! evaluated once for each combination of them that is met. Accumulators take the values of a column one after the other, in the order of the
+//! evaluated once for each combination of them that is met. Of a key that is arithmetic, or a document of such, the results are numbered in place of
+//! the values at the paths, of which there may be many more. Accumulators take the values of a column one after the other, in the order of the
 //! rows, as they take those of documents.
 
 use super::table::Table;
 use crate::columns::ColumnRows;
+use crate::columns::computed;
 use crate::columns::fields::{Fields, column, paths_of};
+use crate::interner::Interner;
 use crate::kept::Kept;
 use nestor_columns::{Column, Places, Segment};
+use nestor_model::number::Num;
 use nestor_model::statement::work;
-use nestor_model::vector::Data;
+use nestor_model::vector::{Data, Seed};
 use nestor_model::{Result, Str, Value, ValueRef};
+use nestor_query::Expr;
 use nestor_query::accumulator::Accumulator;
 use nestor_query::env::{Env, OpContext, Val};
 use nestor_query::expr::Deps;
@@ -37,9 +42,10 @@ pub(super) struct Rows {
     group: Arc<Group>,
     /// What the key reads.
     key: Fields,
+    parts: Vec<KeyPart>,
     inputs: Vec<Input>,
-    /// Of each path of the key the numbers of its values.
-    numbers: Vec<HashMap<Known, u32>>,
+    /// Of each part of the key the numbers of its values.
+    numbers: Vec<Numbers>,
     /// The group of each combination of numbers, as long as the table has it.
     combinations: HashMap<Box<[u32]>, u32>,
     /// The same where the key reads two paths: by both numbers.
@@ -62,7 +68,7 @@ pub(super) struct Part<'s> {
     locals: Locals,
 }
 
-/// Of each path of the key, of columns with few values, the number of each by its number in the segment.
+/// Of each part of the key that is a path, of columns with few values, the number of each by its number in the segment.
 type Locals = Vec<Vec<u32>>;
 
 /// Mixes numbers that nobody outside chose.
@@ -86,6 +92,38 @@ impl Hasher for Mixer {
     }
 }
 
+/// What tells rows apart: the values of all parts make the key.
+enum KeyPart {
+    /// The value at a path of the key.
+    Path(usize),
+    /// What arithmetic gives, and the paths that it reads.
+    Computed(Expr, Fields),
+}
+
+/// The parts of a key that reads these paths.
+fn parts_of(id: &Expr, paths: &[Str]) -> Vec<KeyPart> {
+    fn leaves<'e>(expr: &'e Expr, out: &mut Vec<&'e Expr>) {
+        match expr.object_fields() {
+            Some(fields) => fields.iter().for_each(|(_, field)| leaves(field, out)),
+            None if expr.constant().is_some() => {}
+            None => out.push(expr),
+        }
+    }
+    let mut all = Vec::new();
+    leaves(id, &mut all);
+    let part = |expr: &&Expr| match expr.field_path() {
+        Some(path) => paths.iter().position(|own| *own == path.as_str()).map(KeyPart::Path),
+        None if computed::is_arithmetic(expr) => {
+            let mut deps = Deps::default();
+            expr.dependencies(&mut deps);
+            Some(KeyPart::Computed((*expr).clone(), Fields::new(paths_of(&deps)?)))
+        }
+        None => None,
+    };
+    let parts: Option<Vec<KeyPart>> = all.iter().map(part).collect();
+    parts.unwrap_or_else(|| (0..paths.len()).map(KeyPart::Path).collect())
+}
+
 /// What an accumulator takes of a row.
 enum Input {
     /// The same for all.
@@ -96,12 +134,21 @@ enum Input {
     Computed(Fields),
 }
 
-/// A value that has a number: no two that are told apart by anybody are the same.
+/// Values by numbers.
+#[derive(Default)]
+struct Numbers {
+    texts: Interner,
+    seed: Seed,
+    /// The number of each text by the one that it has among texts.
+    of_texts: Vec<u32>,
+    others: HashMap<Known, u32>,
+}
+
+/// A value that is no text and has a number: no two that are told apart by anybody are the same.
 #[derive(PartialEq, Eq, Hash)]
 enum Known {
     /// Its type, and its bits.
     Bits(u8, u64),
-    Text(Str),
     Other(Box<[u8]>),
 }
 
@@ -112,7 +159,6 @@ fn known(value: ValueRef<'_>) -> Known {
         ValueRef::DateTime(value) => Known::Bits(2, value as u64),
         ValueRef::Double(value) => Known::Bits(3, value.to_bits()),
         ValueRef::Bool(value) => Known::Bits(4, u64::from(value)),
-        ValueRef::String(text) => Known::Text(text.into()),
         other => {
             let mut document = nestor_model::Document::new();
             if !other.is_missing() {
@@ -161,10 +207,12 @@ impl Rows {
                 }
             });
         }
+        let parts = parts_of(&group.id, key.paths());
         let rows = Self {
-            numbers: key.paths().iter().map(|_| HashMap::new()).collect(),
+            numbers: parts.iter().map(|_| Numbers::default()).collect(),
             group: group.clone(),
             key,
+            parts,
             inputs,
             combinations: HashMap::new(),
             pairs: HashMap::default(),
@@ -192,7 +240,7 @@ impl Rows {
             .filter(|(segment, _)| Arc::ptr_eq(segment, &rows.segment));
         Part {
             segment: &rows.segment,
-            locals: known.map_or_else(|| vec![Vec::new(); keys.len()], |(_, locals)| locals),
+            locals: known.map_or_else(|| vec![Vec::new(); self.parts.len()], |(_, locals)| locals),
             keys,
         }
     }
@@ -243,17 +291,37 @@ impl Rows {
                 Ok(table.group_of(key.as_ref(), op)? as u32)
             })
         };
-        let mut numbered = Vec::with_capacity(keys.len());
-        for (part, column) in keys.iter().enumerate() {
-            numbered.push(match column {
-                None => vec![number(&mut self.numbers[part], &mut self.entries, ValueRef::Missing); rows.len()],
-                Some(column) => numbers(
-                    &mut self.numbers[part],
-                    &mut self.entries,
-                    column,
-                    places,
-                    &mut locals[part],
-                ),
+        let mut numbered = Vec::with_capacity(self.parts.len());
+        for (at, part) in self.parts.iter().enumerate() {
+            let (known, entries) = (&mut self.numbers[at], &mut self.entries);
+            let column = |path: usize| keys[path];
+            numbered.push(match part {
+                KeyPart::Path(path) => match column(*path) {
+                    None => vec![number(known, entries, ValueRef::Missing); rows.len()],
+                    Some(column) => numbers(known, entries, column, places, &mut locals[at]),
+                },
+                KeyPart::Computed(expr, fields) => {
+                    let of_path = |path: &str| {
+                        let at = self.key.paths().iter().position(|own| own == path);
+                        at.and_then(column)
+                    };
+                    match computed::numbers(expr, &of_path, places) {
+                        Some(values) => results(known, entries, &values),
+                        // Whatever else it gives, or refuses, it does row by row.
+                        None => {
+                            let columns: Vec<_> = fields.paths().iter().map(|path| of_path(path)).collect();
+                            let mut buffer = Vec::new();
+                            let of_row = |row: &usize| {
+                                work(1)?;
+                                fields.with_document(&columns, *row, &mut buffer, |document| {
+                                    let value = expr.eval_ref(&mut Env::new(document, op))?;
+                                    Ok(number(known, entries, value.as_ref()))
+                                })
+                            };
+                            rows.iter().map(of_row).collect::<Result<_>>()?
+                        }
+                    }
+                }
             });
         }
         match numbered.as_slice() {
@@ -354,17 +422,56 @@ impl Rows {
 }
 
 /// The number of a value.
-fn number(numbers: &mut HashMap<Known, u32>, entries: &mut usize, value: ValueRef<'_>) -> u32 {
-    let next = numbers.len() as u32;
-    *numbers.entry(known(value)).or_insert_with(|| {
+fn number(known_ones: &mut Numbers, entries: &mut usize, value: ValueRef<'_>) -> u32 {
+    let next = (known_ones.of_texts.len() + known_ones.others.len()) as u32;
+    if let ValueRef::String(text) = value
+        && let Some(at) = known_ones.texts.number(text, &known_ones.seed)
+    {
+        let at = at as usize;
+        if at == known_ones.of_texts.len() {
+            *entries += 1 + text.len() / ENTRY_BYTES;
+            known_ones.of_texts.push(next);
+        }
+        return known_ones.of_texts[at];
+    }
+    *known_ones.others.entry(known(value)).or_insert_with(|| {
         *entries += 1;
         next
     })
 }
 
+/// Results whose numbers are looked for here first.
+const NEAR: usize = 64;
+
+/// The numbers of results.
+fn results(known: &mut Numbers, entries: &mut usize, values: &[Num]) -> Vec<u32> {
+    // Doubles have as many bits as whole numbers, which are told apart by their type.
+    let mut near = [(u8::MAX, 0, NONE); NEAR];
+    let of_value = |value: &Num| {
+        let (kind, bits) = match value {
+            Num::Int32(value) => (0, *value as u64),
+            Num::Int64(value) => (1, *value as u64),
+            Num::Double(value) => (3, value.to_bits()),
+            Num::Decimal(value) => return number(known, entries, ValueRef::Decimal128(*value)),
+        };
+        let at = (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % NEAR;
+        if (near[at].0, near[at].1) != (kind, bits) {
+            let value = match value {
+                Num::Int32(value) => ValueRef::Int32(*value),
+                Num::Int64(value) => ValueRef::Int64(*value),
+                Num::Double(value) => ValueRef::Double(*value),
+                Num::Decimal(value) => ValueRef::Decimal128(*value),
+            };
+            near[at] = (kind, bits, number(known, entries, value));
+        }
+        near[at].2
+    };
+    values.iter().map(of_value).collect()
+}
+
 /// The numbers of the values of some rows.
 fn numbers(
-    known: &mut HashMap<Known, u32>,
+    known: &mut Numbers,
     entries: &mut usize,
     column: &Column,
     places: &Places<'_>,
@@ -391,6 +498,13 @@ fn numbers(
 impl Table {
     /// Lets the accumulators of an output field take a value for each row of their groups.
     fn add_times(&mut self, field: usize, groups: &[u32], value: ValueRef<'_>) -> Result<()> {
+        if self.len() <= groups.len() / 4 {
+            let mut counts = vec![0; self.len()];
+            groups.iter().for_each(|group| counts[*group as usize] += 1);
+            let mut counted = (0..).zip(counts).filter(|(_, count)| *count > 0);
+            return counted
+                .try_for_each(|(group, count)| self.change(field, group, |state| state.add_times(value, count)));
+        }
         let mut from = 0;
         // Neighbours of one group at once.
         while from < groups.len() {

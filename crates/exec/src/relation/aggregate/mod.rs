@@ -108,7 +108,9 @@ impl<S: Scalar> Aggregated<S> {
             rows += chunk.rows();
             kept.grow(part.add(shape, &chunk)?)?;
         }
-        let permit = match shape.merges() {
+        // Groups of few rows each cost as much again when parts become one, and sums of all rows less than giving them away.
+        let is_worth_it = part.groups.len() * 2 <= rows && shape.is_costly();
+        let permit = match is_worth_it && shape.merges() {
             true => Permit::take(),
             false => None,
         };

@@ -67,6 +67,11 @@ impl<S: Scalar> Shape<S> {
         self.by.is_empty() && self.sets.len() == 1
     }
 
+    /// Whether rows have to be told apart.
+    pub fn is_costly(&self) -> bool {
+        !self.by.is_empty() || self.calls.iter().any(|call| call.distinct)
+    }
+
     /// Whether parts of the rows make one result, however they are told apart.
     pub fn merges(&self) -> bool {
         let merges = |call: &Call<S>| call.function.merges() && call.order.is_empty();
