@@ -17,12 +17,16 @@ pub trait Statistics {
     fn is_unique(&self, table: usize, column: usize) -> bool;
     /// Whether an index finds rows by the values of a column.
     fn is_indexed(&self, table: usize, column: usize) -> bool;
-    /// About how many rows of a table these conditions hold of, which compare a column that is indexed with values; `None` when that is not
+    /// Whether it can be told how often values of a column are: by an index, or by what is known of its values.
+    fn is_told(&self, table: usize, column: usize) -> bool {
+        self.is_indexed(table, column)
+    }
+    /// About how many rows of a table these conditions hold of, which compare a column that is told with values; `None` when that is not
     /// known.
     fn found(&self, _table: usize, _conditions: &[Expr]) -> Option<f64> {
         None
     }
-    /// About how many different values a column has that an index begins with; `None` when that is not known.
+    /// About how many different values a column has that is told; `None` when that is not known.
     fn distinct(&self, _table: usize, _column: usize) -> Option<f64> {
         None
     }
@@ -100,11 +104,14 @@ pub fn source(plan: &Plan, expr: &Expr) -> Option<(usize, usize)> {
 fn part(plan: &Plan, condition: &Expr, statistics: &dyn Statistics) -> f64 {
     let equal = |column: &Expr| match source(plan, column) {
         Some((table, column)) if statistics.is_unique(table, column) => 1.0 / statistics.rows(table).max(1.0),
-        Some((table, column)) if statistics.is_indexed(table, column) => match statistics.distinct(table, column) {
+        Some((table, column)) => match statistics.distinct(table, column) {
             Some(distinct) => 1.0 / distinct.max(1.0),
-            None => (10.0 / statistics.rows(table).max(1.0)).clamp(0.0005, 0.05),
+            None if statistics.is_indexed(table, column) => {
+                (10.0 / statistics.rows(table).max(1.0)).clamp(0.0005, 0.05)
+            }
+            None => 0.05,
         },
-        _ => 0.05,
+        None => 0.05,
     };
     let part = match condition.node() {
         Node::Compare(Comparison::Equal, a, b) if b.is_constant() => equal(a),
@@ -132,8 +139,8 @@ fn part(plan: &Plan, condition: &Expr, statistics: &dyn Statistics) -> f64 {
     part.clamp(0.0, 1.0)
 }
 
-/// The table and the column that a condition compares with a value that is known, if an index has the answer.
-fn indexed(plan: &Plan, condition: &Expr, statistics: &dyn Statistics) -> Option<(usize, usize)> {
+/// The table and the column that a condition compares with a value that is known, if it can be told how many rows that leaves.
+fn told(plan: &Plan, condition: &Expr, statistics: &dyn Statistics) -> Option<(usize, usize)> {
     let Node::Compare(op, a, b) = condition.node() else {
         return None;
     };
@@ -143,15 +150,15 @@ fn indexed(plan: &Plan, condition: &Expr, statistics: &dyn Statistics) -> Option
         _ => return None,
     };
     let (table, column) = source(plan, column.as_moment())?;
-    (*op != Comparison::NotEqual && statistics.is_indexed(table, column)).then_some((table, column))
+    (*op != Comparison::NotEqual && statistics.is_told(table, column)).then_some((table, column))
 }
 
-/// The part of the rows of `plan` of which all conditions hold. Those that an index can count together are counted.
+/// The part of the rows of `plan` of which all conditions hold. Those of one column that can be counted together are counted.
 fn parts(plan: &Plan, conditions: &[Expr], statistics: &dyn Statistics) -> f64 {
     let mut all = 1.0;
     let mut counted: Vec<((usize, usize), Vec<Expr>)> = Vec::new();
     for condition in conditions {
-        match indexed(plan, condition, statistics).filter(|_| scan_of(plan).is_some()) {
+        match told(plan, condition, statistics).filter(|_| scan_of(plan).is_some()) {
             None => all *= part(plan, condition, statistics),
             Some(column) => match counted.iter_mut().find(|(own, _)| *own == column) {
                 Some((_, list)) => list.push(condition.clone()),

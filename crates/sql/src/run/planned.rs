@@ -222,6 +222,10 @@ impl Statistics for Sizes<'_, '_> {
         self.has_index(table, column, false)
     }
 
+    fn is_told(&self, table: usize, column: usize) -> bool {
+        self.has_index(table, column, false) || self.distinct(table, column).is_some()
+    }
+
     fn found(&self, table: usize, conditions: &[Expr]) -> Option<f64> {
         let text: Vec<String> = conditions.iter().map(ToString::to_string).collect();
         let at = (table, text.join(" AND "));

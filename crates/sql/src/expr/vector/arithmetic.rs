@@ -155,14 +155,18 @@ pub(super) fn both(function: &Function, a: &Vector, b: &Vector) -> Option<Vector
                 return None;
             }
             let digits = match sign {
-                Sign::Times => checked((x, y), known, rows, i64::checked_mul)?,
+                Sign::Times => flagged((x, y), known, i64::overflowing_mul)?,
                 _ => {
                     let (p, q) = (10i64.pow(u32::from(scale - s)), 10i64.pow(u32::from(scale - t)));
-                    let plus = |a: i64, b: i64| a.checked_mul(p)?.checked_add(b.checked_mul(q)?);
-                    let minus = |a: i64, b: i64| a.checked_mul(p)?.checked_sub(b.checked_mul(q)?);
+                    let scaled = |a: i64, b: i64| (a.overflowing_mul(p), b.overflowing_mul(q));
+                    let sum = |a: i64, b: i64, of: fn(i64, i64) -> (i64, bool)| {
+                        let ((a, a_fails), (b, b_fails)) = scaled(a, b);
+                        let (sum, fails) = of(a, b);
+                        (sum, fails || a_fails || b_fails)
+                    };
                     match sign {
-                        Sign::Plus => checked((x, y), known, rows, plus)?,
-                        _ => checked((x, y), known, rows, minus)?,
+                        Sign::Plus => flagged((x, y), known, |a, b| sum(a, b, i64::overflowing_add))?,
+                        _ => flagged((x, y), known, |a, b| sum(a, b, i64::overflowing_sub))?,
                     }
                 }
             };

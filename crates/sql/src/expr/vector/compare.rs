@@ -58,15 +58,24 @@ fn decimals_ordered(op: Comparison, a: &Data, b: &Data) -> Option<Vec<bool>> {
     }
 }
 
+/// What holds of the text of each row: of texts that rows share it is asked once.
+fn each_text(texts: &Texts, holds: impl Fn(&str) -> bool) -> Vec<bool> {
+    match texts.shared().filter(|(pool, numbers)| pool.len() <= numbers.len()) {
+        Some((pool, numbers)) => {
+            let known: Vec<bool> = (0..pool.len() as u32).map(|number| holds(pool.get(number))).collect();
+            let empty = holds("");
+            let of = |number: &u32| known.get(*number as usize).copied().unwrap_or(empty);
+            numbers.iter().map(of).collect()
+        }
+        None => (0..texts.len()).map(|row| holds(texts.get(row))).collect(),
+    }
+}
+
 /// Texts in order; those of `character(n)` without the blanks at their ends.
 fn texts_ordered(op: Comparison, ty: &Type, a: &Data, b: &Data) -> Option<Vec<bool>> {
     let seen = |text: &str| match ty {
         Type::Bpchar => text.trim_end_matches(' ').len(),
         _ => text.len(),
-    };
-    let many = |texts: &Texts, holds: &dyn Fn(&str) -> bool| {
-        let each = (0..texts.len()).map(|row| texts.get(row));
-        Some(each.map(|text| holds(&text[..seen(text)])).collect())
     };
     match (a, b) {
         (Data::Text(a), Data::Text(b)) => {
@@ -75,15 +84,12 @@ fn texts_ordered(op: Comparison, ty: &Type, a: &Data, b: &Data) -> Option<Vec<bo
         }
         (Data::Text(a), Data::Same(Value::String(b), _)) => {
             let b = &b[..seen(b)];
-            match op {
-                Comparison::Equal | Comparison::NotEqual if *ty != Type::Bpchar => {
-                    // Most texts that differ have other lengths.
-                    let is_same = |row: usize| a.bytes_of(row) == b.len() && (b.is_empty() || a.get(row) == b);
-                    let wanted = op == Comparison::Equal;
-                    Some((0..a.len()).map(|row| is_same(row) == wanted).collect())
-                }
-                _ => many(a, &|a| op.of(a.cmp(b))),
-            }
+            Some(match op {
+                // Most texts that differ have other lengths.
+                Comparison::Equal => each_text(a, |a| a[..seen(a)] == *b),
+                Comparison::NotEqual => each_text(a, |a| a[..seen(a)] != *b),
+                _ => each_text(a, |a| op.of(a[..seen(a)].cmp(b))),
+            })
         }
         (Data::Same(..), Data::Text(_)) => texts_ordered(op.mirrored(), ty, b, a),
         _ => None,
@@ -122,24 +128,69 @@ pub(super) fn either_null(a: &Vector, b: &Vector) -> Option<Vec<bool>> {
     }
 }
 
+/// Which values are among constants, where one look at a table of these tells it.
+fn members(ty: &Type, values: &Data, constants: &[&Value]) -> Option<Vec<bool>> {
+    /// More constants than these are looked for by halves.
+    const FEW: usize = 8;
+    fn among<T: Copy + Ord>(values: &[T], mut all: Vec<T>) -> Vec<bool> {
+        all.sort_unstable();
+        match all.len() <= FEW {
+            true => values.iter().map(|value| all.contains(value)).collect(),
+            false => values.iter().map(|value| all.binary_search(value).is_ok()).collect(),
+        }
+    }
+    Some(match values {
+        Data::Int32(values) => {
+            let int32 = |value: &&Value| match value {
+                Value::Int32(value) => Some(*value),
+                _ => None,
+            };
+            among(values, constants.iter().map(int32).collect::<Option<_>>()?)
+        }
+        Data::Int64(values) => {
+            let int64 = |value: &&Value| match value {
+                Value::Int64(value) => Some(*value),
+                _ => None,
+            };
+            among(values, constants.iter().map(int64).collect::<Option<_>>()?)
+        }
+        Data::Text(texts) if *ty != Type::Bpchar => {
+            let text = |value: &&Value| value.as_str().map(str::to_owned);
+            let mut all: Vec<String> = constants.iter().map(text).collect::<Option<_>>()?;
+            all.sort_unstable();
+            each_text(texts, |text| all.binary_search_by(|own| own.as_str().cmp(text)).is_ok())
+        }
+        _ => return None,
+    })
+}
+
 /// Whether values of type `ty` are among constants.
 pub(super) fn is_in(ty: &Type, values: &Vector, items: &[Expr], negated: bool) -> Result<Vector> {
     let rows = values.len();
-    let (mut found, mut has_null) = (vec![false; rows], false);
+    let (mut constants, mut has_null) = (Vec::with_capacity(items.len()), false);
     for item in items {
-        let Node::Const(item, _) = item.node() else { continue };
-        if matches!(item, Value::Null) {
-            has_null = true;
-            continue;
-        }
-        let equal = compare(Comparison::Equal, ty, values, &Vector::same(item.clone(), rows))?;
-        for (row, found) in found.iter_mut().enumerate() {
-            *found |= match &equal.data {
-                Data::Bool(equal) => equal[row],
-                _ => matches!(equal.value(row), Value::Bool(true)),
-            };
+        match item.node() {
+            Node::Const(Value::Null, _) => has_null = true,
+            Node::Const(value, _) => constants.push(value),
+            _ => {}
         }
     }
+    let found = match members(ty, &values.data, &constants) {
+        Some(found) => found,
+        None => {
+            let mut found = vec![false; rows];
+            for item in constants {
+                let equal = compare(Comparison::Equal, ty, values, &Vector::same(item.clone(), rows))?;
+                for (row, found) in found.iter_mut().enumerate() {
+                    *found |= match &equal.data {
+                        Data::Bool(equal) => equal[row],
+                        _ => matches!(equal.value(row), Value::Bool(true)),
+                    };
+                }
+            }
+            found
+        }
+    };
     // What is not found is unknown beside a null.
     let unknown = |row: usize| values.is_null(row) || has_null && !found[row];
     let nulls = (has_null || values.may_be_null()).then(|| (0..rows).map(unknown).collect());
