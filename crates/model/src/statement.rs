@@ -173,6 +173,11 @@ pub fn looks() -> u64 {
     STATE.with(|state| state.looks.get())
 }
 
+/// Counts looks that another thread has taken for the statement of this one.
+pub fn add_looks(looks: u64) {
+    STATE.with(|state| state.looks.set(state.looks.get() + looks));
+}
+
 /// Lets others see how much memory the values take.
 fn publish() {
     RUNNING.with_borrow(|running| {

@@ -524,8 +524,12 @@ impl Answers {
             }
         }
         drop(found);
-        let mut settings = self.settings.iter();
-        Ok(settings.all(|(name, before)| reading.setting(name) == *before))
+        // What is no setting by its own name is asked for.
+        let is_same = |(name, before): &(String, Option<String>)| match reading.session.settings.get(name) {
+            Some(now) => before.as_ref() == Some(now),
+            None => reading.setting(name) == *before,
+        };
+        Ok(self.settings.iter().all(is_same))
     }
 
     /// Whether they can be the same again: rows in memory and the columns of views are made anew each time.

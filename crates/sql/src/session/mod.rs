@@ -825,10 +825,8 @@ fn attend<'r, T>(
 ) -> Result<T> {
     let started = Instant::now();
     // So many characters, or all of them.
-    let end = text
-        .char_indices()
-        .nth(TEXT_SHOWN_MAX)
-        .map_or(text.len(), |(end, _)| end);
+    let longer = (text.len() > TEXT_SHOWN_MAX).then(|| text.char_indices().nth(TEXT_SHOWN_MAX));
+    let end = longer.flatten().map_or(text.len(), |(end, _)| end);
     let mut shown = RawWriter::with_capacity(end + facts.database.len() + SHOWN_BYTES);
     shown.append("sql", ValueRef::String(&text[..end]));
     shown.append("$db", ValueRef::String(&facts.database));
@@ -838,7 +836,7 @@ fn attend<'r, T>(
     slot.start_operation("sql", opid, shown.as_raw(), started);
     database.node.counters.operations.count(kind.counter(), 1);
     let limit = |name: &str| {
-        let shown = facts.settings.get(name)?;
+        let shown = facts.settings.get(name).filter(|shown| *shown != "0")?;
         let ms = settings::milliseconds(shown).filter(|ms| *ms > 0)?;
         Some(Duration::from_millis(ms))
     };

@@ -45,12 +45,12 @@ pub(super) fn read<S: Scalar>(
     let grown = &AtomicUsize::new(0);
     let (give, take) = sync_channel::<Prepared>(WAITING_MAX);
     let interrupt = statement::interrupt();
-    let help = move || -> Result<Part<S>> {
+    let help = move || -> Result<(Part<S>, u64)> {
         let mut part = Part::new(shape);
         while let Ok(chunk) = take.recv() {
             grown.fetch_add(part.add(shape, &chunk)?, Ordering::Relaxed);
         }
-        Ok(part)
+        Ok((part, statement::looks()))
     };
     std::thread::scope(|scope| {
         let named = std::thread::Builder::new().name("nestor-helper".to_owned());
@@ -73,10 +73,11 @@ pub(super) fn read<S: Scalar>(
             grow(grown.swap(0, Ordering::Relaxed))?;
         }
         drop(give);
-        let part = match helper.join() {
-            Ok(part) => part?,
+        let (part, looks) = match helper.join() {
+            Ok(helped) => helped?,
             Err(panic) => std::panic::resume_unwind(panic),
         };
+        statement::add_looks(looks);
         grow(grown.swap(0, Ordering::Relaxed))?;
         grow(own.merge(shape, part)?)
     })
