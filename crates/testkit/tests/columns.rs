@@ -621,3 +621,88 @@ fn sums_hold_while_columns_are_made() {
     let figures = database.service.columns.figures();
     assert!(figures.built > 1, "{figures:?}");
 }
+
+/// A path with ten types, arrays within arrays, ten thousand paths in a document, and documents of nearly the largest size: what is asked of them by columns is what
+/// their documents have.
+#[test]
+fn odd_documents_are_the_same_by_columns() {
+    const DOCUMENTS: i64 = 5000;
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut database = Database::within(directory.path());
+    let of_ten = |id: i64| -> Option<Value> {
+        Some(match id % 11 {
+            0 => Value::Int32((id % 5) as i32),
+            1 => Value::Int64(id % 5),
+            2 => Value::Double(id as f64 / 4.0),
+            3 => format!("{}", id % 9).into(),
+            4 => Value::Bool(id % 2 == 0),
+            5 => Value::Null,
+            6 => Value::DateTime(id),
+            7 => ObjectId([(id % 3) as u8; 12]).into(),
+            8 => doc! { "x": id % 3 }.into(),
+            9 => vec![
+                Value::Int64(id % 4),
+                vec![Value::Int64(id % 2), Value::Array(Array::default())].into(),
+            ]
+            .into(),
+            _ => return None,
+        })
+    };
+    let document = |id: i64| {
+        let mut out = doc! { "_id": id, "k": id % 7 };
+        if let Some(value) = of_ten(id) {
+            out.push("t", value);
+        }
+        if id % 700 == 3 {
+            (0..10_000).for_each(|at| out.push(format!("p{at}"), id + at));
+        }
+        if id % 2400 == 5 {
+            out.push("long", "é".repeat(7 << 20));
+        }
+        out
+    };
+    for from in (0..DOCUMENTS).step_by(500) {
+        let mut documents: Vec<Value> = Vec::new();
+        for id in from..from + 500 {
+            match id % 2400 == 5 {
+                true => drop(database.must(doc! { "insert": "c", "documents": vec![Value::from(document(id))] })),
+                false => documents.push(document(id).into()),
+            }
+        }
+        database.must(doc! { "insert": "c", "documents": documents });
+    }
+    database.service.engine.checkpoint().expect("a checkpoint");
+    let group = |id: Value| {
+        let group = doc! { "_id": id, "n": doc! { "$sum": 1 }, "k": doc! { "$sum": "$k" }, "t": doc! { "$max": "$t" } };
+        vec![Value::from(doc! { "$group": group })]
+    };
+    let matched = |filter: Document| {
+        let mut stages = group(Value::Null);
+        stages.insert(0, doc! { "$match": filter }.into());
+        stages
+    };
+    let pipelines = [
+        group("$t".into()),
+        group("$t.x".into()),
+        group("$t.0".into()),
+        group(doc! { "$type": "$t" }.into()),
+        group("$p9999".into()),
+        group(doc! { "$strLenBytes": doc! { "$ifNull": vec![Value::from("$long"), "".into()] } }.into()),
+        group(doc! { "a": "$k", "b": doc! { "$mod": vec![Value::from("$_id"), Value::Int32(3)] } }.into()),
+        matched(doc! { "t": doc! { "$gte": 2 } }),
+        matched(doc! { "t": vec![Value::Int64(1), vec![Value::Int64(1), Value::Array(Array::default())].into()] }),
+        matched(doc! { "t": 1 }),
+        matched(doc! { "p17": doc! { "$exists": true }, "k": doc! { "$lt": 6 } }),
+        matched(doc! { "long": doc! { "$gt": "a" } }),
+    ];
+    for _ in 0..2 {
+        for pipeline in &pipelines {
+            let wanted = answer(&mut database, pipeline.clone(), Some(doc! { "$natural": 1 }));
+            let found = answer(&mut database, pipeline.clone(), Some(doc! { "$columns": 1 }));
+            assert_eq!(found, wanted, "{pipeline:?}");
+        }
+        database.service.columns.settle();
+    }
+    let figures = database.service.columns.figures();
+    assert!(figures.built > 0, "{figures:?}");
+}
