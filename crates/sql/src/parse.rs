@@ -71,6 +71,47 @@ pub fn words(text: &str) -> Vec<String> {
     words.collect()
 }
 
+/// The names that a text calls.
+pub fn calls(text: &str) -> Vec<String> {
+    let tokens = Tokenizer::new(&Sql, text).tokenize().unwrap_or_default();
+    let solid: Vec<&Token> = tokens
+        .iter()
+        .filter(|token| !matches!(token, Token::Whitespace(_)))
+        .collect();
+    let called = solid.windows(2).filter_map(|pair| match pair {
+        [Token::Word(word), Token::LParen] if word.quote_style.is_some() => Some(word.value.clone()),
+        [Token::Word(word), Token::LParen] => Some(word.value.to_lowercase()),
+        _ => None,
+    });
+    called.collect()
+}
+
+/// A text with names of two parts in place of `$1` and its like.
+///
+/// Errors: 42601 for a text that consists of no tokens, 42P02 for a number that has no name.
+pub fn with_placeholders(text: &str, name: &dyn Fn(usize) -> Option<(String, String)>) -> Result<String> {
+    let tokens = Tokenizer::new(&Sql, text).tokenize();
+    let tokens = tokens.map_err(|e| error("42601", e.to_string()))?;
+    let mut out = String::with_capacity(text.len());
+    for token in &tokens {
+        let number = match token {
+            Token::Placeholder(own) => own.strip_prefix('$').and_then(|number| number.parse().ok()),
+            _ => None,
+        };
+        match number {
+            None => out.push_str(&columns::written(token)),
+            Some(number) => match name(number) {
+                Some((of, name)) => {
+                    let both = [of, name].map(|part| columns::written(&Token::make_word(&part, Some('"'))));
+                    out.push_str(&both.join("."));
+                }
+                None => return fail("42P02", format!("there is no parameter ${number}")),
+            },
+        }
+    }
+    Ok(out)
+}
+
 /// The tokens of a text, ready to be read; `wraps` says whether statements that the grammar does not know are wrapped.
 fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     let dialect = &Sql;

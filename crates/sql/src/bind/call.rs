@@ -27,6 +27,37 @@ pub(super) fn arguments(call: &Function) -> Result<Vec<FunctionArg>> {
     }
 }
 
+/// Whether the binder itself knows a function of this name, or it is an aggregate, a window function or one that gives rows.
+pub(super) fn is_built_in(name: &str) -> bool {
+    aggregates::is_aggregate(name)
+        || aggregates::is_hypothetical(name)
+        || functions::is_of_records(name)
+        || !matches!(functions::table(name, &[]), Ok(None))
+        || matches!(
+            name,
+            "row"
+                | "array"
+                | "coalesce"
+                | "greatest"
+                | "least"
+                | "nullif"
+                | "grouping"
+                | "row_number"
+                | "rank"
+                | "dense_rank"
+                | "percent_rank"
+                | "cume_dist"
+                | "ntile"
+                | "lag"
+                | "lead"
+                | "first_value"
+                | "last_value"
+                | "nth_value"
+                | "all"
+                | "any"
+        )
+}
+
 /// What is said of an aggregate where there can be none; who knows the clause says that.
 pub(super) const AGGREGATE_HERE: &str = "aggregate functions are not allowed here";
 
@@ -43,7 +74,10 @@ fn or_null(found: Result<Expr>, ty: Type) -> Result<Expr> {
 impl Binder<'_> {
     /// Binds a call.
     pub(super) fn call(&mut self, call: &Function, scope: &Scope) -> Result<Expr> {
-        let (_, name) = object_name(&call.name)?;
+        let (schema, name) = object_name(&call.name)?;
+        if let Some(found) = self.routine_call((schema.as_deref(), &name), call, scope)? {
+            return Ok(found);
+        }
         if let FunctionArguments::Subquery(query) = &call.args {
             if name == "array" {
                 return self.array_subquery(query, scope);
@@ -503,6 +537,8 @@ impl Binder<'_> {
                 "pg_get_indexdef"
                 | "pg_get_constraintdef"
                 | "pg_get_viewdef"
+                | "pg_get_functiondef"
+                | "pg_get_function_sqlbody"
                 | "pg_get_function_result"
                 | "pg_get_function_arguments"
                 | "pg_get_function_identity_arguments",

@@ -93,6 +93,7 @@ impl Declared {
             | Object::Schema
             | Object::Enum(_)
             | Object::Materialized(_)
+            | Object::Function(_)
             | Object::Assertion(_) => None,
         }
     }

@@ -5,7 +5,8 @@
 //! validator that no document fits. Whoever sets another validator makes a table of documents of it again.
 
 use super::declared::{self, Declared};
-use super::types;
+use super::{made, types};
+use crate::catalog::routines::Routine;
 use crate::catalog::{Materialized, Table};
 use crate::error::{fail, unsupported};
 use crate::parse::own::CheckOption;
@@ -30,6 +31,12 @@ pub const SCHEMA: &str = "SQL schema";
 /// The title of an enum.
 pub const ENUM: &str = "SQL enum";
 
+/// The title of a function.
+pub const FUNCTION: &str = "SQL function";
+
+/// The beginning of the names of functions' entries.
+const FUNCTIONS: &str = "system.functions.";
+
 /// The title of a materialized view, and that of one without rows.
 pub const MATERIALIZED: &str = "SQL materialized view";
 /// The title of a materialized view that was not populated.
@@ -42,6 +49,8 @@ pub const ASSERTION: &str = "SQL assertion";
 pub enum Object {
     /// An assertion.
     Assertion(Arc<Query>),
+    /// A function.
+    Function(Arc<Routine>),
     /// A materialized view.
     Materialized(Arc<Table>),
     /// An enum.
@@ -68,7 +77,7 @@ impl Derive for OfEntry {
         let title = schema.get("title").and_then(ValueRef::as_str).unwrap_or_default();
         if !matches!(
             title,
-            TABLE | SEQUENCE | SCHEMA | ENUM | MATERIALIZED | UNPOPULATED | ASSERTION
+            TABLE | SEQUENCE | SCHEMA | ENUM | MATERIALIZED | UNPOPULATED | ASSERTION | FUNCTION
         ) {
             return Ok(Self(None));
         }
@@ -129,6 +138,9 @@ impl Derive for OfEntry {
                 _ => None,
             },
             (ASSERTION, Some(Statement::Query(query))) => Some(Object::Assertion(Arc::new((**query).clone()))),
+            (FUNCTION, Some(Statement::CreateFunction(create))) => {
+                Some(Object::Function(Arc::new(made::routine(create, enum_oid(collection))?)))
+            }
             (SCHEMA, Some(Statement::CreateSchema { .. })) => Some(Object::Schema),
             _ => None,
         }))
@@ -189,6 +201,23 @@ pub fn assertions(view: &dyn View, db: &str) -> Vec<(String, Arc<Collection>, Ar
     own.collect()
 }
 
+/// The functions of a database.
+pub fn functions(view: &dyn View, db: &str) -> Vec<Arc<Routine>> {
+    let database = view.catalog().database(db);
+    let collections = database.into_iter().flat_map(|database| database.collections());
+    let own = collections.filter(|collection| collection.ns.coll.starts_with(FUNCTIONS));
+    let own = own.filter_map(|collection| match of(collection) {
+        Some(Object::Function(routine)) => Some(routine.clone()),
+        _ => None,
+    });
+    own.collect()
+}
+
+/// The entry of a function.
+pub fn function(db: &str, key: &str) -> Namespace {
+    Namespace::new(db, format!("{FUNCTIONS}{key}"))
+}
+
 /// The entry of an assertion.
 pub fn assertion(db: &str, name: &str) -> Namespace {
     Namespace::new(db, format!("{ENTRIES}{name}"))
@@ -198,7 +227,7 @@ pub fn assertion(db: &str, name: &str) -> Namespace {
 pub fn holds_nothing(collection: &Collection) -> bool {
     matches!(
         of(collection),
-        Some(Object::Sequence(..) | Object::Schema | Object::Enum(_) | Object::Assertion(_))
+        Some(Object::Sequence(..) | Object::Schema | Object::Enum(_) | Object::Assertion(_) | Object::Function(_))
     )
 }
 

@@ -394,6 +394,9 @@ impl Binder<'_> {
                 }
                 let (schema, table) = object_name(name)?;
                 if let Some(args) = args {
+                    if !self.routines(schema.as_deref(), &table).is_empty() {
+                        self.note_routine(name);
+                    }
                     return self.function(&table, &args.args, alias.as_ref(), *with_ordinality);
                 }
                 let bound = match schema {
@@ -611,6 +614,9 @@ impl Binder<'_> {
                 false => self.files(&files, alias),
             };
         }
+        if let Some(bound) = self.routine_rows(name, args)? {
+            return Self::beneath(bound.plan, bound.columns, name, alias, with_ordinality);
+        }
         let scope = Scope::default();
         if name == ROWS_FROM {
             let parts = args.iter().map(|arg| self.part_of_rows(arg, &scope));
@@ -667,6 +673,9 @@ impl Binder<'_> {
             return fail("42601", "ROWS FROM takes calls of functions");
         };
         let (_, name) = object_name(&call.name)?;
+        if !self.routines(None, &name).is_empty() {
+            return unsupported(format!("function {name} in ROWS FROM"));
+        }
         let (mut bound, mut defined) = (Vec::new(), None);
         for arg in super::call::arguments(call)? {
             match arg {

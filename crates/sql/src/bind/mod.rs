@@ -1,6 +1,6 @@
 //! From statements as they were parsed to plans whose names and types are settled.
 //!
-//! Reading order: this file (scopes), [`names`], [`types`], [`from`] with [`sample`], [`query`] with [`recursion`], [`select`] with [`grouped`] and [`determined`], [`expr`] with [`call`], [`compared`], [`window`] and [`places`] of errors, [`write`](mod@write) with [`conditions`], [`subscripts`], [`conflict`], [`through`] and [`always`], [`alter`].
+//! Reading order: this file (scopes), [`names`], [`types`], [`from`] with [`sample`], [`query`] with [`recursion`], [`select`] with [`grouped`] and [`determined`], [`expr`] with [`call`], [`routines`], [`compared`], [`window`] and [`places`] of errors, [`write`](mod@write) with [`conditions`], [`subscripts`], [`conflict`], [`through`] and [`always`], [`alter`].
 //!
 //! Subqueries, aggregates and window functions within expressions are bound where they stand, and stand in the expression as columns
 //! with numbers from [`PENDING`] on; whoever builds the plan puts a node below that gives the column ([`Binder::flush`]).
@@ -20,12 +20,14 @@ mod files;
 mod from;
 mod grouped;
 mod locks;
+pub mod made;
 pub mod merge;
 mod named;
 mod names;
 mod places;
 mod query;
 mod recursion;
+mod routines;
 mod sample;
 mod select;
 mod subscripts;
@@ -177,6 +179,8 @@ pub struct Binder<'c> {
     levels: Vec<Level>,
     next_id: usize,
     depth: usize,
+    /// Functions that somebody has made and that were put in so far.
+    routines: usize,
     /// The duality view that a statement turned out to write to, which is no matter of the binder's.
     pub duality: Option<Arc<Table>>,
     /// Parts of the WITH around the statement may write: it is only asked for the columns that it gives.
@@ -205,6 +209,7 @@ impl<'c> Binder<'c> {
             levels: Vec::new(),
             next_id: 1,
             depth: 0,
+            routines: 0,
             describes: false,
             duality: None,
             view_schema: None,

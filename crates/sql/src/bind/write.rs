@@ -355,7 +355,13 @@ impl Binder<'_> {
         match column.and_then(|column| column.default.as_deref()) {
             Some(text) if target.path.len() == 1 => {
                 let ast = crate::parse::expression(text)?;
-                self.expr(&ast, &Scope::default())
+                let value = self.expr(&ast, &Scope::default())?;
+                let mut is_computed_elsewhere = false;
+                value.for_each_column(&mut |_| is_computed_elsewhere = true);
+                match is_computed_elsewhere {
+                    true => fail("0A000", "cannot use subquery in DEFAULT expression"),
+                    false => Ok(value),
+                }
             }
             _ => Ok(Expr::constant(Value::Null, target.ty.clone())),
         }

@@ -7,6 +7,7 @@ pub mod documents;
 pub mod files;
 pub mod known;
 pub mod partial;
+pub mod routines;
 pub mod schemas;
 pub mod system;
 
@@ -301,6 +302,9 @@ pub trait Catalog {
 
     /// The enum of this name; without a schema, by the search path.
     fn enum_of(&self, schema: Option<&str>, name: &str) -> Option<Arc<Enum>>;
+
+    /// The functions of this name that somebody has made.
+    fn routines(&self, name: &str) -> Vec<Arc<routines::Routine>>;
 
     /// The value of a setting, or of what asks for the session (`current_user`, `current_database`, `version`, ...).
     fn setting(&self, name: &str) -> Option<String>;

@@ -1,6 +1,6 @@
 //! Statements that change what tables there are.
 //!
-//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes ([`partial`] with a predicate), [`sequence`] sequences, [`schema`](mod@schema) schemas, [`database`] databases, [`temporary`] those that go with their session, [`enums`] types, [`extension`] those that are built in, [`assertion`] assertions; [`comment`] says something about them, [`owner`] whose they are, [`keys`] has what making and altering tables share, [`like`] what they take of others. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
+//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes ([`partial`] with a predicate), [`sequence`] sequences, [`schema`](mod@schema) schemas, [`database`] databases, [`temporary`] those that go with their session, [`enums`] types, [`routines`] functions, [`extension`] those that are built in, [`assertion`] assertions; [`comment`] says something about them, [`owner`] whose they are, [`keys`] has what making and altering tables share, [`like`] what they take of others. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
 
 mod alter;
 mod assertion;
@@ -14,6 +14,7 @@ mod like;
 mod materialized;
 mod owner;
 mod partial;
+mod routines;
 mod schema;
 pub(crate) mod sequence;
 mod table;
@@ -45,6 +46,8 @@ pub fn is_ddl(ast: &Ast) -> bool {
             | Ast::AlterType(_)
             | Ast::Comment { .. }
             | Ast::Drop { .. }
+            | Ast::CreateFunction(_)
+            | Ast::DropFunction(_)
     );
     is_known
         || matches!(own::of(ast), Ok(Some(own)) if !matches!(own, Own::SetConstraints { .. } | Own::Maintain(_) | Own::Do { .. }))
@@ -76,6 +79,8 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
             representation: Some(UserDefinedTypeRepresentation::Enum { labels }),
         } => enums::create(statement, session, (name, labels), &mut progress)?,
         Ast::CreateType { .. } => return unsupported("a type that is no enum"),
+        Ast::CreateFunction(create) => routines::create(statement, session, create, &mut progress)?,
+        Ast::DropFunction(dropped) => routines::drop(statement, session, dropped, &mut progress)?,
         Ast::AlterType(alter) => enums::alter(statement, session, alter, &mut progress)?,
         Ast::CreateSchema {
             schema_name,

@@ -302,7 +302,6 @@ pub(super) const ROWS: &[Row] = &[
         };
         Ok(texts.get(name).map_or(Value::Null, |text| text.to_value()))
     }),
-    ("pg_get_function_sqlbody", "?any...->text", |_, _, _| Ok(Value::Null)),
     ("pg_tablespace_location", "oid->text", |_, _, _| {
         Ok(Value::String("".into()))
     }),

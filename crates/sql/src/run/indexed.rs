@@ -11,6 +11,7 @@ use super::reader::row_of;
 use crate::bind::types::data_type;
 use crate::bind::{Binder, ident};
 use crate::catalog::files::Named;
+use crate::catalog::routines::Routine;
 use crate::catalog::{Catalog, Column, Kind, Table};
 use crate::error::{error, fail, unsupported};
 use crate::expr::{Expr, Node};
@@ -301,6 +302,10 @@ impl Catalog for Nothing {
 
     fn files(&self, _: &Named) -> Result<Arc<Table>> {
         unsupported("a file in an index")
+    }
+
+    fn routines(&self, _: &str) -> Vec<Arc<Routine>> {
+        Vec::new()
     }
 
     fn enum_of(&self, _: Option<&str>, _: &str) -> Option<Arc<Enum>> {

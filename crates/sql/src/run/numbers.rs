@@ -113,7 +113,10 @@ pub fn of_collection(collection: &Collection) -> Vec<Sequence> {
             });
             each.collect()
         }
-        Some(Object::Schema | Object::Enum(_) | Object::Materialized(_) | Object::Assertion(_)) | None => Vec::new(),
+        Some(
+            Object::Schema | Object::Enum(_) | Object::Materialized(_) | Object::Assertion(_) | Object::Function(_),
+        )
+        | None => Vec::new(),
     }
 }
 

@@ -9,6 +9,7 @@ use super::ordered;
 use super::tables::{Find, Reading};
 use crate::bind::{Binder, Bound, ScopeColumn};
 use crate::catalog::files::Named;
+use crate::catalog::routines::Routine;
 use crate::catalog::{Catalog, Column, Kind, Table};
 use crate::expr::Expr;
 use crate::functions::coerce;
@@ -445,6 +446,11 @@ impl Catalog for Asked<'_> {
         let answer = (name.to_owned(), setting.clone());
         self.answers.borrow_mut().settings.push(answer);
         setting
+    }
+
+    fn routines(&self, name: &str) -> Vec<Arc<Routine>> {
+        self.once.set(true);
+        self.catalog.routines(name)
     }
 
     fn enum_of(&self, schema: Option<&str>, name: &str) -> Option<Arc<Enum>> {

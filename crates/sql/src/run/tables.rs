@@ -12,6 +12,7 @@ use crate::bind::duality::with_etag;
 use crate::bind::entry::{self, Object};
 use crate::catalog::documents::{Inference, SAMPLE};
 use crate::catalog::files::Named;
+use crate::catalog::routines::Routine;
 use crate::catalog::system::{self, Facts, RELATIONS, Relation, SequenceFacts};
 use crate::catalog::{Catalog, Column, Kind, Table, known, schemas};
 use crate::error::{fail, unsupported};
@@ -439,7 +440,7 @@ impl<'s, 'r> Reading<'s, 'r> {
         match entry::of(&collection) {
             Some(Object::Table(_, table) | Object::Materialized(table)) => return Ok(Some(table.clone())),
             Some(Object::Sequence(..)) => return self.sequence_rows(&collection),
-            Some(Object::Schema | Object::Enum(_) | Object::Assertion(_)) => return Ok(None),
+            Some(Object::Schema | Object::Enum(_) | Object::Assertion(_) | Object::Function(_)) => return Ok(None),
             None => {}
         }
         if let Some(text) = entry::query_of(&collection) {
@@ -496,6 +497,10 @@ impl Reading<'_, '_> {
 impl Facts for Reading<'_, '_> {
     fn qualified(&self, schema: &str, text: &str) -> String {
         shown::qualified(self, &self.schemas_of_path(), schema, text)
+    }
+
+    fn routines(&self) -> Vec<Arc<Routine>> {
+        entry::functions(self.view, &self.session.database)
     }
 
     fn enums(&self) -> Vec<(String, Arc<Enum>)> {
@@ -770,6 +775,12 @@ impl Catalog for Reading<'_, '_> {
             Some(table) => Ok(Some(table)),
             None => self.sequence_of_column(schema, name),
         }
+    }
+
+    fn routines(&self, name: &str) -> Vec<Arc<Routine>> {
+        let mut all = entry::functions(self.view, &self.session.database);
+        all.retain(|routine| routine.name == name);
+        all
     }
 
     fn enum_of(&self, schema: Option<&str>, name: &str) -> Option<Arc<Enum>> {

@@ -155,7 +155,8 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
             }
             false => return invalid(&name, text),
         },
-        // They are about functions, policies and XML, of which there are none, and about warnings that are not given.
+        // They are about policies and XML, of which there are none, and about warnings that are not given.
+        // `check_function_bodies` is for CREATE FUNCTION.
         "check_function_bodies" | "escape_string_warning" | "row_security" => match switch(&plain) {
             Some(is_on) => {
                 (if is_on { "on" } else { "off" }).clone_into(old);

@@ -25,7 +25,12 @@ const SYSTEM_ALLOWED: &[&str] = &[
 ];
 
 /// And the beginnings of such names.
-const SYSTEM_PREFIXES: &[&str] = &["system.buckets.", "system.schemas.", "system.assertions."];
+const SYSTEM_PREFIXES: &[&str] = &[
+    "system.buckets.",
+    "system.schemas.",
+    "system.assertions.",
+    "system.functions.",
+];
 
 /// Refuses a database name that is not allowed: `InvalidNamespace`.
 pub fn check_database(db: &str) -> Result<()> {

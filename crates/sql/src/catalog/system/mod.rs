@@ -16,6 +16,7 @@ pub use relations::{index_oid, quoted};
 pub use server::spelled;
 pub use shapes::{name_of, oid_of};
 
+use super::routines::Routine;
 use super::{Column, Kind, Table, Timing, schemas};
 use crate::types::Type;
 use crate::types::enums::Enum;
@@ -175,6 +176,8 @@ pub trait Facts {
     fn path(&self) -> Vec<String>;
     /// The enums of the database, each with its schema.
     fn enums(&self) -> Vec<(String, Arc<Enum>)>;
+    /// The functions of the database that somebody has made.
+    fn routines(&self) -> Vec<Arc<Routine>>;
     /// What is said of them, by their numbers.
     ///
     /// Errors: those of reading.
@@ -329,8 +332,15 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
                 .map(|number| (i64::from(number), "hidden".to_owned()))
                 .collect()
         }
-        "regproc" => server::function_names(false),
-        "regprocedure" => server::function_names(true),
+        "regproc" | "regprocedure" => {
+            let with_arguments = function == "regprocedure";
+            let mut all = server::function_names(with_arguments);
+            all.extend(facts.routines().iter().map(|own| match with_arguments {
+                true => (i64::from(own.oid), own.shown().replace(", ", ",")),
+                false => (i64::from(own.oid), own.name.clone()),
+            }));
+            all
+        }
         "regnamespace" => {
             let own = [
                 (PG_CATALOG, "pg_catalog".to_owned()),
@@ -364,8 +374,27 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
             all.filter_map(|sequence| Some((i64::from(sequence.oid), sequence.last?.to_string())))
                 .collect()
         }
-        "pg_get_function_result" => server::signature(true),
-        "pg_get_function_arguments" | "pg_get_function_identity_arguments" => server::signature(false),
+        "pg_get_functiondef" => {
+            let all = facts.routines();
+            all.iter().map(|own| (i64::from(own.oid), own.definition())).collect()
+        }
+        "pg_get_function_sqlbody" => {
+            let all = facts.routines();
+            let own = all.iter();
+            own.filter_map(|own| Some((i64::from(own.oid), own.returned.clone()?)))
+                .collect()
+        }
+        "pg_get_function_result" | "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
+            let mut all = server::signature(function == "pg_get_function_result");
+            all.extend(facts.routines().iter().map(|own| {
+                let shown = match function {
+                    "pg_get_function_result" => own.result(),
+                    name => own.arguments(name == "pg_get_function_arguments"),
+                };
+                (i64::from(own.oid), shown)
+            }));
+            all
+        }
         _ => return Ok(None),
     }))
 }

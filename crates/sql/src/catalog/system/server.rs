@@ -1,7 +1,8 @@
 //! Catalogs of what is the same in all databases, and of types and functions.
 
 use super::io;
-use super::{DATABASE_OWNER, EXTENSIONS, Extension, FUNCTIONS, Facts, OWNER, PG_CATALOG, Row, int, oid, text};
+use super::{DATABASE_OWNER, EXTENSIONS, Extension, FUNCTIONS, Facts, OWNER, PG_CATALOG, PUBLIC, Row, int, oid, text};
+use crate::catalog::routines::{Returns, Routine};
 use crate::functions::{self, Param};
 use crate::types::Type;
 use nestor_model::{Array, Value};
@@ -108,11 +109,6 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
             };
             EXTENSIONS.iter().map(row).collect()
         }
-        "pg_language" => vec![vec![
-            ("oid", oid(12)),
-            ("lanname", text("internal")),
-            ("lanowner", oid(OWNER)),
-        ]],
         "pg_type" => types(facts),
         "pg_enum" => facts
             .enums()
@@ -144,7 +140,25 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
                 ])
             })
             .collect(),
-        "pg_proc" => procedures(),
+        "pg_proc" => {
+            let own = facts.routines();
+            procedures()
+                .into_iter()
+                .chain(own.iter().map(|own| routine(own)))
+                .collect()
+        }
+        "pg_language" => [(12, "internal"), (13, "c"), (14, "sql")]
+            .into_iter()
+            .map(|(n, name)| {
+                vec![
+                    ("oid", oid(n)),
+                    ("lanname", text(name)),
+                    ("lanowner", oid(OWNER)),
+                    ("lanispl", Value::Bool(false)),
+                    ("lanpltrusted", Value::Bool(n == 14)),
+                ]
+            })
+            .collect(),
         "pg_operator" => operators(),
         "pg_settings" => facts
             .settings()
@@ -164,6 +178,47 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
         "pg_timezone_names" => vec![vec![("name", text("UTC")), ("abbrev", text("UTC"))]],
         _ => Vec::new(),
     }
+}
+
+/// The row of `pg_proc` of a function that somebody has made.
+fn routine(own: &Routine) -> Row {
+    let types = own.args.iter().map(|arg| oid(arg.ty.oid())).collect();
+    let gives_rows = matches!(own.returns, Returns::Rows(_) | Returns::RowsOf(_));
+    let result = match &own.returns {
+        Returns::One(ty) => ty.oid(),
+        Returns::Nothing => Type::Void.oid(),
+        Returns::Rows(columns) => match columns.as_slice() {
+            [(_, ty)] => ty.oid(),
+            _ => Type::Record.oid(),
+        },
+        Returns::RowsOf(_) => Type::Record.oid(),
+    };
+    let defaults = own.args.iter().filter(|arg| arg.default.is_some()).count();
+    let mut row: Row = vec![
+        ("oid", oid(own.oid)),
+        ("proname", text(&own.name)),
+        ("pronamespace", oid(PUBLIC)),
+        ("proowner", oid(OWNER)),
+        ("prolang", oid(14)),
+        ("procost", Value::Double(100.0)),
+        ("prorows", Value::Double(if gives_rows { 1000.0 } else { 0.0 })),
+        ("prokind", text("f")),
+        ("proisstrict", Value::Bool(own.is_strict)),
+        ("proretset", Value::Bool(gives_rows)),
+        ("provolatile", text(own.volatility)),
+        ("proparallel", text("u")),
+        ("pronargs", int(own.args.len())),
+        ("pronargdefaults", int(defaults)),
+        ("prorettype", oid(result)),
+        ("proargtypes", Value::Array(Array::new(types))),
+        ("prosupport", oid(0)),
+        ("prosrc", text(&own.source)),
+    ];
+    if own.args.iter().any(|arg| arg.name.is_some()) {
+        let names = own.args.iter().map(|arg| text(arg.name.as_deref().unwrap_or_default()));
+        row.push(("proargnames", Value::Array(Array::new(names.collect()))));
+    }
+    row
 }
 
 /// A setting's name as `SHOW` spells it.
