@@ -118,6 +118,14 @@ impl Binder<'_> {
             Ast::InList { expr, list, negated } => {
                 let arg = self.expr(expr, scope)?;
                 let items: Vec<Expr> = list.iter().map(|item| self.expr(item, scope)).collect::<Result<_>>()?;
+                if matches!(arg.node(), Node::Row(_)) {
+                    // Rows are compared column by column, each pair as values of its own type.
+                    let equal = items
+                        .into_iter()
+                        .map(|item| self.comparison(Comparison::Equal, arg.clone(), item));
+                    let found: Expr = Node::Or(equal.collect::<Result<_>>()?).into();
+                    return Ok(if *negated { Node::Not(found).into() } else { found });
+                }
                 let mut all = vec![arg];
                 all.extend(items);
                 let (mut all, _) = self.unified(all, "IN")?;

@@ -10,7 +10,7 @@ pub use crate::types::compare::Comparison;
 
 use self::function::Function;
 use crate::error::fail;
-use crate::types::{Type, cast, compare, integer};
+use crate::types::{Type, cast, compare, integer, record};
 use nestor_model::statement::{note, work};
 use nestor_model::vector::Vector;
 use nestor_model::{Array, Result, Value};
@@ -458,7 +458,14 @@ impl Scalar for Expr {
                 let items = items.iter().map(|item| item.value(row, env));
                 crate::types::arrays::of_arrays(items.collect::<Result<_>>()?)
             }
-            Node::Array(items, _) | Node::Row(items) => {
+            Node::Row(items) => {
+                let fields = items.iter().map(|item| {
+                    let value = item.value(row, env)?;
+                    Ok(record::held(&item.ty(), value))
+                });
+                Ok(Value::Array(Array::new(fields.collect::<Result<_>>()?)))
+            }
+            Node::Array(items, _) => {
                 let items = items.iter().map(|item| item.value(row, env));
                 Ok(Value::Array(Array::new(items.collect::<Result<_>>()?)))
             }

@@ -12,7 +12,8 @@
 //! | `bytea`, `uuid`, `interval`, `timetz` | `Binary` of subtypes 0, 4, [`INTERVAL_SUBTYPE`] and [`TIMETZ_SUBTYPE`] |
 //! | `jsonb` | any value; JSON's null is `Undefined`, because `Null` is SQL's |
 //! | ranges, multiranges | `Array` ([`mod@range`]) |
-//! | arrays, vectors, records | `Array` of what their elements are held as |
+//! | arrays, vectors | `Array` of what their elements are held as |
+//! | records | `Array` of their fields ([`record`]) |
 //! | `regclass` and its like | `Int64`; in rows of answers an `Array` of it and the name |
 //!
 //! `timestamptz` is an instant; [`zone`] has how it is read and shown. What documents hold differs for dates and times only: there they are BSON's date, in milliseconds ([`stored`]).
@@ -31,6 +32,7 @@ mod moment;
 pub mod numeric;
 pub mod output;
 pub mod range;
+pub mod record;
 pub mod regex;
 pub mod stored;
 pub mod style;

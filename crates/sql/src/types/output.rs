@@ -1,6 +1,7 @@
 //! Values as text and as PostgreSQL's binary format.
 
 use super::range::{self, Range};
+use super::record;
 use super::timetz::TimeTz;
 use super::{Type, bits, datetime, integer, interval::Interval, json, numeric, style};
 use nestor_model::{Decimal128, Value, ValueRef};
@@ -53,9 +54,9 @@ pub fn text(ty: &Type, value: &Value) -> String {
         (Type::Record, Value::Array(items)) => {
             let fields: Vec<String> = items
                 .iter()
-                .map(|item| match item.to_value() {
-                    Value::Null => String::new(),
-                    value => quote_field(&text(&natural(&value), &value)),
+                .map(|item| match record::field(item.to_value()) {
+                    (_, Value::Null) => String::new(),
+                    (ty, value) => quote_field(&text(&ty, &value)),
                 })
                 .collect();
             format!("({})", fields.join(","))
@@ -282,8 +283,7 @@ pub fn binary(ty: &Type, value: &Value, out: &mut Vec<u8>) {
         (Type::Record, Value::Array(items)) => {
             out.extend_from_slice(&(items.len() as i32).to_be_bytes());
             for item in items.iter() {
-                let item = item.to_value();
-                let ty = natural(&item);
+                let (ty, item) = record::field(item.to_value());
                 out.extend_from_slice(&ty.oid().to_be_bytes());
                 sized(&ty, &item, out);
             }

@@ -156,8 +156,7 @@ pub fn to_json(ty: &Type, value: Value) -> Value {
         (Type::Record, Value::Array(items)) => {
             let mut doc = nestor_model::Document::new();
             for (i, item) in items.iter().enumerate() {
-                let item = item.to_value();
-                let ty = super::output::natural(&item);
+                let (ty, item) = super::record::field(item.to_value());
                 doc.push(format!("f{}", i + 1), to_json(&ty, item));
             }
             doc.into()
