@@ -3,6 +3,7 @@
 mod columns;
 pub mod conflict;
 pub(crate) mod copying;
+pub(crate) mod created;
 pub(crate) mod cursors;
 pub mod databases;
 pub(crate) mod dialect;
@@ -121,6 +122,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     check_numbers(&tokens)?;
     end_copy(&mut tokens);
     copying::spell_out(&mut tokens);
+    created::spell_out(&mut tokens);
     options::leave_out_names(&mut tokens)?;
     options::put_in_order(&mut tokens);
     windows::wrap_offsets(&mut tokens);

@@ -8,6 +8,7 @@ use crate::bind::entry::{self, Object};
 use crate::catalog::schemas;
 use crate::error::{self, fail, unsupported};
 use crate::notices::pass_over;
+use crate::parse::created::NO_ROWS;
 use crate::run::query::Field;
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::stored;
@@ -19,7 +20,8 @@ use nestor_database::write::{Progress, catalog, comments, sequence};
 use nestor_model::{CollectionOptions, Document, IndexSpec, Namespace, Result, Value, doc};
 use nestor_storage::{Collection, View as _, WriteSet};
 use sqlparser::ast::{
-    CreateTable, CreateTableOptions, HiveDistributionStyle, Ident, ObjectName, OnCommit, Statement as Ast,
+    CreateTable, CreateTableOptions, HiveDistributionStyle, Ident, ObjectName, OnCommit, Query, SetExpr,
+    Statement as Ast, TableFactor,
 };
 
 /// CREATE TABLE.
@@ -177,8 +179,24 @@ pub(super) fn create_as(
         }
         writer.finish();
         session.temporary.note(&ns, on_commit.as_ref());
-        Ok(Some(count))
+        Ok((!is_without_rows(query)).then_some(count))
     })
+}
+
+/// Whether a query is one of `WITH NO DATA`.
+fn is_without_rows(query: &Query) -> bool {
+    let SetExpr::Select(select) = &*query.body else {
+        return false;
+    };
+    match select.from.as_slice() {
+        [only] => match &only.relation {
+            TableFactor::Derived { alias: Some(alias), .. } => {
+                alias.name.value == NO_ROWS && alias.name.quote_style.is_some()
+            }
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 /// Refuses what is not supported.
