@@ -53,6 +53,7 @@ fn target(tokens: &[TokenWithSpan], at: usize) -> Option<(usize, usize)> {
                 depth += 1;
                 is_plain &= depth == 1;
             }
+            Token::RParen if depth == 0 => return None,
             Token::RParen => depth -= 1,
             _ if depth == 0 && is(&tokens[place], "do") => {
                 return (!is_plain).then_some((from, place));
