@@ -25,6 +25,8 @@ pub struct Ran {
     pub columns: ColumnFigures,
     /// It wrote temporary files.
     pub spilled: bool,
+    /// Threads that helped, in all loops.
+    pub helpers: u64,
     /// How the find layer read, the last time that it did.
     pub access: Option<Access>,
 }

@@ -129,6 +129,9 @@ fn document(shown: &Shown, wanted: Wanted) -> Document {
         for (name, count) in reads(ran, wanted) {
             out.push(name, number(count));
         }
+        if ran.helpers > 0 {
+            out.push("Helpers", number(ran.helpers));
+        }
         if ran.spilled {
             out.push("Storage", "Disk");
         }
@@ -205,6 +208,9 @@ fn print(shown: &Shown, wanted: Wanted, depth: usize, out: &mut Vec<String>) {
                 .into_iter()
                 .map(|(name, count)| format!("{below}{name}: {count}")),
         );
+        if ran.helpers > 0 {
+            out.push(format!("{below}Helpers: {}", ran.helpers));
+        }
         if ran.spilled {
             out.push(format!("{below}Storage: Disk"));
         }

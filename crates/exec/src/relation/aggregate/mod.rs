@@ -115,7 +115,12 @@ impl<S: Scalar> Aggregated<S> {
             false => None,
         };
         match permit {
-            Some(permit) => helped::read(shape, &mut part, permit, next, |bytes| kept.grow(bytes))?,
+            Some(permit) => {
+                if let Some(nodes) = &run.shared.counts.nodes {
+                    nodes.note(nodes.current.get(), |ran| ran.helpers += 1);
+                }
+                helped::read(shape, &mut part, permit, next, |bytes| kept.grow(bytes))?;
+            }
             None => {
                 while let Some(chunk) = next()? {
                     kept.grow(part.add(shape, &chunk)?)?;
