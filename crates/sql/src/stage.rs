@@ -111,6 +111,7 @@ fn facts(statement: &Statement<'_>, db: &str) -> Result<SessionFacts> {
         got: Default::default(),
         temporary: Default::default(),
         deferred: Default::default(),
+        named: std::sync::Arc::default(),
     })
 }
 

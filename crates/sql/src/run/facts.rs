@@ -3,6 +3,7 @@
 use super::deferred::Deferred;
 use super::numbers::Got;
 use crate::catalog::schemas;
+use crate::catalog::system::OfSession;
 use nestor_database::rights::Action;
 use nestor_database::users::{Account, RoleName};
 use nestor_model::namespace::ADMIN;
@@ -32,6 +33,8 @@ pub struct SessionFacts {
     pub temporary: Arc<Temporary>,
     /// The foreign keys of its transaction that wait.
     pub deferred: Arc<Deferred>,
+    /// Its prepared statements and cursors, of statements that look at them.
+    pub named: Arc<OfSession>,
 }
 
 impl SessionFacts {

@@ -622,6 +622,10 @@ impl Facts for Reading<'_, '_> {
         self.all_sizes(database, of)
     }
 
+    fn of_session(&self) -> Arc<system::OfSession> {
+        self.session.named.clone()
+    }
+
     fn activities(&self) -> Vec<system::Activity> {
         self.all_activities()
     }

@@ -21,7 +21,9 @@ pub(super) struct Cursor {
     /// 0 before the first row, `n` on row `n`, one more behind the last.
     at: usize,
     /// It may go back.
-    scrolls: bool,
+    pub(super) scrolls: bool,
+    /// When it was declared.
+    pub(super) made_ms: i64,
     /// It outlives its transaction.
     pub(super) holds: bool,
     /// Its transaction has not been committed.
@@ -144,6 +146,7 @@ impl Session {
                 standing,
                 at: 0,
                 scrolls: declare.scroll != Some(false),
+                made_ms: nestor_database::clock::now_ms(),
                 holds,
                 is_new: self.block.is_some(),
             }),

@@ -38,6 +38,9 @@ impl Session {
             .map(|oid| Type::of_oid(*oid).unwrap_or(Type::Unknown))
             .collect();
         self.remember(database, name, text, statements.pop().map(Arc::new), given)?;
+        if !name.is_empty() {
+            self.note_prepared(name, text, false);
+        }
         backend::empty(out, b'1');
         Ok(())
     }

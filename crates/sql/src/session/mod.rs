@@ -8,6 +8,7 @@ mod copy;
 mod cursor;
 mod explained;
 mod extended;
+mod listed;
 pub mod login;
 mod maintain;
 mod positioned;
@@ -103,6 +104,8 @@ pub struct Session {
     /// The server's end of the connection, and the client's, as `address:port`.
     ends: (String, String),
     prepared: HashMap<String, Arc<Prepared>>,
+    /// How these were made.
+    made: HashMap<String, listed::Made>,
     portals: HashMap<String, Portal>,
     /// The transaction block that it is in.
     block: Option<Block>,
@@ -148,6 +151,7 @@ impl Session {
             got: Arc::default(),
             temporary: Arc::default(),
             deferred: Arc::default(),
+            named: Arc::default(),
         };
         Self {
             slot,
@@ -155,6 +159,7 @@ impl Session {
             login: None,
             ends: (String::new(), String::new()),
             prepared: HashMap::new(),
+            made: HashMap::new(),
             portals: HashMap::new(),
             block: None,
             lsid: None,
@@ -495,6 +500,7 @@ impl Session {
                     let verb = format!("SELECT FOR {}", lock.lock_type);
                     return fail("25006", format!("cannot execute {verb} in a read-only transaction"));
                 }
+                self.list_named(&prepared.text);
                 let query = (&**query, &prepared.plan);
                 let types = &prepared.types;
                 let rows = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
@@ -569,6 +575,7 @@ impl Session {
                 statement,
             } => {
                 self.prepare(database, name, data_types, statement)?;
+                self.note_prepared(&crate::bind::ident(name), &prepared.text, true);
                 Ok("PREPARE".to_owned())
             }
             Ast::Execute {

@@ -190,6 +190,8 @@ pub trait Facts {
     fn sizes(&self, database: &str, of: Option<i64>) -> Result<Vec<Sizes>>;
     /// What connections are at, of those that the user may see.
     fn activities(&self) -> Vec<Activity>;
+    /// What the session has by names of its own.
+    fn of_session(&self) -> Arc<OfSession>;
     /// The assertions of the database: number, name and condition.
     fn assertions(&self) -> Vec<(u32, String, String)>;
     /// The databases.
@@ -202,6 +204,36 @@ pub trait Facts {
     fn is_superuser(&self) -> bool;
     /// Settings and their values.
     fn settings(&self) -> Vec<(String, String)>;
+}
+
+/// What a session has by names of its own, as it was when its statement began.
+#[derive(Clone, Debug, Default)]
+pub struct OfSession {
+    /// Its prepared statements.
+    pub prepared: Vec<Named>,
+    /// Its cursors.
+    pub cursors: Vec<Named>,
+}
+
+/// A prepared statement or a cursor.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// Its name.
+    pub name: String,
+    /// The statement that made it.
+    pub text: String,
+    /// When, in milliseconds.
+    pub made_ms: i64,
+    /// The types of the parameters of a prepared statement.
+    pub types: Vec<Type>,
+    /// PREPARE made it, or DECLARE.
+    pub by_sql: bool,
+    /// A cursor that outlives its transaction.
+    pub holds: bool,
+    /// A cursor that gives values in binary format.
+    pub is_binary: bool,
+    /// A cursor that may go back.
+    pub scrolls: bool,
 }
 
 /// What a collection takes, in bytes.

@@ -520,7 +520,7 @@ static SHAPES: &[Shape] = &[
     view(
         12054,
         "pg_prepared_statements",
-        "name text, statement text, prepare_time timestamptz, parameter_types oid[], from_sql bool, generic_plans int8, custom_plans int8",
+        "name text, statement text, prepare_time timestamptz, parameter_types regtype[], from_sql bool, generic_plans int8, custom_plans int8",
     ),
     view(
         12055,

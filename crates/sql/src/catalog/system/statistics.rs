@@ -1,7 +1,7 @@
 //! What connections are at, and what was counted of tables: nothing but their rows, as Nestor counts by collections elsewhere.
 
-use super::{Facts, OWNER, Relation, Row, int, is_view, oid, text};
-use nestor_model::{Result, Value};
+use super::{Facts, Named, OWNER, Relation, Row, int, is_view, oid, text};
+use nestor_model::{Array, Result, Value};
 
 /// The rows of a table of statistics, if it is one.
 ///
@@ -9,6 +9,36 @@ use nestor_model::{Result, Value};
 pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
     Ok(Some(match name {
         "pg_stat_activity" => activities(facts),
+        "pg_prepared_statements" => {
+            let own = facts.of_session();
+            let row = |one: &Named| -> Row {
+                let types = one.types.iter().map(|ty| oid(ty.oid()));
+                vec![
+                    ("name", text(&one.name)),
+                    ("statement", text(&one.text)),
+                    ("prepare_time", Value::Int64(one.made_ms * 1000)),
+                    ("parameter_types", Value::Array(Array::new(types.collect()))),
+                    ("from_sql", Value::Bool(one.by_sql)),
+                    ("generic_plans", Value::Int64(0)),
+                    ("custom_plans", Value::Int64(0)),
+                ]
+            };
+            own.prepared.iter().map(row).collect()
+        }
+        "pg_cursors" => {
+            let own = facts.of_session();
+            let row = |one: &Named| -> Row {
+                vec![
+                    ("name", text(&one.name)),
+                    ("statement", text(&one.text)),
+                    ("is_holdable", Value::Bool(one.holds)),
+                    ("is_binary", Value::Bool(one.is_binary)),
+                    ("is_scrollable", Value::Bool(one.scrolls)),
+                    ("creation_time", Value::Int64(one.made_ms * 1000)),
+                ]
+            };
+            own.cursors.iter().map(row).collect()
+        }
         "pg_stat_database" => {
             let activities = facts.activities();
             let each = databases(facts).into_iter().map(|(n, name)| {
