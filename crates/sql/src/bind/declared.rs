@@ -146,7 +146,7 @@ impl Declared {
         let mut keys: Vec<Vec<String>> = Vec::new();
         let mut key_name: Option<String> = None;
         let mut unique: Vec<Key> = Vec::new();
-        let mut checks: Vec<(Option<String>, Option<String>, String)> = Vec::new();
+        let mut checks: Vec<(Option<String>, Option<String>, String, bool)> = Vec::new();
         let mut foreign: Vec<(Option<String>, Vec<String>, ForeignKeyConstraint)> = Vec::new();
         for def in &create.columns {
             let column = ident(&def.name);
@@ -175,7 +175,7 @@ impl Declared {
                         ));
                     }
                     ColumnOption::Check(check) if check.enforced != Some(false) => {
-                        checks.push((constraint, Some(column.clone()), check.expr.to_string()));
+                        checks.push((constraint, Some(column.clone()), check.expr.to_string(), true));
                     }
                     ColumnOption::ForeignKey(key) => foreign.push((constraint, vec![column.clone()], key.clone())),
                     ColumnOption::Check(_) => {
@@ -197,8 +197,10 @@ impl Declared {
                     let name = key.name.as_ref().map(ident);
                     unique.push((name, names(&key.columns)?, timing(key.characteristics)?, nulls_equal));
                 }
-                TableConstraint::Check(check) if check.enforced != Some(false) => {
-                    checks.push((check.name.as_ref().map(ident), None, check.expr.to_string()));
+                // One that is NOT VALID is kept as NOT ENFORCED, which nobody may say.
+                TableConstraint::Check(check) => {
+                    let is_valid = check.enforced != Some(false);
+                    checks.push((check.name.as_ref().map(ident), None, check.expr.to_string(), is_valid));
                 }
                 TableConstraint::ForeignKey(key) => {
                     let columns = key.columns.iter().map(ident).collect();
@@ -263,7 +265,7 @@ impl Declared {
                 nulls_equal,
             });
         }
-        for (constraint, column, text) in checks {
+        for (constraint, column, text, is_valid) in checks {
             // The name tells the column, if it is about one.
             let used = crate::parse::columns(&text);
             let mut used = out.columns.iter().filter(|column| used.contains(&column.name));
@@ -276,7 +278,11 @@ impl Declared {
                 None => format!("{name}_check"),
             };
             let own = given.choose(constraint, base);
-            out.checks.push(Check { name: own, text });
+            out.checks.push(Check {
+                name: own,
+                text,
+                is_valid,
+            });
         }
         Ok(out)
     }
@@ -327,7 +333,12 @@ impl Declared {
             ));
         }
         for check in &self.checks {
-            texts.push(format!("CONSTRAINT {} CHECK ({})", quote(&check.name), check.text));
+            let enforced = if check.is_valid { "" } else { " NOT ENFORCED" };
+            texts.push(format!(
+                "CONSTRAINT {} CHECK ({}){enforced}",
+                quote(&check.name),
+                check.text
+            ));
         }
         for foreign in &self.foreign {
             let referred = match foreign.referred.is_empty() {

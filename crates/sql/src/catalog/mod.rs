@@ -160,6 +160,8 @@ pub struct Check {
     pub name: String,
     /// The condition.
     pub text: String,
+    /// It is known to hold of all rows, and not of those that were written since it is there alone.
+    pub is_valid: bool,
 }
 
 /// Where the rows of a table are.

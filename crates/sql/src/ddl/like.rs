@@ -129,7 +129,12 @@ fn is_identity(option: &ColumnOption) -> bool {
 /// Keys get names of their own.
 fn constraints_of(from: &CreateTable, like: &Like) -> Vec<TableConstraint> {
     let each = from.constraints.iter().filter_map(|constraint| match constraint {
-        TableConstraint::Check(_) if like.constraints => Some(constraint.clone()),
+        TableConstraint::Check(check) if like.constraints => {
+            // There are no rows that it need not hold of.
+            let mut check = check.clone();
+            check.enforced = None;
+            Some(TableConstraint::Check(check))
+        }
         TableConstraint::PrimaryKey(key) if like.indexes => {
             let mut key = key.clone();
             key.name = None;

@@ -21,7 +21,7 @@ use nestor_model::{CollectionOptions, Document, IndexSpec, Namespace, Result, Va
 use nestor_storage::{Collection, View as _, WriteSet};
 use sqlparser::ast::{
     CreateTable, CreateTableOptions, HiveDistributionStyle, Ident, ObjectName, OnCommit, Query, SetExpr,
-    Statement as Ast, TableFactor,
+    Statement as Ast, TableConstraint, TableFactor,
 };
 
 /// CREATE TABLE.
@@ -227,7 +227,9 @@ fn check(create: &CreateTable) -> Result<()> {
         || create.inherits.is_some()
         || create.partition_of.is_some()
         || create.strict;
-    match refused {
+    let says_enforced =
+        |constraint: &TableConstraint| matches!(constraint, TableConstraint::Check(check) if check.enforced.is_some());
+    match refused || create.constraints.iter().any(says_enforced) {
         true => unsupported("a clause of this CREATE TABLE"),
         false => Ok(()),
     }

@@ -627,7 +627,10 @@ fn foreigndef(path: &[String], foreign: &Foreign, parent: Option<&Table>) -> Str
 /// The checks and foreign keys of a table, with their OIDs and texts.
 fn declared_texts(path: &[String], relation: &Relation, all: &[Relation]) -> Vec<(i64, String)> {
     let table = &relation.table;
-    let checks = table.checks.iter().map(|check| format!("CHECK ({})", check.text));
+    let checks = table.checks.iter().map(|check| {
+        let valid = if check.is_valid { "" } else { " NOT VALID" };
+        format!("CHECK ({}){valid}", check.text)
+    });
     let foreign = table.foreign.iter().map(|foreign| {
         let parent = all.iter().find(|other| other.is(&foreign.table));
         foreigndef(path, foreign, parent.map(|parent| &*parent.table))
@@ -677,6 +680,10 @@ fn declared_constraints(relation: &Relation, all: &[Relation]) -> Result<Vec<Row
         let used = table.columns.iter().filter(|column| used.contains(&column.name));
         own.push(("conkey", numbers(used.map(|column| column_number(table, &column.name)))));
         own.push(("conbin", text(&check.text)));
+        if !check.is_valid {
+            own.retain(|(name, _)| *name != "convalidated");
+            own.push(("convalidated", Value::Bool(false)));
+        }
         out.push(own);
     }
     for foreign in &table.foreign {

@@ -109,19 +109,36 @@ impl Editing<'_> {
                     .try_for_each(|column| self.drop_column(&ident(column), *if_exists))
             }
             Op::AddConstraint {
+                constraint: TableConstraint::Check(check),
+                not_valid: true,
+            } if check.enforced.is_none() => {
+                let mut check = check.clone();
+                check.enforced = Some(false);
+                self.edit.create.constraints.push(TableConstraint::Check(check));
+                Ok(())
+            }
+            Op::AddConstraint {
+                constraint: TableConstraint::Check(check),
+                ..
+            } if check.enforced.is_some() => unsupported("a constraint that is ENFORCED or not"),
+            Op::AddConstraint {
                 constraint,
                 not_valid: false,
             } => {
                 self.edit.create.constraints.push(constraint.clone());
                 Ok(())
             }
-            // What stands there holds of all rows.
+            // What stands there holds of all rows, unless it was added as one that need not.
             Op::ValidateConstraint { name } => {
-                let mut constraints = self.edit.create.constraints.iter();
+                let mut constraints = self.edit.create.constraints.iter_mut();
                 let name = ident(name);
-                match constraints.any(|constraint| name_of(constraint).as_deref() == Some(&name)) {
-                    true => Ok(()),
-                    false => {
+                match constraints.find(|constraint| name_of(constraint).as_deref() == Some(&name)) {
+                    Some(TableConstraint::Check(check)) => {
+                        check.enforced = None;
+                        Ok(())
+                    }
+                    Some(_) => Ok(()),
+                    None => {
                         let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", self.name);
                         Err(error("42704", message))
                     }

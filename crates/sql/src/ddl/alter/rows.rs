@@ -77,9 +77,19 @@ impl Change<'_, '_> {
         let mut turning = Binder::new(&reading, Vec::new()).turning(self.old, self.new, self.sources)?;
         let new = || self.new.columns.iter().enumerate();
         let turns = self.sources.iter().any(|source| matches!(source, Source::Turned(..)));
+        let is_valid = |name: &String| {
+            self.new
+                .checks
+                .iter()
+                .any(|check| check.name == *name && check.is_valid)
+        };
+        turning.checks.retain(|(name, _)| is_valid(name));
         if !turns {
             // What held before holds of rows that are the same in it.
-            let known = |name: &String| self.old.checks.iter().any(|check| check.name == *name);
+            let known = |name: &String| {
+                let mut before = self.old.checks.iter();
+                before.any(|check| check.name == *name && check.is_valid)
+            };
             turning.checks.retain(|(name, _)| !known(name));
         }
         let kept: Vec<usize> = self.sources.iter().filter_map(Source::before).collect();
