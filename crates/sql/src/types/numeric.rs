@@ -7,6 +7,9 @@ use nestor_model::{Decimal128, Error, Result};
 /// Digits that PostgreSQL gives quotients at least.
 const QUOTIENT_DIGITS: i32 = 16;
 
+/// Digits that a number has at most.
+const DIGITS_MAX: i32 = 34;
+
 /// The error 22003.
 pub fn overflow() -> Error {
     error("22003", "value overflows numeric format")
@@ -161,7 +164,7 @@ pub fn div(a: Decimal128, b: Decimal128) -> Result<Decimal128> {
         .max(scale(a))
         .max(scale(b))
         .clamp(0, 1000);
-    let room = 34 - integer_digits(quotient);
+    let room = DIGITS_MAX - integer_digits(quotient);
     round(quotient, digits.min(room.max(0)))
 }
 
@@ -192,8 +195,13 @@ pub fn quotient(a: i128, b: i64) -> Option<Decimal128> {
     let (wa, fa) = weight_of(a.unsigned_abs(), 0);
     let (wb, fb) = weight_of(b.unsigned_abs().into(), 0);
     let digits = (QUOTIENT_DIGITS - (wa - wb - i32::from(fa <= fb)) * 4).max(0);
-    let dividend = a.checked_mul(10i128.checked_pow(digits.unsigned_abs())?)?;
     let divisor = i128::from(b);
+    let before = a.checked_div(divisor)?.unsigned_abs();
+    let room = DIGITS_MAX - before.checked_ilog10().map_or(0, |digits| digits as i32 + 1);
+    if digits > room {
+        return None;
+    }
+    let dividend = a.checked_mul(10i128.checked_pow(digits.unsigned_abs())?)?;
     let (whole, rest) = (dividend.checked_div(divisor)?, dividend.checked_rem(divisor)?);
     // A half is rounded away from zero.
     let rounds_up = rest.unsigned_abs() * 2 >= divisor.unsigned_abs();

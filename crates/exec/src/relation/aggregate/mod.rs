@@ -136,8 +136,9 @@ impl<S: Scalar> Aggregated<S> {
             return Ok(columns);
         };
         let width = leading.iter().map(|(_, place)| place + 1).max().unwrap_or(0);
+        let null = Arc::new(Vector::same(Value::Null, rows));
         let mut chunk = Chunk {
-            columns: vec![Arc::new(Vector::same(Value::Null, rows)); width],
+            columns: (0..width).map(|_| null.clone()).collect(),
             rows,
         };
         let placed = leading.iter().zip(columns);

@@ -1,7 +1,7 @@
 //! Groups of a part of the rows, with what the calls have of them. What needs expressions is computed before ([`Shape::prepared`]), so that
 //! whoever has that can go on alone.
 
-use super::State;
+use super::state::State;
 use crate::relation::groups::{Groups, KeysOf, first_rows, keys_of};
 use crate::relation::row_done;
 use nestor_model::statement::{ROW, work};
