@@ -24,7 +24,7 @@ def pytest_terminal_summary(terminalreporter):
     if not os.environ.get("NESTOR_NODE_MODULES"):
         terminalreporter.write_line("Node.js is not here: its driver and mongosh were LEFT OUT")
     if not os.environ.get("NESTOR_MONGO_TOOLS"):
-        terminalreporter.write_line("Go is not here: MongoDB's database tools were LEFT OUT")
+        terminalreporter.write_line("MongoDB's database tools could not be built (no Go, or no module): their tests were LEFT OUT")
     for variable, what in [("NESTOR_PGJDBC", "PostgreSQL's JDBC driver"), ("NESTOR_PGX", "pgx")]:
         if not os.environ.get(variable):
             terminalreporter.write_line(f"{what} could not be had: its test was LEFT OUT")

@@ -1,6 +1,6 @@
 //! Groups and what is computed of them.
 //!
-//! The input is read chunk by chunk: [`Groups`] says to which group each row belongs, and the calls take the vectors of their arguments with
+//! The input is read chunk by chunk: a [`part`] of the groups says to which one each row belongs, and the calls take the vectors of their arguments with
 //! these numbers. Of a call whose rows have to differ the first of those that are alike are found as groups are. A call whose rows have an order takes them
 //! one by one ([`state`]). What groups are made of that follows from others of it (`GROUP BY a, a - 1, 'x'`) is computed of each group.
 //!
