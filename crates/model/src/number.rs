@@ -173,6 +173,29 @@ impl Num {
         self.checked_mul(other)
             .unwrap_or_else(|| Num::Double(self.to_f64() * other.to_f64()))
     }
+
+    /// Quotient: a decimal if one of both is one, else a double; `None` by zero.
+    pub fn checked_div(self, other: Self) -> Option<Self> {
+        if other.is_zero() {
+            return None;
+        }
+        Some(match self.pair(other) {
+            Pair::Decimal(a, b) => Num::Decimal(a.div(b)),
+            Pair::Int(..) | Pair::Double(..) => Num::Double(self.to_f64() / other.to_f64()),
+        })
+    }
+
+    /// Remainder, with the sign of the dividend; `None` by zero.
+    pub fn checked_rem(self, other: Self) -> Option<Self> {
+        if other.is_zero() {
+            return None;
+        }
+        Some(match self.pair(other) {
+            Pair::Int(a, b, narrow) => Self::from_i64(a.wrapping_rem(b), narrow),
+            Pair::Double(a, b) => Num::Double(a % b),
+            Pair::Decimal(a, b) => Num::Decimal(a.rem(b)),
+        })
+    }
 }
 
 impl From<Num> for Value {

@@ -64,11 +64,11 @@ fn side<'c>(expr: &Expr, column: &dyn Fn(&str) -> Option<&'c Column>, places: &P
     let mut sides = args.iter().map(|arg| side(arg, column, places));
     let first = sides.next()??;
     match name {
-        "$floor" => one(first, |n| Some(rounded(n, f64::floor))),
-        "$ceil" => one(first, |n| Some(rounded(n, f64::ceil))),
+        "$floor" => one(first, |n| rounded(n, f64::floor)),
+        "$ceil" => one(first, |n| rounded(n, f64::ceil)),
         "$subtract" => both(first, sides.next()??, |a, b| Some(a.sub(b))),
-        "$divide" => both(first, sides.next()??, quotient),
-        "$mod" => both(first, sides.next()??, rest),
+        "$divide" => both(first, sides.next()??, Num::checked_div),
+        "$mod" => both(first, sides.next()??, Num::checked_rem),
         "$add" => {
             let sum = one(first, |n| Some(Num::Int32(0).add(n)))?;
             sides.try_fold(sum, |sum, next| both(sum, next?, |a, b| Some(a.add(b))))
@@ -99,24 +99,11 @@ fn both(a: Side, b: Side, of: impl Fn(Num, Num) -> Option<Num>) -> Option<Side> 
     })
 }
 
-fn rounded(value: Num, of: fn(f64) -> f64) -> Num {
+/// A double by a function, a whole number as it is; `None` of decimals.
+fn rounded(value: Num, of: fn(f64) -> f64) -> Option<Num> {
     match value {
-        Num::Double(value) => Num::Double(of(value)),
-        whole => whole,
+        Num::Int32(_) | Num::Int64(_) => Some(value),
+        Num::Double(value) => Some(Num::Double(of(value))),
+        Num::Decimal(_) => None,
     }
-}
-
-fn quotient(a: Num, b: Num) -> Option<Num> {
-    let has_decimal = matches!((a, b), (Num::Decimal(_), _) | (_, Num::Decimal(_)));
-    (!has_decimal && !b.is_zero()).then(|| Num::Double(a.to_f64() / b.to_f64()))
-}
-
-fn rest(a: Num, b: Num) -> Option<Num> {
-    Some(match (a, b) {
-        (Num::Decimal(_), _) | (_, Num::Decimal(_)) => return None,
-        _ if b.is_zero() => return None,
-        (Num::Int32(a), Num::Int32(b)) => Num::Int32(a.wrapping_rem(b)),
-        (Num::Double(_), _) | (_, Num::Double(_)) => Num::Double(a.to_f64() % b.to_f64()),
-        _ => Num::Int64(a.to_i64_exact()?.wrapping_rem(b.to_i64_exact()?)),
-    })
 }

@@ -60,11 +60,8 @@ fn by_key<S: Scalar>(key: &SortKey<S>, a: &Value, b: &Value) -> Ordering {
 /// The order of two rows by the values that they are ordered by.
 pub(super) fn compare<S: Scalar>(keys: &[SortKey<S>], a: &[Value], b: &[Value]) -> Ordering {
     note(1);
-    let orders = keys.iter().zip(a.iter().zip(b)).map(|(key, (a, b))| by_key(key, a, b));
-    orders
-        .into_iter()
-        .find(|order| order.is_ne())
-        .unwrap_or(Ordering::Equal)
+    let mut orders = keys.iter().zip(a.iter().zip(b)).map(|(key, (a, b))| by_key(key, a, b));
+    orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 /// The order of a row of vectors and one of values, as [`compare`] has it.

@@ -99,12 +99,6 @@ impl Texts {
         self.pool.get(self.number(row))
     }
 
-    /// Bytes of the text of a row.
-    #[inline]
-    pub fn bytes_of(&self, row: usize) -> usize {
-        self.pool.bytes_of(self.number(row))
-    }
-
     /// Which of the pool a row has.
     #[inline]
     fn number(&self, row: usize) -> u32 {

@@ -96,8 +96,8 @@ impl Hasher for Mixer {
 enum KeyPart {
     /// The value at a path of the key.
     Path(usize),
-    /// What arithmetic gives, and the paths that it reads.
-    Computed(Expr, Fields),
+    /// What arithmetic gives.
+    Computed(Expr),
 }
 
 /// The parts of a key that reads these paths.
@@ -113,12 +113,7 @@ fn parts_of(id: &Expr, paths: &[Str]) -> Vec<KeyPart> {
     leaves(id, &mut all);
     let part = |expr: &&Expr| match expr.field_path() {
         Some(path) => paths.iter().position(|own| *own == path.as_str()).map(KeyPart::Path),
-        None if computed::is_arithmetic(expr) => {
-            let mut deps = Deps::default();
-            expr.dependencies(&mut deps);
-            Some(KeyPart::Computed((*expr).clone(), Fields::new(paths_of(&deps)?)))
-        }
-        None => None,
+        None => computed::is_arithmetic(expr).then(|| KeyPart::Computed((*expr).clone())),
     };
     let parts: Option<Vec<KeyPart>> = all.iter().map(part).collect();
     parts.unwrap_or_else(|| (0..paths.len()).map(KeyPart::Path).collect())
@@ -300,7 +295,7 @@ impl Rows {
                     None => vec![number(known, entries, ValueRef::Missing); rows.len()],
                     Some(column) => numbers(known, entries, column, places, &mut locals[at]),
                 },
-                KeyPart::Computed(expr, fields) => {
+                KeyPart::Computed(expr) => {
                     let of_path = |path: &str| {
                         let at = self.key.paths().iter().position(|own| own == path);
                         at.and_then(column)
@@ -309,11 +304,10 @@ impl Rows {
                         Some(values) => results(known, entries, &values),
                         // Whatever else it gives, or refuses, it does row by row.
                         None => {
-                            let columns: Vec<_> = fields.paths().iter().map(|path| of_path(path)).collect();
                             let mut buffer = Vec::new();
                             let of_row = |row: &usize| {
                                 work(1)?;
-                                fields.with_document(&columns, *row, &mut buffer, |document| {
+                                self.key.with_document(keys, *row, &mut buffer, |document| {
                                     let value = expr.eval_ref(&mut Env::new(document, op))?;
                                     Ok(number(known, entries, value.as_ref()))
                                 })
@@ -445,23 +439,14 @@ const NEAR: usize = 64;
 
 /// The numbers of results.
 fn results(known: &mut Numbers, entries: &mut usize, values: &[Num]) -> Vec<u32> {
-    // Doubles have as many bits as whole numbers, which are told apart by their type.
     let mut near = [(u8::MAX, 0, NONE); NEAR];
     let of_value = |value: &Num| {
-        let (kind, bits) = match value {
-            Num::Int32(value) => (0, *value as u64),
-            Num::Int64(value) => (1, *value as u64),
-            Num::Double(value) => (3, value.to_bits()),
-            Num::Decimal(value) => return number(known, entries, ValueRef::Decimal128(*value)),
+        let value = ValueRef::from(*value);
+        let Known::Bits(kind, bits) = self::known(value) else {
+            return number(known, entries, value);
         };
         let at = (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % NEAR;
         if (near[at].0, near[at].1) != (kind, bits) {
-            let value = match value {
-                Num::Int32(value) => ValueRef::Int32(*value),
-                Num::Int64(value) => ValueRef::Int64(*value),
-                Num::Double(value) => ValueRef::Double(*value),
-                Num::Decimal(value) => ValueRef::Decimal128(*value),
-            };
             near[at] = (kind, bits, number(known, entries, value));
         }
         near[at].2

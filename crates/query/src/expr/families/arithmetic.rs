@@ -136,13 +136,8 @@ fn divide<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
             right.bson_type().alias()
         )));
     };
-    if b.is_zero() {
-        return Err(Error::bad_value(DIVIDE_BY_ZERO));
-    }
-    Ok(match (a, b) {
-        (Num::Decimal(_), _) | (_, Num::Decimal(_)) => a.to_decimal().div(b.to_decimal()).into(),
-        _ => (a.to_f64() / b.to_f64()).into(),
-    })
+    let quotient = a.checked_div(b).ok_or_else(|| Error::bad_value(DIVIDE_BY_ZERO))?;
+    Ok(quotient.into_val())
 }
 
 fn modulo<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
@@ -162,21 +157,12 @@ fn modulo<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
             ),
         ));
     };
-    let decimal = matches!((a, b), (Num::Decimal(_), _) | (_, Num::Decimal(_)));
-    if b.is_zero() {
-        let code = if decimal { 5_733_415 } else { 16610 };
-        return Err(error(code, "can't $mod by zero"));
-    }
-    Ok(match (a, b) {
-        _ if decimal => a.to_decimal().rem(b.to_decimal()).into(),
-        (Num::Int32(a), Num::Int32(b)) => a.wrapping_rem(b).into(),
-        (Num::Double(_), _) | (_, Num::Double(_)) => (a.to_f64() % b.to_f64()).into(),
-        _ => {
-            // Neither is a double, so both are whole numbers that fit.
-            let whole = |n: Num| n.to_i64_exact().unwrap_or(1);
-            whole(a).wrapping_rem(whole(b)).into()
-        }
-    })
+    let rest = a.checked_rem(b).ok_or_else(|| {
+        let has_decimal = matches!((a, b), (Num::Decimal(_), _) | (_, Num::Decimal(_)));
+        let code = if has_decimal { 5_733_415 } else { 16610 };
+        error(code, "can't $mod by zero")
+    })?;
+    Ok(rest.into_val())
 }
 
 fn abs<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {

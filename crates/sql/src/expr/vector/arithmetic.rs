@@ -49,16 +49,15 @@ fn flagged<T: Copy + Default>(
         pairs.map(one).collect()
     }
     let mut fails = false;
-    let (a_at, b_at) = (a, b);
-    let values = match (a, b) {
+    let values = match (&a, &b) {
         (Side::Many(a), Side::Many(b)) => each(a.iter().copied().zip(b.iter().copied()), &of, &mut fails),
-        (Side::Many(a), Side::One(b)) => each(a.iter().map(|a| (*a, b)), &of, &mut fails),
-        (Side::One(a), Side::Many(b)) => each(b.iter().map(|b| (a, *b)), &of, &mut fails),
+        (Side::Many(a), Side::One(b)) => each(a.iter().map(|a| (*a, *b)), &of, &mut fails),
+        (Side::One(a), Side::Many(b)) => each(b.iter().map(|b| (*a, *b)), &of, &mut fails),
         (Side::One(_), Side::One(_)) => return None,
     };
     // What fails in null rows does not count.
     let is_null = |row: usize| nulls.is_some_and(|nulls| nulls[row]);
-    let holds = |row: usize| is_null(row) || !of(a_at.at(row), b_at.at(row)).1;
+    let holds = |row: usize| is_null(row) || !of(a.at(row), b.at(row)).1;
     (!fails || nulls.is_some() && (0..values.len()).all(holds)).then_some(values)
 }
 
@@ -183,7 +182,6 @@ pub(super) fn widened(values: &Vector, from: &Type, to: &Type, modifier: i32) ->
         return None;
     }
     let whole = |ints: &mut dyn Iterator<Item = i64>| match to {
-        Type::Int2 | Type::Int4 => None,
         Type::Int8 => Some(Data::Int64(ints.collect())),
         Type::Numeric => Some(Data::Decimal {
             digits: ints.collect(),
