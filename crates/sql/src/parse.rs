@@ -20,6 +20,7 @@ pub mod procedural;
 pub mod queries;
 pub mod recursion;
 pub mod subscripts;
+mod tokens;
 mod views;
 mod whole;
 mod windows;
@@ -153,14 +154,14 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
 
 /// `RESET TIME ZONE` is one of a setting.
 fn name_zone(tokens: &mut Vec<TokenWithSpan>) {
-    let is_reset = |at: &usize| windows::is(&tokens[*at], "reset");
+    let is_reset = |at: &usize| tokens::is(&tokens[*at], "reset");
     let Some(at) = (0..tokens.len()).find(is_reset) else {
         return;
     };
-    let next: Vec<usize> = windows::solid(tokens, at + 1).take(2).collect();
+    let next: Vec<usize> = tokens::solid(tokens, at + 1).take(2).collect();
     if let [time, zone] = next.as_slice()
-        && windows::is(&tokens[*time], "time")
-        && windows::is(&tokens[*zone], "zone")
+        && tokens::is(&tokens[*time], "time")
+        && tokens::is(&tokens[*zone], "zone")
     {
         tokens[*time].token = Token::make_word("timezone", None);
         tokens.remove(*zone);

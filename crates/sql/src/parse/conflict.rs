@@ -3,7 +3,7 @@
 
 use super::columns::written;
 use super::dialect::Sql;
-use super::windows::{is, solid};
+use super::tokens::{is, solid};
 use sqlparser::ast::Expr;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};

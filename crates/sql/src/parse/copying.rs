@@ -3,8 +3,8 @@
 //! What has no place of its own in the library's trees is the name of an encoding, or of a column, that there is not.
 
 use super::columns::written;
-use super::windows::{is, next_solid, solid};
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use super::tokens::{is, made, next_solid, solid};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// The encoding that stands for `HEADER MATCH`.
 pub(crate) const MATCH: &str = "the first line has the names of the columns";
@@ -12,13 +12,6 @@ pub(crate) const MATCH: &str = "the first line has the names of the columns";
 pub(crate) const ALL: &str = "all columns of COPY";
 /// Begins an encoding that is a condition.
 const WHERE: &str = "rows of which this is true: ";
-
-fn option(text: &str, like: &TokenWithSpan) -> Vec<TokenWithSpan> {
-    let made = Tokenizer::new(&super::Sql, text).tokenize().unwrap_or_default();
-    made.into_iter()
-        .map(|token| TokenWithSpan::new(token, like.span))
-        .collect()
-}
 
 /// Spells them out.
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
@@ -45,14 +38,14 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
                 _ => None,
             };
             if let Some(text) = text {
-                let made = option(&text, &tokens[at]);
+                let made = made(&text, &tokens[at]);
                 tokens.splice(next..next + 1, made);
             }
         }
         if is(&tokens[at], "force_quote")
             && let Some(next) = next.filter(|next| tokens[*next].token == Token::Mul)
         {
-            let made = option(&format!("(\"{ALL}\")"), &tokens[at]);
+            let made = made(&format!("(\"{ALL}\")"), &tokens[at]);
             tokens.splice(next..next + 1, made);
         }
         at += 1;
@@ -95,7 +88,7 @@ fn name_condition(tokens: &mut Vec<TokenWithSpan>) {
         Some(open) if tokens[*open].token == Token::LParen => (open + 1, format!("ENCODING '{text}', ")),
         _ => (behind, format!(" (ENCODING '{text}') ")),
     };
-    let made = option(&text, &tokens[from]);
+    let made = made(&text, &tokens[from]);
     tokens.splice(place..place, made);
 }
 

@@ -1,18 +1,13 @@
 //! Tables and views of queries as the grammar's library does not read them: names of columns before the query of CREATE TABLE AS, `WITH NO DATA` behind
 //! it, and CREATE RECURSIVE VIEW.
 
-use super::columns::written;
-use super::windows::{is, next_solid, solid};
+use super::tokens::{closing, is, next_solid, solid, text_of};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 /// What the rows of a query are called that are not wanted.
 pub(crate) const NO_ROWS: &str = "rows without data";
 /// What the rows of a query are called whose columns get names.
 const NAMED: &str = "rows with names";
-
-fn text(tokens: &[TokenWithSpan]) -> String {
-    tokens.iter().map(|token| written(&token.token)).collect()
-}
 
 /// Spells them out.
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
@@ -44,19 +39,6 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     *tokens = out;
 }
 
-/// The place of the parenthesis that closes the one at a place.
-fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
-    let mut depth = 0usize;
-    (open..tokens.len()).find(|at| {
-        match tokens[*at].token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        depth == 0
-    })
-}
-
 /// `CREATE RECURSIVE VIEW name (columns) AS query` is a view of WITH RECURSIVE.
 fn recursive_view(body: &[TokenWithSpan]) -> Option<String> {
     let places: Vec<usize> = solid(body, 0).take(12).collect();
@@ -68,10 +50,13 @@ fn recursive_view(body: &[TokenWithSpan]) -> Option<String> {
     let open = (at + 2..places.len()).find(|n| body[places[*n]].token == Token::LParen)?;
     let close = closing(body, places[open])?;
     let behind = next_solid(body, close + 1).filter(|behind| is(&body[*behind], "as"))?;
-    let (before, name) = (text(&body[..places[at]]), text(&body[places[at + 2]..places[open]]));
-    let columns = text(&body[places[open] + 1..close]);
-    let last = text(&body[places[open - 1]..=places[open - 1]]);
-    let query = text(&body[behind + 1..]);
+    let (before, name) = (
+        text_of(&body[..places[at]]),
+        text_of(&body[places[at + 2]..places[open]]),
+    );
+    let columns = text_of(&body[places[open] + 1..close]);
+    let last = text_of(&body[places[open - 1]..=places[open - 1]]);
+    let query = text_of(&body[behind + 1..]);
     Some(format!(
         "{before} VIEW {name} AS WITH RECURSIVE {last} ({columns}) AS ({query}) SELECT {columns} FROM {last}"
     ))
@@ -101,7 +86,7 @@ fn table_as(body: &[TokenWithSpan]) -> Option<String> {
         if !is_list {
             return None;
         }
-        names = Some(text(listed));
+        names = Some(text_of(listed));
         at = (behind..places.len()).find(|n| places[*n] > close)?;
     }
     // ON COMMIT and the like may stand before the query.
@@ -123,9 +108,9 @@ fn table_as(body: &[TokenWithSpan]) -> Option<String> {
     if names.is_none() && end == body.len() {
         return None;
     }
-    let head = text(&body[..places[behind]]);
-    let between = text(&body[places[at]..places[query]]);
-    let mut rows = text(&body[places[query] + 1..end]);
+    let head = text_of(&body[..places[behind]]);
+    let between = text_of(&body[places[at]..places[query]]);
+    let mut rows = text_of(&body[places[query] + 1..end]);
     if rows
         .trim_start()
         .get(..5)

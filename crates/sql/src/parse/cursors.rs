@@ -12,7 +12,7 @@ pub(super) fn name_current(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 0;
     while at < tokens.len() {
         if is(&tokens[at].token, &["where"])
-            && let [current, of, name] = super::windows::solid(tokens, at + 1).take(3).collect::<Vec<_>>()[..]
+            && let [current, of, name] = super::tokens::solid(tokens, at + 1).take(3).collect::<Vec<_>>()[..]
             && is(&tokens[current].token, &["current"])
             && is(&tokens[of].token, &["of"])
             && let Token::Word(word) = &tokens[name].token

@@ -3,7 +3,7 @@
 
 use super::columns::written;
 use super::dialect::Sql;
-use super::windows::{is, next_solid, solid};
+use super::tokens::{is, next_solid, solid};
 use crate::error::fail;
 use nestor_model::Result;
 use sqlparser::ast::{ColumnDef, ObjectName};

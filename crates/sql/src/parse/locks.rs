@@ -1,7 +1,7 @@
 //! Locks of rows as the grammar's library reads them: `FOR NO KEY UPDATE` is `FOR UPDATE` and `FOR KEY SHARE` is `FOR SHARE`, which are the same
 //! here, and of several tables each has a clause of its own.
 
-use super::windows::{is, solid};
+use super::tokens::{is, solid};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// The place of what a lock is called by its last word, if one begins at `at`: `UPDATE` or `SHARE`.

@@ -1,7 +1,7 @@
 //! `INSERT DEFAULT VALUES` of MERGE, which the grammar's library does not read, as `INSERT VALUES (DEFAULT)`: columns that are given no value
 //! have their defaults as well.
 
-use super::windows::{is, solid};
+use super::tokens::{is, solid};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 const WORDS: [&str; 4] = ["then", "insert", "default", "values"];

@@ -4,12 +4,12 @@
 //! What has no place of its own in the library's trees is a name, or a call of a function, that no statement has unless it is quoted.
 
 use super::columns::written;
-use super::windows::{is, next_solid, solid};
-use super::{Sql, dialect::ROWS_FROM};
+use super::dialect::ROWS_FROM;
+use super::tokens::{closing, is, made, next_solid, opening, solid, text_of};
 use crate::error::fail;
 use nestor_model::Result;
 use sqlparser::ast::{SetExpr, Statement, TableAliasColumnDef, TableFactor};
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Begins the name of a last column of USING that is the alias of those columns.
 const USING_ALIAS: &str = "alias of USING: ";
@@ -23,30 +23,6 @@ pub(crate) const DISTINCT_GROUPS: &str = "distinct groups";
 pub(crate) const FIELDS: &str = "fields of a row";
 /// The table that a SELECT of nothing without FROM reads.
 pub(crate) const ONE_ROW: &str = "one row";
-
-fn spaced(tokens: &[TokenWithSpan]) -> String {
-    tokens.iter().map(|token| written(&token.token)).collect()
-}
-
-fn tokens_of(text: &str, like: &TokenWithSpan) -> Vec<TokenWithSpan> {
-    let made = Tokenizer::new(&Sql, text).tokenize().unwrap_or_default();
-    made.into_iter()
-        .map(|token| TokenWithSpan::new(token, like.span))
-        .collect()
-}
-
-/// The place of the parenthesis that closes the one at a place.
-fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
-    let mut depth = 0usize;
-    (open..tokens.len()).find(|at| {
-        match tokens[*at].token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        depth == 0
-    })
-}
 
 /// Writes all of them.
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
@@ -135,19 +111,6 @@ fn name_fields(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// The place of the parenthesis that the one at a place closes.
-fn opening(tokens: &[TokenWithSpan], close: usize) -> Option<usize> {
-    let mut depth = 0usize;
-    (0..=close).rev().find(|at| {
-        match tokens[*at].token {
-            Token::RParen => depth += 1,
-            Token::LParen => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        depth == 0
-    })
-}
-
 /// `USING (a, b) AS x`
 fn name_aliases(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 0;
@@ -207,9 +170,9 @@ fn name_samples(tokens: &mut Vec<TokenWithSpan>) {
                 && tokens[open].token == Token::LParen
                 && let Some(close) = closing(tokens, open)
             {
-                seed = Some((spaced(&tokens[open + 1..close]), close));
+                seed = Some((text_of(&tokens[open + 1..close]), close));
             }
-            let arguments = spaced(&tokens[open + 1..close]);
+            let arguments = text_of(&tokens[open + 1..close]);
             let name = written(&tokens[method].token).to_lowercase();
             let name = name.trim_matches('"').replace('\'', "''");
             let (seed, end) = match seed {
@@ -217,7 +180,7 @@ fn name_samples(tokens: &mut Vec<TokenWithSpan>) {
                 None => (String::new(), close),
             };
             let text = format!("BERNOULLI (\"{SAMPLE}\"('{name}', ROW({arguments}){seed}))");
-            let made = tokens_of(&text, &tokens[at]);
+            let made = made(&text, &tokens[at]);
             at += made.len();
             tokens.splice(method..end + 1, made);
         }
@@ -241,8 +204,8 @@ fn name_definitions(tokens: &mut Vec<TokenWithSpan>, rows_from: &Token) {
                     && tokens[from].token == Token::LParen
                     && let Some(close) = closing(tokens, from)
                 {
-                    let text = spaced(&tokens[from + 1..close]).replace('\'', "''");
-                    let made = tokens_of(&format!(", \"{DEFINITIONS}\"('{text}')"), &tokens[word]);
+                    let text = text_of(&tokens[from + 1..close]).replace('\'', "''");
+                    let made = made(&format!(", \"{DEFINITIONS}\"('{text}')"), &tokens[word]);
                     let count = made.len();
                     tokens.drain(word..close + 1);
                     tokens.splice(place..place, made);
@@ -288,7 +251,7 @@ fn name_groups(tokens: &mut Vec<TokenWithSpan>) {
             && (is(&tokens[word], "distinct") || is(&tokens[word], "all"))
         {
             let made = match is(&tokens[word], "distinct") {
-                true => tokens_of(&format!("\"{DISTINCT_GROUPS}\"(),"), &tokens[word]),
+                true => made(&format!("\"{DISTINCT_GROUPS}\"(),"), &tokens[word]),
                 false => Vec::new(),
             };
             tokens.splice(word..word + 1, made);
@@ -394,7 +357,7 @@ fn name_nothing(tokens: &mut Vec<TokenWithSpan>) {
                     || words.iter().any(|word| is(&tokens[next], word))
             });
             if is_empty {
-                let made = tokens_of(&format!(" FROM \"{ONE_ROW}\" "), &tokens[at]);
+                let made = made(&format!(" FROM \"{ONE_ROW}\" "), &tokens[at]);
                 at += made.len();
                 let place = at + 1 - made.len();
                 tokens.splice(place..place, made);

@@ -3,7 +3,7 @@
 
 use super::columns::written;
 use super::dialect::Sql;
-use super::windows::{is, next_solid, solid};
+use super::tokens::{is, next_solid, opening, solid};
 use crate::error::fail;
 use nestor_model::Result;
 use sqlparser::ast::{Expr, Ident};
@@ -88,19 +88,7 @@ fn column_list(tokens: &[TokenWithSpan], close: usize) -> Option<(usize, bool)> 
             .rev()
             .find(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
     };
-    let (mut depth, mut at) = (0usize, close);
-    loop {
-        match tokens[at].token {
-            Token::RParen => depth += 1,
-            Token::LParen => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth == 0 {
-            break;
-        }
-        at = at.checked_sub(1)?;
-    }
-    let mut at = before(at)?;
+    let mut at = before(opening(tokens, close)?)?;
     if is(&tokens[at], "materialized") {
         at = before(at)?;
         if is(&tokens[at], "not") {

@@ -2,7 +2,7 @@
 //! part of the column's name, one that no statement has unless it is quoted.
 
 use super::columns::written;
-use super::windows::{is, next_solid, solid};
+use super::tokens::{is, next_solid, solid};
 use crate::error::fail;
 use nestor_model::Result;
 use sqlparser::ast::{AccessExpr, Expr, ObjectName};

@@ -1,21 +1,8 @@
 //! Forms that the grammar's library does not read, written as ones that it does: `EXCLUDE` of frames, `ROWS FROM` and `FROM ONLY`.
 
 use super::dialect::{EXCLUDE, ROWS_FROM};
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
-
-pub(super) fn is(token: &TokenWithSpan, word: &str) -> bool {
-    matches!(&token.token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word))
-}
-
-/// Places of tokens that are no spaces, from one on.
-pub(super) fn solid(tokens: &[TokenWithSpan], from: usize) -> impl Iterator<Item = usize> + '_ {
-    (from..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
-}
-
-/// The first token that is no space, from one on.
-pub(super) fn next_solid(tokens: &[TokenWithSpan], from: usize) -> Option<usize> {
-    solid(tokens, from).next()
-}
+use super::tokens::{is, made, solid};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// What follows `EXCLUDE` at a place, if it is one of frames: its name, and the place of the parenthesis behind it.
 fn exclusion(tokens: &[TokenWithSpan], at: usize) -> Option<(&'static str, usize)> {
@@ -59,12 +46,8 @@ pub(super) fn name_exclusions(tokens: &mut Vec<TokenWithSpan>) {
             tokens.drain(at..end);
             let before = if ordered { "," } else { "ORDER BY" };
             let text = format!("{before} \"{EXCLUDE}\"('{what}') ");
-            let made = Tokenizer::new(&super::Sql, &text).tokenize().unwrap_or_default();
-            let span = tokens[begin].span;
-            tokens.splice(
-                begin..begin,
-                made.into_iter().map(|token| TokenWithSpan { token, span }),
-            );
+            let call = made(&text, &tokens[begin]);
+            tokens.splice(begin..begin, call);
         }
         at += 1;
     }

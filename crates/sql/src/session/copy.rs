@@ -318,14 +318,8 @@ impl Session {
             let name = name.map(ident).unwrap_or_default();
             text.push_str(&format!(" AS {} ({list}) WHERE {condition}", quoted(&name)));
         }
-        let insert = Prepared {
-            ast: parse::parse(&text)?.pop().map(Arc::new),
-            text: text.into(),
-            types: Vec::new(),
-            fields: None,
-            plan: PlanCell::default(),
-            writes: WriteCell::default(),
-        };
+        let ast = parse::parse(&text)?.pop().map(Arc::new);
+        let insert = Prepared::new(text, ast, Vec::new());
         let tag = self.run(database, &insert, &[], sink)?;
         Ok(Some(tag.replacen("INSERT 0", "COPY", 1)))
     }

@@ -6,7 +6,6 @@ use crate::bind::ident;
 use crate::error::{error, fail, unsupported};
 use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
-use crate::write::WriteCell;
 use nestor_database::Database;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_model::{Result, Value};
@@ -131,12 +130,8 @@ impl Session {
         };
         let portal = Portal {
             statement: Arc::new(Prepared {
-                text: text.into(),
-                ast: None,
-                types: Vec::new(),
                 fields: Some(fields),
-                plan: PlanCell::default(),
-                writes: WriteCell::default(),
+                ..Prepared::new(text, None, Vec::new())
             }),
             params: Vec::new(),
             formats,

@@ -8,10 +8,8 @@ use crate::catalog::system;
 use crate::error::{error, fail, unsupported};
 use crate::protocol::backend;
 use crate::run::explain;
-use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
 use crate::types::{Type, input};
-use crate::write::WriteCell;
 use crate::{parse, write};
 use nestor_database::Database;
 use nestor_database::observe::op_kind::OpKind;
@@ -60,14 +58,7 @@ impl Session {
         if self.prepared.len() >= NAMES_MAX {
             return fail("53000", "too many prepared statements");
         }
-        let mut prepared = Prepared {
-            text: text.into(),
-            ast,
-            types: given,
-            fields: None,
-            plan: PlanCell::default(),
-            writes: WriteCell::default(),
-        };
+        let mut prepared = Prepared::new(text, ast, given);
         self.check_block(prepared.ast.as_deref())?;
         match prepared.ast.clone().as_deref() {
             Some(ast) if writes(ast) => {

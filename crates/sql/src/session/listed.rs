@@ -15,6 +15,15 @@ pub(super) struct Made {
 /// Statements that are remembered beyond those that there are.
 const GONE_MAX: usize = 100;
 
+/// Whether the text of a statement names what lists them.
+pub(super) fn is_asked_for(text: &str) -> bool {
+    let asks = |name: &str| {
+        let mut parts = text.as_bytes().windows(name.len());
+        parts.any(|part| part.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    asks("pg_prepared_statements") || asks("pg_cursors")
+}
+
 impl Session {
     /// Remembers how a prepared statement was made.
     pub(super) fn note_prepared(&mut self, name: &str, text: &str, by_sql: bool) {
@@ -31,14 +40,7 @@ impl Session {
     }
 
     /// Lets a statement that looks at them know the prepared statements and the cursors.
-    pub(super) fn list_named(&mut self, text: &str) {
-        let asks = |name: &str| {
-            let mut parts = text.as_bytes().windows(name.len());
-            parts.any(|part| part.eq_ignore_ascii_case(name.as_bytes()))
-        };
-        if !asks("pg_prepared_statements") && !asks("pg_cursors") {
-            return;
-        }
+    pub(super) fn list_named(&mut self) {
         let prepared = self.prepared.iter().filter(|(name, _)| !name.is_empty());
         let prepared = prepared.filter_map(|(name, own)| {
             let made = self.made.get(name)?;

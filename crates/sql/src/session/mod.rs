@@ -81,6 +81,30 @@ struct Prepared {
     /// The plan, once it has run, or how it writes.
     plan: PlanCell,
     writes: WriteCell,
+    /// It looks at what the session has by name.
+    looks_at_session: bool,
+}
+
+impl Prepared {
+    /// A statement whose columns nobody has asked for and that has not run.
+    fn new(text: impl Into<Arc<str>>, ast: Option<Arc<Ast>>, types: Vec<Type>) -> Self {
+        let text = text.into();
+        let looks_at_session = listed::is_asked_for(&text);
+        Self::of((text, looks_at_session), ast, types)
+    }
+
+    /// The same, of a text of which it is known whether it looks at the session.
+    fn of((text, looks_at_session): (Arc<str>, bool), ast: Option<Arc<Ast>>, types: Vec<Type>) -> Self {
+        Self {
+            looks_at_session,
+            text,
+            ast,
+            types,
+            fields: None,
+            plan: PlanCell::default(),
+            writes: WriteCell::default(),
+        }
+    }
 }
 
 struct Portal {
@@ -347,18 +371,12 @@ impl Session {
         }
         // Several statements of one message stand and fall together.
         let together = statements.len() > 1 && statements.iter().any(changes);
+        let shown: (Arc<str>, bool) = (text.into(), listed::is_asked_for(text));
         for ast in statements {
             if together && self.block.is_none() {
                 self.block = Some(self.new_block(true));
             }
-            let prepared = Prepared {
-                text: text.into(),
-                ast: Some(Arc::new(ast)),
-                types: Vec::new(),
-                fields: None,
-                plan: PlanCell::default(),
-                writes: WriteCell::default(),
-            };
+            let prepared = Prepared::of(shown.clone(), Some(Arc::new(ast)), Vec::new());
             let mut sink = Sink {
                 out,
                 flush,
@@ -500,7 +518,9 @@ impl Session {
                     let verb = format!("SELECT FOR {}", lock.lock_type);
                     return fail("25006", format!("cannot execute {verb} in a read-only transaction"));
                 }
-                self.list_named(&prepared.text);
+                if prepared.looks_at_session {
+                    self.list_named();
+                }
                 let query = (&**query, &prepared.plan);
                 let types = &prepared.types;
                 let rows = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {

@@ -601,14 +601,8 @@ impl Running<'_> {
                     fields: Cow::Borrowed(&[]),
                 };
                 let has_text = !ddl::is_ddl(ast) && own::of(ast)?.is_none();
-                let prepared = Prepared {
-                    text: text.as_str().into(),
-                    types: if has_text { types } else { Vec::new() },
-                    ast: Some(Arc::new(ast.clone())),
-                    fields: None,
-                    plan: PlanCell::default(),
-                    writes: write::WriteCell::default(),
-                };
+                let types = if has_text { types } else { Vec::new() };
+                let prepared = Prepared::new(text.as_str(), Some(Arc::new(ast.clone())), types);
                 session.run(self.database, &prepared, &params, &mut sink)?;
             }
         }
