@@ -82,7 +82,8 @@ def test_drivers_go_through_failovers(tmp_path, node_modules):
                 assert told["missing"] == [] and told["unseen"] == [] and told["seenTwice"] == 0, name
                 least = told["increments"]
                 assert least <= told["counter"] <= least + told["unknownIncrements"], name
-                assert told["accounts"] == [-told["moved"], told["moved"]], name
+                given, taken = told["accounts"]
+                assert given == -taken and told["moved"] <= taken <= told["moved"] + told.get("unknownMoves", 0), name
         finally:
             for program, said in running.values():
                 program.kill()
