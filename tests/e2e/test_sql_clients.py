@@ -207,6 +207,16 @@ def test_psycopg2(port):
     with pytest.raises(psycopg2.errors.UniqueViolation) as twice, c, c.cursor() as cursor:
         cursor.execute("INSERT INTO kinds (id) VALUES (1)")
     assert twice.value.diag.constraint_name == "kinds_pkey"
+    with c, c.cursor() as cursor:
+        cursor.execute("CREATE TABLE checked (id int NOT NULL, t text, j jsonb, at timestamp, CONSTRAINT long CHECK (length(t) < 90))")
+    for (row, column, constraint, detail) in [
+        ("NULL, 'a', '{}', NULL", "id", None, "(null, a, {}, null)"),
+        (f"1, '{'é' * 95}', NULL, '2024-01-02'", None, "long", f"(1, {'é' * 32}..., null, 2024-01-02 00:00:00)"),
+    ]:
+        with pytest.raises(psycopg2.errors.IntegrityError) as refused, c, c.cursor() as cursor:
+            cursor.execute(f"INSERT INTO checked VALUES ({row})")
+        told = refused.value.diag
+        assert (told.column_name, told.constraint_name, told.message_detail) == (column, constraint, f"Failing row contains {detail}.")
     c.close()
 
 

@@ -81,6 +81,11 @@ pub fn inform(message: &str) {
     tell(Severity::Info, error("00000", message));
 }
 
+/// Tells what a statement does besides what it says.
+pub fn notice(message: &str) {
+    tell(Severity::Notice, error("00000", message));
+}
+
 /// Warns of a statement that does nothing.
 pub fn warn(state: &str, message: &str) {
     tell(Severity::Warning, error(state, message));

@@ -121,6 +121,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
         .tokenize_with_location()
         .map_err(|e| error("42601", e.to_string()))?;
     check_numbers(&tokens)?;
+    unquote_dollars(&mut tokens);
     end_copy(&mut tokens);
     copying::spell_out(&mut tokens);
     created::spell_out(&mut tokens);
@@ -150,6 +151,15 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     Ok(Parser::new(dialect)
         .with_recursion_limit(DEPTH_MAX)
         .with_tokens_with_locations(tokens))
+}
+
+/// A text between dollars is one in quotes, wherever it stands: the grammar knows it in expressions alone.
+fn unquote_dollars(tokens: &mut [TokenWithSpan]) {
+    for token in tokens {
+        if let Token::DollarQuotedString(text) = &mut token.token {
+            token.token = Token::SingleQuotedString(std::mem::take(&mut text.value));
+        }
+    }
 }
 
 /// `RESET TIME ZONE` is one of a setting.

@@ -6,12 +6,12 @@ use crate::aggregates;
 use crate::catalog::Column;
 use crate::error::{fail, state, unsupported};
 use crate::expr::{Comparison, Expr, Node};
-use crate::functions::names::names_in;
 use crate::functions::{self, coerce};
 use crate::parse::dialect::BETWEEN_SYMMETRIC;
 use crate::plan::outward;
 use crate::types::Type;
 use crate::types::cast::{self, Context};
+use crate::types::names::names_in;
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{ApplyKind, Call, Relation, SortKey};
 use sqlparser::ast::{
@@ -571,26 +571,8 @@ impl Binder<'_> {
                 Ok(plain.and(Node::IsNull(hidden, false).into()))
             }
             ("to_regtype", 1) => {
-                let own = match args[0].node() {
-                    Node::Const(Value::String(name), _) => self.enum_named(name),
-                    _ => None,
-                };
-                if let Some(oid) = own {
-                    return Ok(Expr::constant(oid, Type::Regtype));
-                }
-                let mut numbers = nestor_model::Document::new();
-                for (oid, shown) in self.catalog.texts("regtype")?.unwrap_or_default() {
-                    let shown = shown.replace('"', "");
-                    numbers.push(format!("public.{shown}"), oid.to_string());
-                    numbers.push(shown, oid.to_string());
-                }
-                let numbers = Expr::constant(Value::Document(numbers), Type::Jsonb);
-                let asked = coerce(args[0].clone(), &Type::Text, Context::Implicit)?;
-                let number = functions::call("catalog_type", vec![asked, numbers])?;
-                let number = coerce(number, &Type::Oid, Context::Explicit)?;
-                let number = coerce(number, &Type::Regtype, Context::Explicit)?;
-                let plain = functions::call(name, args)?;
-                Ok(Node::Coalesce(vec![number, plain], Type::Regtype).into())
+                let asked = coerce(args.swap_remove(0), &Type::Text, Context::Implicit)?;
+                functions::call("catalog_type_or_null", vec![asked, self.type_numbers()?])
             }
             ("format_type", 2) => {
                 let mut texts = nestor_model::Document::new();
@@ -687,15 +669,15 @@ impl Binder<'_> {
         }
     }
 
-    /// The OID of the enum that a text names, if it is one.
-    pub(super) fn enum_named(&self, text: &str) -> Option<Value> {
-        let folded = functions::folded(text);
-        let (schema, name) = match folded.split_once('.') {
-            Some((schema, name)) => (Some(schema), name),
-            None => (None, folded.as_str()),
-        };
-        let own = self.catalog.enum_of(schema, name)?;
-        Some(Value::Int64(i64::from(own.oid)))
+    /// The numbers of types that somebody has made, by their names.
+    pub(super) fn type_numbers(&self) -> Result<Expr> {
+        let mut numbers = nestor_model::Document::new();
+        for (oid, name) in self.catalog.texts("type_key")?.unwrap_or_default() {
+            if numbers.get(&name).is_none() {
+                numbers.push(name, oid);
+            }
+        }
+        Ok(Expr::constant(Value::Document(numbers), Type::Jsonb))
     }
 
     /// A function whose value are rows, if that is one of the name.

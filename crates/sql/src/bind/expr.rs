@@ -698,32 +698,29 @@ impl Binder<'_> {
             return self.object(arg, to);
         }
         // Numbers are shown by the names that the catalog has for them.
-        if to.is_text() && arg.ty().is_reg() && arg.ty() != Type::Regtype {
+        if to.is_text() && arg.ty().is_reg() {
             let texts = self.catalog_texts(&arg.ty().name())?;
             let number = coerce(arg.clone(), &Type::Oid, Context::Implicit)?;
-            let name = functions::call("catalog_text", vec![number, texts])?;
-            let plain = coerce(
-                coerce(arg, &Type::Oid, Context::Implicit)?,
-                &Type::Text,
-                Context::Explicit,
-            )?;
+            let name = functions::call("catalog_text", vec![number.clone(), texts])?;
+            // Types that nobody has made have names without the catalog.
+            let plain = match arg.ty() {
+                Type::Regtype => coerce(arg, &Type::Text, Context::Explicit)?,
+                _ => coerce(number, &Type::Text, Context::Explicit)?,
+            };
             let shown = self.function_call("coalesce", vec![name, plain])?;
             return coerce(shown, to, Context::Explicit);
         }
-        if *to == Type::Regtype
-            && !matches!(arg.node(), Node::Const(..))
-            && (arg.ty() == Type::Unknown || arg.ty().is_text())
-        {
-            return functions::call("catalog_type", vec![coerce(arg, &Type::Text, Context::Implicit)?]);
-        }
-        if let (Type::Regtype, Node::Const(Value::String(name), _)) = (to, arg.node()) {
-            if let (None, Some(oid)) = (Type::of_name(name), self.enum_named(name)) {
-                return Ok(Expr::constant(oid, Type::Regtype));
+        if *to == Type::Regtype && (arg.ty() == Type::Unknown || arg.ty().is_text()) {
+            let made = self.type_numbers()?;
+            // A name that stands there is looked up at once: a mistake is one of the statement.
+            if let (Node::Const(Value::String(name), _), Node::Const(made, _)) = (arg.node(), made.node()) {
+                return match functions::type_number(name, made) {
+                    Some(number) => Ok(Expr::constant(number, Type::Regtype)),
+                    None => fail("42704", format!("type \"{name}\" does not exist")),
+                };
             }
-            return match Type::of_name(name) {
-                Some(ty) => Ok(Expr::constant(Value::Int64(i64::from(ty.oid())), Type::Regtype)),
-                None => fail("42704", format!("type \"{name}\" does not exist")),
-            };
+            let name = coerce(arg, &Type::Text, Context::Implicit)?;
+            return functions::call("catalog_type", vec![name, made]);
         }
         if let (Node::Const(value, Type::Unknown), true) = (arg.node(), modifier >= 0) {
             let value = cast::cast(value.clone(), &Type::Unknown, to, modifier, true)?;

@@ -148,8 +148,8 @@ impl Binder<'_> {
 /// The column that a name begins with, and what is left of the name.
 fn resolve<'p>(scope: &Scope, parts: &'p [String]) -> Result<Option<(usize, &'p [String])>> {
     let ambiguous = |name: &str| error("42702", format!("column reference \"{name}\" is ambiguous"));
-    // `table.column`, also with a schema before it, then `column.field`.
-    for (at, table) in parts.iter().enumerate().take(2) {
+    // `table.column`, also with a schema or a database and a schema before it, then `column.field`.
+    for (at, table) in parts.iter().enumerate().take(3) {
         let Some(name) = parts.get(at + 1) else { break };
         match scope.find(Some(table), name).as_slice() {
             [index] => return Ok(Some((*index, &parts[at + 2..]))),

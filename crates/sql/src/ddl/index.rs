@@ -18,7 +18,7 @@ use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog, comments};
 use nestor_model::{Document, IndexSpec, Namespace, Result, doc};
 use nestor_planner::kinds::expression;
-use nestor_storage::View as _;
+use nestor_storage::{Collection, Index, View};
 use sqlparser::ast::{CreateIndex, Expr, Ident, IndexType, ObjectName, OrderByOptions, OrderBySort};
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ enum Step {
     /// It is to be filled beside writers, for which a place is needed.
     Enter,
     /// It has been started.
-    Started(nestor_storage::CollectionId, std::sync::Arc<nestor_storage::Index>),
+    Started(nestor_storage::CollectionId, Arc<Index>),
 }
 
 /// CREATE INDEX.
@@ -358,6 +358,16 @@ fn check_class(class: &ObjectName, ty: &Type) -> Result<()> {
     }
 }
 
+/// The index of a name, and what it is an index of.
+pub(super) fn find(view: &dyn View, session: &SessionFacts, name: &str) -> Option<(Arc<Collection>, Arc<Index>)> {
+    let database = view.catalog().database(&session.database)?;
+    database.collections().find_map(|collection| {
+        let named = |index: &&Arc<Index>| *index.name == *name || index_name(collection, index) == *name;
+        let index = collection.indexes.iter().find(named)?;
+        Some((collection.clone(), index.clone()))
+    })
+}
+
 /// DROP INDEX.
 pub(super) fn drop(
     statement: &Statement<'_>,
@@ -371,17 +381,7 @@ pub(super) fn drop(
         .collect::<Result<_>>()?;
     statement.atomically(progress, |ws| {
         for name in &names {
-            let database = ws.catalog().database(&session.database).cloned();
-            let found = database
-                .iter()
-                .flat_map(|database| database.collections())
-                .find_map(|collection| {
-                    let named = |index: &&std::sync::Arc<nestor_storage::Index>| {
-                        *index.name == **name || index_name(collection, index) == *name
-                    };
-                    let index = collection.indexes.iter().find(named)?;
-                    Some((collection.clone(), index.clone()))
-                });
+            let found = find(ws, session, name);
             if let Some((collection, _)) = &found {
                 session.check_right(&collection.ns, Right::DropIndex)?;
             }

@@ -132,20 +132,16 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
     Ok(tag.to_owned())
 }
 
-/// Refuses what is no table that may be emptied.
+/// The table that a name means, which may be emptied.
 ///
-/// Errors: 42809, 55006.
-pub(crate) fn check_truncated(statement: &Statement<'_>, session: &SessionFacts, name: &ObjectName) -> Result<()> {
+/// Errors: 42809 for what is no table.
+pub(crate) fn truncated(statement: &Statement<'_>, session: &SessionFacts, name: &ObjectName) -> Result<Namespace> {
     let read = statement.current_view();
     let ns = namespace_in(read.view(), session, name)?;
-    session.deferred.check_none_of(&ns, "TRUNCATE")?;
-    match read
-        .view()
-        .catalog()
-        .get(&ns)
-        .map(|collection| table::Kind::of(collection))
-    {
-        None | Some(Some(table::Kind::Table)) => Ok(()),
+    let found = read.view().catalog().get(&ns);
+    match found.map(|collection| table::Kind::of(collection)) {
+        Some(Some(table::Kind::Table)) => Ok(ns),
+        None => fail("42P01", format!("relation \"{}\" does not exist", ns.coll)),
         Some(_) => fail("42809", format!("\"{}\" is not a table", ns.coll)),
     }
 }
@@ -185,6 +181,21 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
         Own::SetConstraints { .. } | Own::Maintain(_) | Own::Do { .. } => {
             return fail("XX000", "a choice of a transaction was run as one that changes tables");
         }
+        Own::DropIndex { name, if_exists } => {
+            if statement.in_transaction() {
+                return fail("25001", "DROP INDEX CONCURRENTLY cannot run inside a transaction block");
+            }
+            index::drop(statement, session, (std::slice::from_ref(name), *if_exists), progress)?
+        }
+        Own::Rename {
+            kind: Renamed::Index,
+            name,
+            to,
+            if_exists,
+        } => {
+            alter::rename_index(statement, session, (name, to), *if_exists, progress)?;
+            "ALTER INDEX"
+        }
         Own::Rename {
             kind,
             name,
@@ -195,7 +206,7 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             let (kind, tag) = match kind {
                 Renamed::View => (alter::Kind::View, "ALTER VIEW"),
                 Renamed::Materialized => (alter::Kind::Materialized, "ALTER MATERIALIZED VIEW"),
-                Renamed::Sequence => (alter::Kind::Sequence, "ALTER SEQUENCE"),
+                Renamed::Sequence | Renamed::Index => (alter::Kind::Sequence, "ALTER SEQUENCE"),
             };
             alter::rename(statement, session, names, (kind, *if_exists), progress)?;
             tag

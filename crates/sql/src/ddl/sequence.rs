@@ -248,8 +248,7 @@ fn declare(statement: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace, text: &
 /// The sequences of a table's columns begin again, at once: TRUNCATE … RESTART IDENTITY.
 ///
 /// Errors: those of names and of writing.
-pub fn restart(statement: &Statement<'_>, session: &SessionFacts, name: &ObjectName) -> Result<()> {
-    let ns = namespace(statement, session, name)?;
+pub fn restart(statement: &Statement<'_>, session: &SessionFacts, ns: &Namespace) -> Result<()> {
     let sequences: Vec<Sequence> = {
         let read = statement.current_view();
         let database = read.view().catalog().database(&ns.db);
@@ -257,7 +256,7 @@ pub fn restart(statement: &Statement<'_>, session: &SessionFacts, name: &ObjectN
         let all = all.flat_map(|collection| of_collection(collection));
         let goes_with = |sequence: &Sequence| {
             let owner = sequence.owned_by.as_ref();
-            sequence.owner.is_some() && sequence.ns == ns || owner.is_some_and(|(table, _)| *table == *ns.coll)
+            sequence.owner.is_some() && sequence.ns == *ns || owner.is_some_and(|(table, _)| *table == *ns.coll)
         };
         all.filter(goes_with).collect()
     };

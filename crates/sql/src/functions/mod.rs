@@ -17,7 +17,6 @@ pub mod hold;
 mod jsonpath;
 mod keywords;
 mod math;
-pub mod names;
 mod numerals;
 pub(crate) mod patterns;
 mod ranges;
@@ -31,7 +30,7 @@ mod uuids;
 pub use crate::expr::function::{Function, Param, Run};
 pub(crate) use records::typed_into;
 pub use records::{is_of_records, records};
-pub use system::{STANDARD, folded, part_key, uuid_v7};
+pub use system::{STANDARD, folded, part_key, type_number, uuid_v7};
 pub use tables::{Table, as_documents, once, side_by_side, table};
 
 use crate::error::{error, fail, no_function, no_operator};

@@ -1,8 +1,8 @@
 //! What clients ask of the server itself, and of its catalog.
 
 use super::Row;
-use super::names::{names_in, quoted};
 use crate::types::interval::Interval;
+use crate::types::names::{names_in, quoted};
 use crate::types::{Type, integer, output};
 use crate::{asked, current};
 use nestor_model::interrupt::while_waiting;
@@ -49,6 +49,21 @@ pub fn folded(text: &str) -> String {
         }
     }
     out
+}
+
+/// The number of the type that a text names.
+pub fn type_number(name: &str, made: &Value) -> Option<Value> {
+    let name = name.trim();
+    if let Ok(oid) = name.parse::<u32>() {
+        return Some(Value::Int64(i64::from(oid)));
+    }
+    if let Some(ty) = Type::named(name) {
+        return Some(Value::Int64(i64::from(ty.oid())));
+    }
+    match made {
+        Value::Document(made) => made.get(&crate::types::name_key(name)).map(|number| number.to_value()),
+        _ => None,
+    }
 }
 
 /// What may be granted in PostgreSQL.
@@ -218,18 +233,17 @@ pub(super) const ROWS: &[Row] = &[
             found => Ok(Value::Bool(found.is_some())),
         }
     }),
-    ("catalog_type", "text->regtype", |a, _, _| {
-        let name = a[0].as_str().unwrap_or_default().trim();
-        let plain = name.strip_prefix("pg_catalog.").unwrap_or(name);
-        match (plain.parse::<u32>(), Type::of_name(plain)) {
-            (Ok(oid), _) => Ok(Value::Int64(i64::from(oid))),
-            (_, Some(ty)) => Ok(Value::Int64(i64::from(ty.oid()))),
-            _ => crate::error::fail("42704", format!("type \"{name}\" does not exist")),
+    // The number of a type by its name, which may be a number itself; those that somebody has made stand in what the binder has filled in.
+    ("catalog_type", "text,any->regtype", |a, _, _| {
+        let name = a[0].as_str().unwrap_or_default();
+        match type_number(name, &a[1]) {
+            Some(number) => Ok(number),
+            None => crate::error::fail("42704", format!("type \"{name}\" does not exist")),
         }
     }),
-    ("to_regtype", "text->regtype", |a, _, _| {
-        let ty = Type::of_name(a[0].as_str().unwrap_or_default().trim());
-        Ok(ty.map_or(Value::Null, |ty| Value::Int64(i64::from(ty.oid()))))
+    // The same; null when there is none.
+    ("catalog_type_or_null", "text,any->regtype", |a, _, _| {
+        Ok(type_number(a[0].as_str().unwrap_or_default(), &a[1]).unwrap_or(Value::Null))
     }),
     ("pg_terminate_backend", "!int4->bool", |_, _, _| {
         crate::error::unsupported("ending a connection by pg_terminate_backend")
@@ -288,13 +302,6 @@ pub(super) const ROWS: &[Row] = &[
             at += 1;
         }
         Ok(Value::String(format!("{n} {}", units[at]).into()))
-    }),
-    // As the next, by a name that statements would have.
-    ("catalog_type", "text,any->text", |a, _, _| {
-        let (Some(name), Value::Document(texts)) = (a[0].as_str(), &a[1]) else {
-            return Ok(Value::Null);
-        };
-        Ok(texts.get(&folded(name)).map_or(Value::Null, |text| text.to_value()))
     }),
     ("catalog_text", "text,any->text", |a, _, _| {
         let (Some(name), Value::Document(texts)) = (a[0].as_str(), &a[1]) else {

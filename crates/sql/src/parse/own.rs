@@ -104,6 +104,13 @@ pub enum Own {
         /// They wait for the end of the transaction.
         waits: bool,
     },
+    /// `DROP INDEX CONCURRENTLY`
+    DropIndex {
+        /// The name.
+        name: ObjectName,
+        /// Nothing happens when there is nothing.
+        if_exists: bool,
+    },
     /// `ALTER VIEW name RENAME TO new`, and the same of others.
     Rename {
         /// What it is.
@@ -145,6 +152,8 @@ pub enum Renamed {
     Materialized,
     /// A sequence.
     Sequence,
+    /// An index.
+    Index,
 }
 
 /// `ALTER SEQUENCE name` with options.
@@ -181,6 +190,8 @@ const BEGINNINGS: &[(&[&str], &str)] = &[
     (&["COMMENT", "ON", "CONSTRAINT"], ""),
     (&["ALTER", "VIEW"], "RENAME"),
     (&["ALTER", "MATERIALIZED"], "RENAME"),
+    (&["ALTER", "INDEX"], "RENAME"),
+    (&["DROP", "INDEX", "CONCURRENTLY"], ""),
     (&CREATE_MATERIALIZED, ""),
     (&["REFRESH"], ""),
     (&CREATE_ASSERTION, ""),
@@ -378,6 +389,12 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
             )),
         };
     }
+    if parser.parse_keywords(&[Keyword::DROP, Keyword::INDEX, Keyword::CONCURRENTLY]) {
+        let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+        let name = parser.parse_object_name(false)?;
+        let _ = parser.parse_keyword(Keyword::RESTRICT);
+        return Ok(Own::DropIndex { name, if_exists });
+    }
     if parser.parse_keyword(Keyword::DROP) {
         parser.next_token();
         let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
@@ -386,9 +403,11 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
         return Ok(Own::DropAssertion { names, if_exists });
     }
     parser.expect_keyword(Keyword::ALTER)?;
-    let kind = match parser.expect_one_of_keywords(&[Keyword::VIEW, Keyword::MATERIALIZED, Keyword::SEQUENCE])? {
+    let kinds = [Keyword::VIEW, Keyword::MATERIALIZED, Keyword::SEQUENCE, Keyword::INDEX];
+    let kind = match parser.expect_one_of_keywords(&kinds)? {
         Keyword::VIEW => Renamed::View,
         Keyword::SEQUENCE => Renamed::Sequence,
+        Keyword::INDEX => Renamed::Index,
         _ => {
             parser.expect_keyword(Keyword::VIEW)?;
             Renamed::Materialized

@@ -708,7 +708,7 @@ impl Session {
         }
     }
 
-    /// TRUNCATE: all rows are deleted, of several tables in one transaction.
+    /// TRUNCATE: all rows are deleted, of several tables in one commit.
     fn truncate(&mut self, database: &Database, text: &str, truncate: &ast::Truncate) -> Result<String> {
         let refused = truncate.partitions.is_some() || truncate.if_exists || truncate.on_cluster.is_some();
         let restarts = matches!(truncate.identity, Some(ast::TruncateIdentityOption::Restart));
@@ -718,36 +718,21 @@ impl Session {
         if self.is_read_only() {
             return fail("25006", "cannot execute TRUNCATE TABLE in a read-only transaction");
         }
-        let begins = self.block.is_none() && truncate.table_names.len() > 1;
-        if begins {
-            self.block = Some(self.new_block(true));
-        }
-        let mut result = truncate.table_names.iter().try_for_each(|table| {
-            let deletes = parse::parse(&format!("DELETE FROM {}", table.name))?;
-            let Some(delete) = deletes.first() else { return Ok(()) };
-            self.statement(database, text, OpKind::Delete, |statement, facts| {
-                ddl::check_truncated(statement, facts, &table.name)?;
-                let nothing = ([].as_slice(), [].as_slice());
-                write::run(statement, facts, (delete, None), nothing, &mut |_| Ok(()), &mut |_| {
-                    Ok(())
-                })?;
-                match restarts {
-                    true => ddl::sequence::restart(statement, facts, &table.name),
-                    false => Ok(()),
-                }
-            })
-            .map(drop)
-        });
-        if begins {
-            result = match result {
-                Ok(()) => self.commit(database, false).map(drop),
-                Err(error) => {
-                    self.roll_back(database, false)?;
-                    Err(error)
-                }
-            };
-        }
-        result.map(|()| "TRUNCATE TABLE".to_owned())
+        let cascades = matches!(truncate.cascade, Some(ast::CascadeOption::Cascade));
+        self.statement(database, text, OpKind::Delete, |statement, facts| {
+            let names = truncate.table_names.iter();
+            let tables: Vec<_> = names
+                .map(|table| ddl::truncated(statement, facts, &table.name))
+                .collect::<Result<_>>()?;
+            let emptied = write::truncate(statement, facts, &tables, cascades)?;
+            match restarts {
+                true => emptied
+                    .iter()
+                    .try_for_each(|ns| ddl::sequence::restart(statement, facts, ns)),
+                false => Ok(()),
+            }
+        })?;
+        Ok("TRUNCATE TABLE".to_owned())
     }
 
     /// LOCK TABLE IN ACCESS SHARE MODE: nobody is to drop or alter what this transaction reads, and to a transaction with one snapshot all of it

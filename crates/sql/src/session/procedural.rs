@@ -531,7 +531,11 @@ impl Running<'_> {
         if raise.level == "EXCEPTION" {
             return Err(made(code.as_deref().unwrap_or("P0001")));
         }
-        notices::raise(&raise.level, made(code.as_deref().unwrap_or("00000")));
+        let plain = match raise.level.as_str() {
+            "WARNING" => "01000",
+            _ => "00000",
+        };
+        notices::raise(&raise.level, made(code.as_deref().unwrap_or(plain)));
         Ok(())
     }
 

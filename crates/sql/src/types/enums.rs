@@ -1,6 +1,7 @@
 //! Enums: values are held as the place of their label, so that they compare by it; documents have the labels.
 
 use super::Type;
+use super::names::quoted;
 use crate::error::{error, fail};
 use nestor_model::{Result, Value};
 use sqlparser::ast::{DataType, EnumMember};
@@ -28,6 +29,12 @@ impl Enum {
         ARRAYS.saturating_add(self.oid)
     }
 
+    /// Its name as statements have it.
+    pub fn shown(&self) -> String {
+        let parts: Vec<String> = self.name.splitn(2, '.').map(quoted).collect();
+        parts.join(".")
+    }
+
     /// The value that a label is.
     ///
     /// Errors: 22P02.
@@ -37,7 +44,7 @@ impl Enum {
             Some(place) => Ok(Value::Int32(place)),
             None => fail(
                 "22P02",
-                format!("invalid input value for enum {}: \"{label}\"", self.name),
+                format!("invalid input value for enum {}: \"{label}\"", self.shown()),
             ),
         }
     }

@@ -29,6 +29,7 @@ pub mod interval;
 pub mod json;
 pub mod jsonpath;
 mod moment;
+pub mod names;
 pub mod numeric;
 pub mod output;
 pub mod range;
@@ -271,6 +272,29 @@ impl Type {
         Some(found.ty.clone())
     }
 
+    /// The type that a text names as statements would: with its schema or not, in quotes or not, with brackets or a modifier behind it. Those
+    /// that somebody has made are found by [`name_key`].
+    pub fn named(text: &str) -> Option<Self> {
+        let (base, is_array) = split_name(text);
+        let parts = names::names_in(&base);
+        let ty = match parts.as_slice() {
+            [name] | [_, name] if parts.len() == 1 || parts[0] == "pg_catalog" => match base.contains('"') {
+                // A name in quotes is that of `pg_type`, no other word for it.
+                true => {
+                    let (element, name) = match name.strip_prefix('_') {
+                        Some(name) => (true, name),
+                        None => (false, name.as_str()),
+                    };
+                    let found = TYPES.iter().find(|entry| entry.name == name)?.ty.clone();
+                    if element { found.array() } else { found }
+                }
+                false => Self::of_name(name)?,
+            },
+            _ => return None,
+        };
+        Some(if is_array { ty.array() } else { ty })
+    }
+
     /// Every type but arrays, for `pg_type`.
     pub fn all() -> impl Iterator<Item = Self> {
         TYPES.iter().map(|entry| entry.ty.clone())
@@ -429,10 +453,36 @@ impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Array(element) => write!(f, "{element}[]"),
-            Self::Enum(own) => f.write_str(&own.name),
+            Self::Enum(own) => f.write_str(&own.shown()),
             _ => f.write_str(entry(self).map_or("???", |entry| entry.sql_name)),
         }
     }
+}
+
+/// A text that names a type without its brackets and modifier, and whether it has brackets.
+fn split_name(text: &str) -> (String, bool) {
+    let mut base = text.trim();
+    let mut is_array = false;
+    while let Some((before, inside)) = base.strip_suffix(']').and_then(|rest| rest.rsplit_once('[')) {
+        if !inside.chars().all(|c| c.is_ascii_digit()) {
+            break;
+        }
+        (base, is_array) = (before.trim_end(), true);
+    }
+    let whole = match (base.find('('), base.find(')')) {
+        (Some(begin), Some(end)) if begin < end && !base.contains('"') => {
+            format!("{} {}", base[..begin].trim_end(), base[end + 1..].trim_start())
+        }
+        _ => base.to_owned(),
+    };
+    (whole.trim().to_owned(), is_array)
+}
+
+/// What a text that names a type is looked up by among those that somebody has made: names as they are, dots between them, `[]` behind those of arrays.
+pub fn name_key(text: &str) -> String {
+    let (base, is_array) = split_name(text);
+    let key = names::names_in(&base).join(".");
+    if is_array { format!("{key}[]") } else { key }
 }
 
 /// The modifier of `numeric(precision, scale)`.

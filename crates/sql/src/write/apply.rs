@@ -462,7 +462,7 @@ fn check(write: &Write, env: &Env<'_>, doc: DocRef<'_>) -> Result<()> {
     let table = &write.table;
     for column in table.columns.iter().filter(|column| column.not_null) {
         if doc.get(&column.path).is_none_or(ValueRef::is_nullish) {
-            return Err(super::refused::null(&column.name, &table.name));
+            return Err(super::refused::null(&column.name, table, Some(doc)));
         }
     }
     // Those of elements are looked at beside each of them.
@@ -477,7 +477,7 @@ fn check(write: &Write, env: &Env<'_>, doc: DocRef<'_>) -> Result<()> {
     let row = row_of(table, &vec![true; table.columns.len() + 2], doc, None)?;
     for (name, condition) in &write.checks {
         if matches!(condition.value(&row, env)?, Value::Bool(false)) {
-            return Err(super::refused::check(name, &table.name));
+            return Err(super::refused::check(name, table, doc));
         }
     }
     for (view, condition) in options {

@@ -152,7 +152,7 @@ impl Applying<'_, '_, '_> {
                     Some((_, value)) if !matches!(value, Value::Null) => {
                         key.push((column.path.clone(), stored::write(&column.ty, value.clone())));
                     }
-                    _ => return Err(super::refused::null(&column.name, &self.write.table.name)),
+                    _ => return Err(super::refused::null(&column.name, &self.write.table, None)),
                 }
             }
             let Some((record, _)) = conflict::find_by(self.writer, &key, None, self.op)? else {

@@ -557,7 +557,7 @@ impl<'a, 'r> Settling<'a, 'r> {
             column.not_null.then_some(column.name.as_str())
         });
         if let (Some(None), Some(column)) = (&key, not_null) {
-            return Err(super::refused::null(column, &reference.table.name));
+            return Err(super::refused::null(column, &reference.table, None));
         }
         if let (Some(_), Some(collection)) = (&update, ws.catalog().get(ns)) {
             masking::check_insert(collection, self.op)?;

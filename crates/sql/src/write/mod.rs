@@ -14,11 +14,13 @@ pub mod foreign;
 mod merge;
 mod planned;
 mod refused;
+mod truncate;
 mod with;
 
 pub use self::planned::WriteCell;
 use self::planned::planned;
 pub(crate) use self::refused::{duplicated, told};
+pub(crate) use self::truncate::truncate;
 use crate::bind::merge::Merging;
 use crate::bind::write::{Action, Write, modifying, writing};
 use crate::bind::{Binder, Bound};

@@ -2,6 +2,8 @@
 
 use crate::catalog::Table;
 use crate::error::{self, Field};
+use crate::run::reader::row_of;
+use crate::types::output;
 use nestor_model::{DocRef, Document, Error, ErrorCode, Value};
 use nestor_storage::Collection;
 
@@ -13,18 +15,56 @@ pub(super) fn constraint_name(table: &Table, index: &str) -> String {
     }
 }
 
-/// 23502.
-pub(super) fn null(column: &str, table: &str) -> Error {
-    let message = format!("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint");
-    let error = error::error("23502", message);
-    error::with(error, &[(Field::Table, table), (Field::Column, column)])
+/// 23502, of the row that a document is.
+pub(super) fn null(column: &str, table: &Table, doc: Option<DocRef<'_>>) -> Error {
+    let message = format!(
+        "null value in column \"{column}\" of relation \"{}\" violates not-null constraint",
+        table.name
+    );
+    let error = error::with(
+        error::error("23502", message),
+        &[(Field::Table, &table.name), (Field::Column, column)],
+    );
+    with_row(error, table, doc)
 }
 
-/// 23514.
-pub(super) fn check(constraint: &str, table: &str) -> Error {
-    let message = format!("new row for relation \"{table}\" violates check constraint \"{constraint}\"");
-    let error = error::error("23514", message);
-    error::with(error, &[(Field::Table, table), (Field::Constraint, constraint)])
+/// 23514, of the row that a document is.
+pub(super) fn check(constraint: &str, table: &Table, doc: DocRef<'_>) -> Error {
+    let message = format!(
+        "new row for relation \"{}\" violates check constraint \"{constraint}\"",
+        table.name
+    );
+    let fields = [(Field::Table, table.name.as_str()), (Field::Constraint, constraint)];
+    with_row(error::with(error::error("23514", message), &fields), table, Some(doc))
+}
+
+/// Bytes of a value that a detail shows.
+const SHOWN_BYTES_MAX: usize = 64;
+
+/// An error with the values of the row that it is about. Who writes a row sees all of it: changes of documents with masked fields are refused before.
+fn with_row(error: Error, table: &Table, doc: Option<DocRef<'_>>) -> Error {
+    let row = doc.and_then(|doc| row_of(table, &vec![true; table.columns.len() + 2], doc, None).ok());
+    let Some(row) = row else { return error };
+    let shown: Vec<String> = table
+        .columns
+        .iter()
+        .zip(&row)
+        .map(|(column, value)| match value {
+            Value::Null => "null".to_owned(),
+            value => clipped(output::text(&column.ty, value)),
+        })
+        .collect();
+    let detail = format!("Failing row contains ({}).", shown.join(", "));
+    error::with(error, &[(Field::Detail, &detail)])
+}
+
+/// The beginning of a long text, with dots behind it.
+fn clipped(text: String) -> String {
+    if text.len() <= SHOWN_BYTES_MAX {
+        return text;
+    }
+    let end = (0..=SHOWN_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at));
+    format!("{}...", &text[..end.unwrap_or(0)])
 }
 
 /// The error of a write to `table`, with the words of SQL.

@@ -1,6 +1,6 @@
 //! `information_schema`.
 
-use super::relations::{default_of, is_primary, keeps_constraint};
+use super::relations::{self, default_of, is_primary, keeps_constraint};
 use super::shapes;
 use super::{Facts, IndexFacts, Relation, Row, int, is_view, text};
 use crate::catalog::{Column, IdentityKind, Referential, Table, Timing, schemas};
@@ -10,6 +10,15 @@ use nestor_model::{Result, Value};
 
 fn truth(value: bool) -> Value {
     text(if value { "YES" } else { "NO" })
+}
+
+/// The columns of a table that are never null, with the names that the standard's views have for that.
+fn not_nulls(relation: &Relation) -> impl Iterator<Item = (String, &str)> {
+    let numbered = (1..).zip(&relation.table.columns);
+    numbered.filter(|(_, column)| column.not_null).map(|(at, column)| {
+        let name = format!("{}_{}_{at}_not_null", relation.schema, relation.oid);
+        (name, column.name.as_str())
+    })
 }
 
 /// The rows of a table of `information_schema`; none of one that stands for what there is not.
@@ -138,6 +147,8 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                 let table = &relation.table;
                 let checks = table.checks.iter();
                 out.extend(checks.map(|check| row(&check.name, table, "CHECK", Timing::AtOnce)));
+                let filled = not_nulls(relation);
+                out.extend(filled.map(|(name, _)| row(&name, table, "CHECK", Timing::AtOnce)));
                 let keys = table.foreign.iter();
                 out.extend(keys.map(|key| row(&key.name, table, "FOREIGN KEY", key.timing)));
             }
@@ -195,6 +206,14 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                 for check in &relation.table.checks {
                     let mut row = named(&db, &relation.table, &check.name);
                     row.push(("check_clause", text(format!("({})", check.text))));
+                    out.push(row);
+                }
+                for (name, column) in not_nulls(relation) {
+                    let mut row = named(&db, &relation.table, &name);
+                    row.push((
+                        "check_clause",
+                        text(format!("{} IS NOT NULL", relations::quoted(column))),
+                    ));
                     out.push(row);
                 }
             }
@@ -385,7 +404,12 @@ fn column(
             set("character_octet_length", (column.modifier - 4) * 4);
         }
         Type::Date => set("datetime_precision", 0),
-        Type::Time | Type::Timestamp | Type::Timestamptz | Type::Interval => set("datetime_precision", 6),
+        Type::Time | Type::Timetz | Type::Timestamp | Type::Timestamptz if column.modifier >= 0 => {
+            set("datetime_precision", column.modifier);
+        }
+        Type::Time | Type::Timetz | Type::Timestamp | Type::Timestamptz | Type::Interval => {
+            set("datetime_precision", 6)
+        }
         _ => {}
     }
     row

@@ -4,6 +4,7 @@
 //! rows of those that have some; the others stand for what Nestor does not have (triggers, languages, ...) and are empty. A column that
 //! a row says nothing of is null, or what is the rule in PostgreSQL where it cannot be null: false, 0, the empty text.
 
+mod classes;
 mod comments;
 mod information;
 mod io;
@@ -42,6 +43,19 @@ pub const RELATIONS: u32 = 20_000;
 pub const SEQUENCES: u32 = 3_000_000_000;
 /// What is added to an index's number.
 pub const INDEXES: u32 = 1_000_000_000;
+/// Types that arguments of functions have, and no values.
+const POLYMORPHIC: [(i64, &str); 6] = [
+    (2276, "\"any\""),
+    (2277, "anyarray"),
+    (2283, "anyelement"),
+    (3500, "anyenum"),
+    (3831, "anyrange"),
+    (4537, "anymultirange"),
+];
+/// What is added to a relation's OID for that of the type of its rows.
+pub const ROW_TYPES: u32 = 1_500_000_000;
+/// What is added for the type of arrays of its rows.
+pub const ROW_ARRAYS: u32 = 1_750_000_000;
 /// OIDs of functions, by their place among all.
 pub const FUNCTIONS: u32 = 60_000;
 
@@ -384,21 +398,40 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
         }
         "regrole" => vec![(OWNER, facts.user()), (DATABASE_OWNER, "pg_database_owner".to_owned())],
         "pg_get_indexdef" | "pg_get_constraintdef" | "pg_get_viewdef" => relations::definition(function, facts)?,
-        "format_type" | "regtype" => {
-            let (enums, path) = (facts.enums(), facts.path());
-            let mut out = Vec::new();
-            for (schema, own) in &enums {
-                let is_hidden = function == "format_type" && !path.contains(schema);
-                let before = if is_hidden {
-                    format!("{}.", relations::quoted(schema))
-                } else {
-                    String::new()
-                };
-                let ty = Type::Enum(own.clone());
-                for ty in [ty.clone(), ty.array()] {
-                    out.push((i64::from(ty.oid()), format!("{before}{ty}")));
-                }
+        "format_type" | "regtype" | "type_key" => {
+            let path = facts.path();
+            let mut made: Vec<(String, String, [u32; 2])> = Vec::new();
+            for (schema, own) in facts.enums() {
+                let name = Type::Enum(own.clone()).name();
+                made.push((schema, name, [own.oid, own.array_oid()]));
             }
+            for relation in facts.relations()?.iter() {
+                let (schema, name) = (relation.table.schema.clone(), relation.table.name.clone());
+                let types = [ROW_TYPES, ROW_ARRAYS].map(|of| relation.oid.saturating_add(of));
+                made.push((schema, name, types));
+            }
+            let mut out = Vec::new();
+            for (schema, name, types) in &made {
+                let [number, of_arrays] = types.map(i64::from);
+                let is_visible = path.contains(schema);
+                if function == "type_key" {
+                    let before = [format!("{schema}."), String::new()];
+                    for before in before.into_iter().take(1 + usize::from(is_visible)) {
+                        out.push((of_arrays, format!("{before}{name}[]")));
+                        out.push((of_arrays, format!("{before}_{name}")));
+                        out.push((number, format!("{before}{name}")));
+                    }
+                    continue;
+                }
+                let before = match is_visible {
+                    true => String::new(),
+                    false => format!("{}.", relations::quoted(schema)),
+                };
+                let shown = format!("{before}{}", relations::quoted(name));
+                out.push((of_arrays, format!("{shown}[]")));
+                out.push((number, shown));
+            }
+            out.extend(POLYMORPHIC.map(|(number, name)| (number, name.to_owned())));
             out
         }
         "pg_sequence_last_value" => {
@@ -475,7 +508,7 @@ pub fn table(schema: &str, name: &str, facts: &dyn Facts) -> Result<Option<Table
             None if name == "pg_description" => comments::rows(facts)?,
             None => match statistics::rows(name, facts)? {
                 Some(rows) => rows,
-                None => server::rows(name, facts),
+                None => server::rows(name, facts)?,
             },
         },
         _ => information::rows(name, facts)?,

@@ -1,18 +1,19 @@
 //! Catalogs of relations: tables, columns, indexes, constraints, views.
 
+use super::classes;
 use super::schema_number;
 use super::shapes::{self, Shape};
 use super::{
-    DATABASE_OWNER, Facts, INDEXES, INFORMATION_SCHEMA, IndexFacts, OWNER, PG_CATALOG, PUBLIC, RELATIONS, Relation,
-    Row, int, is_table, is_view, oid, text,
+    DATABASE_OWNER, Facts, INDEXES, INFORMATION_SCHEMA, IndexFacts, OWNER, PG_CATALOG, PUBLIC, RELATIONS, ROW_TYPES,
+    Relation, Row, int, is_table, is_view, oid, text,
 };
 use crate::catalog::schemas::is_temporary;
 use crate::catalog::{Column, Foreign, IdentityKind, Kind, Referential, Table, Timing};
-pub use crate::functions::names::quoted;
 use crate::functions::part_key;
 use crate::parse::own::CheckOption;
 use crate::parse::sequence_of;
 use crate::types::Type;
+pub use crate::types::names::quoted;
 use nestor_model::{Array, Result, Value};
 use nestor_planner::kinds::expression;
 use sqlparser::ast::Expr as Ast;
@@ -281,6 +282,7 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
             row.push(("reloptions", Value::Array(Array::new(vec![text(shown)]))));
         }
         row.push(("relhasrules", Value::Bool(kind != "r")));
+        row.push(("reltype", oid(relation.oid.saturating_add(ROW_TYPES))));
         out.push(row);
         for index in &relation.indexes {
             let mut row = class(index.oid, &index.name, schema, "i", index.parts.len());
@@ -381,6 +383,12 @@ fn numbers(items: impl IntoIterator<Item = i32>) -> Value {
 
 fn index_row(relation: &Relation, index: &IndexFacts) -> Row {
     let numbers_of = index.parts.iter().map(|(path, _)| number_of(relation, path));
+    let (_, by) = method(relation, index);
+    let class_of = |(path, _): &(String, String)| {
+        let path = path.strip_suffix(".$**").unwrap_or(path);
+        let column = relation.table.columns.iter().find(|column| column.path == path);
+        oid(column.map_or(0, |column| classes::of(by, &column.ty)))
+    };
     let paths = index.parts.iter().filter(|(path, _)| number_of(relation, path) == 0);
     let expressions: Vec<&str> = paths.map(|(path, _)| path.as_str()).collect();
     // Bit 0 is descending, bit 1 nulls first, as SQL has it where nothing is said of nulls.
@@ -408,7 +416,7 @@ fn index_row(relation: &Relation, index: &IndexFacts) -> Row {
         ),
         (
             "indclass",
-            Value::Array(Array::new(index.parts.iter().map(|_| oid(0)).collect())),
+            Value::Array(Array::new(index.parts.iter().map(class_of).collect())),
         ),
         (
             "indexprs",

@@ -1,15 +1,20 @@
 //! Catalogs of what is the same in all databases, and of types and functions.
 
-use super::io;
-use super::{DATABASE_OWNER, EXTENSIONS, Extension, FUNCTIONS, Facts, OWNER, PG_CATALOG, PUBLIC, Row, int, oid, text};
+use super::{
+    DATABASE_OWNER, EXTENSIONS, Extension, FUNCTIONS, Facts, OWNER, PG_CATALOG, PUBLIC, ROW_ARRAYS, ROW_TYPES,
+    Relation, Row, int, oid, text,
+};
+use super::{classes, io};
 use crate::catalog::routines::{Returns, Routine};
 use crate::functions::{self, Param};
 use crate::types::Type;
-use nestor_model::{Array, Value};
+use nestor_model::{Array, Result, Value};
 
 /// The rows of a table of `pg_catalog` that is not about relations; none of one that stands for what there is not.
-pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
-    match name {
+///
+/// Errors: those of [`Facts::relations`].
+pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
+    Ok(match name {
         "pg_database" => super::statistics::databases(facts)
             .into_iter()
             .map(|(n, name)| {
@@ -109,7 +114,8 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
             };
             EXTENSIONS.iter().map(row).collect()
         }
-        "pg_type" => types(facts),
+        "pg_opclass" => classes::rows(),
+        "pg_type" => types(facts)?,
         "pg_enum" => facts
             .enums()
             .iter()
@@ -136,7 +142,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
                     ("rngsubtype", oid(element.oid())),
                     ("rngmultitypid", oid(several.oid())),
                     ("rngcollation", oid(0)),
-                    ("rngsubopc", oid(class_of(&element))),
+                    ("rngsubopc", oid(classes::of(classes::BTREE, &element))),
                 ])
             })
             .collect(),
@@ -177,7 +183,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
             .collect(),
         "pg_timezone_names" => vec![vec![("name", text("UTC")), ("abbrev", text("UTC"))]],
         _ => Vec::new(),
-    }
+    })
 }
 
 /// The row of `pg_proc` of a function that somebody has made.
@@ -231,20 +237,7 @@ pub fn spelled(name: &str) -> &str {
     }
 }
 
-/// The OID of the operator class by which a range's bounds compare.
-fn class_of(element: &Type) -> i64 {
-    match element {
-        Type::Int4 => 1978,
-        Type::Int8 => 3124,
-        Type::Numeric => 3125,
-        Type::Date => 3122,
-        Type::Timestamp => 3128,
-        Type::Timestamptz => 3127,
-        _ => 0,
-    }
-}
-
-fn types(facts: &dyn Facts) -> Vec<Row> {
+fn types(facts: &dyn Facts) -> Result<Vec<Row>> {
     let beginnings = io::Beginnings::new();
     let enums = facts.enums();
     let mut all: Vec<Type> = Type::all().collect();
@@ -299,7 +292,42 @@ fn types(facts: &dyn Facts) -> Vec<Row> {
         row.extend(io::of_type(&ty, &beginnings));
         row
     };
-    all.iter().cloned().chain(arrays).map(row).collect()
+    let mut out: Vec<Row> = all.iter().cloned().chain(arrays).map(row).collect();
+    for relation in facts.relations()?.iter() {
+        out.extend(row_types(relation, &beginnings));
+    }
+    Ok(out)
+}
+
+/// The type of a relation's rows, and that of arrays of them.
+fn row_types(relation: &Relation, beginnings: &io::Beginnings) -> [Row; 2] {
+    let [own, of_arrays] = [ROW_TYPES, ROW_ARRAYS].map(|of| relation.oid.saturating_add(of));
+    let name = &relation.table.name;
+    let row = |(number, name): (u32, String), like: &Type, kind: &str| -> Row {
+        let mut row: Row = vec![
+            ("oid", oid(number)),
+            ("typname", text(name)),
+            ("typnamespace", oid(relation.schema)),
+            ("typowner", oid(OWNER)),
+            ("typlen", Value::Int32(-1)),
+            ("typtype", text(kind)),
+            ("typisdefined", Value::Bool(true)),
+            ("typdelim", text(",")),
+            ("typtypmod", Value::Int32(-1)),
+            ("typalign", text("d")),
+            ("typstorage", text("x")),
+        ];
+        row.extend(io::of_type(like, beginnings));
+        row
+    };
+    let mut composite = row((own, name.clone()), &Type::Record, "c");
+    composite.push(("typcategory", text("C")));
+    composite.push(("typrelid", oid(relation.oid)));
+    composite.push(("typarray", oid(of_arrays)));
+    let mut array = row((of_arrays, format!("_{name}")), &Type::Record.array(), "b");
+    array.push(("typcategory", text("A")));
+    array.push(("typelem", oid(own)));
+    [composite, array]
 }
 
 /// The OID of a type of a signature; PostgreSQL's of its polymorphic ones.

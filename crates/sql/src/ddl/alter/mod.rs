@@ -19,28 +19,38 @@ pub(super) use self::rename::{Kind, rename};
 use self::rows::{Change, Rows};
 use super::keys::{check_expressions, check_keys};
 use super::keys::{keep_type, qualify};
-use super::namespace;
 use super::sequence as own_sequence;
+use super::{index, namespace};
 use crate::bind::alter::Source;
 use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry;
-use crate::bind::ident;
-use crate::catalog::Table;
-use crate::error::{error, unsupported};
+use crate::bind::{ident, object_name};
+use crate::catalog::{Table, schemas};
+use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
 use crate::run::gathered::Gathered;
-use crate::run::tables::SessionFacts;
+use crate::run::tables::{Reading, SessionFacts};
 use crate::write::foreign::Changes;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog, comments, sequence};
-use nestor_model::{Document, RawDocBuf, Result};
+use nestor_model::{Document, IndexSpec, Namespace, RawDocBuf, Result};
 use nestor_storage::{View as _, WriteSet};
 use sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, CreateTable, RenameTableNameKind,
+    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, CreateTable, Ident, ObjectName,
+    RenameTableNameKind,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Another declaration of the same columns.
+fn as_is(create: CreateTable) -> Edit {
+    Edit {
+        sources: (0..create.columns.len()).map(Source::Kept).collect(),
+        create,
+        cascades: false,
+    }
+}
 
 /// ALTER TABLE.
 pub(super) fn alter(
@@ -69,11 +79,6 @@ pub(super) fn alter(
             return pass_over(alter.if_exists, missing);
         };
         statement.check_plain(&found.collection, "SQL does not change its rows")?;
-        let as_is = |create: CreateTable| Edit {
-            sources: (0..create.columns.len()).map(Source::Kept).collect(),
-            create,
-            cascades: false,
-        };
         let edit = match alter.operations.as_slice() {
             [
                 AlterTableOperation::RenameColumn {
@@ -115,6 +120,62 @@ pub(super) fn alter(
         declare(statement, session, ws, &found, edit)
     })?;
     Ok("ALTER TABLE")
+}
+
+/// ALTER INDEX … RENAME TO. The index of a constraint is called by it, so that gets the name; another is made anew under its new one in the same
+/// commit, as commands of MQL have no such thing, and so other nodes do it.
+///
+/// Errors: 42704, 42P07; 2BP01 for `_id_`, which has one name.
+pub(super) fn rename_index(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    (from, to): (&ObjectName, &ObjectName),
+    if_exists: bool,
+    progress: &mut Progress,
+) -> Result<()> {
+    let (_, from) = object_name(from)?;
+    let (None, to) = object_name(to)? else {
+        return fail("42601", "a new name has no schema");
+    };
+    statement.atomically(progress, |ws| {
+        let Some((collection, index)) = index::find(ws, session, &from) else {
+            let missing = error("42P01", format!("relation \"{from}\" does not exist"));
+            return pass_over(if_exists, missing);
+        };
+        let ns = &collection.ns;
+        session.check_right(ns, Right::DropIndex)?;
+        session.check_right(ns, Right::CreateIndex)?;
+        let (schema, _) = schemas::split(&*ws, ns);
+        let taken = Namespace::new(&*ns.db, schemas::collection(schema, &to));
+        let (op, _) = statement.operation(None)?;
+        if Reading::new(statement, &*ws, &op, session).has_relation(&taken) {
+            return fail("42P07", format!("relation \"{to}\" already exists"));
+        }
+        if let Some(found) = found(ws, ns).ok().flatten()
+            && found.declared.constraint_names().contains(&from)
+        {
+            session.check_right(ns, Right::CollMod)?;
+            statement.check_plain(&collection, "SQL does not change its rows")?;
+            let new = Ident::with_quote('"', &to);
+            let create = edit::with_constraint_renamed(&found.create, &found.name, &from, &new)?;
+            return declare(statement, session, ws, &found, as_is(create));
+        }
+        if index.is_id() {
+            return fail("2BP01", format!("the index of _id of {} has no other name", ns.coll));
+        }
+        let mut listed = Document::from(index.spec.listed().clone());
+        listed.set("name", to.as_str());
+        let spec = IndexSpec::parse(listed.to_raw())?;
+        catalog::drop_index(statement, ws, &collection, &index)?;
+        catalog::create_index(statement, ws, ns, &spec)?;
+        let Some(now) = ws.catalog().by_id(collection.id).cloned() else {
+            return Ok(());
+        };
+        comments::keep(statement, ws, &now, &|kind, name| {
+            let is_it = kind == "indexes" && *name == *index.name;
+            Some(if is_it { to.clone() } else { name.to_owned() })
+        })
+    })
 }
 
 /// Makes a table what it is declared to be.

@@ -1,0 +1,143 @@
+//! Classes of operators, by PostgreSQL's names and numbers: clients ask for those of the parts of an index.
+
+use super::{OWNER, PG_CATALOG, Row, oid, text};
+use crate::types::Type;
+use nestor_model::Value;
+
+/// The access method of ordered indexes.
+pub const BTREE: i64 = 403;
+
+/// Number, access method, name, family, type, whether it is taken where nothing is said, type of what is kept in the index.
+type Class = (i64, i64, &'static str, i64, u32, bool, u32);
+
+/// Those of the access methods that there are, for the types that there are.
+const CLASSES: &[Class] = &[
+    (1978, 403, "int4_ops", 1976, 23, true, 0),
+    (1979, 403, "int2_ops", 1976, 21, true, 0),
+    (1981, 403, "oid_ops", 1989, 26, true, 0),
+    (3122, 403, "date_ops", 434, 1082, true, 0),
+    (3123, 403, "float8_ops", 1970, 701, true, 0),
+    (3124, 403, "int8_ops", 1976, 20, true, 0),
+    (3125, 403, "numeric_ops", 1988, 1700, true, 0),
+    (3126, 403, "text_ops", 1994, 25, true, 0),
+    (3127, 403, "timestamptz_ops", 434, 1184, true, 0),
+    (3128, 403, "timestamp_ops", 434, 1114, true, 0),
+    (4217, 403, "text_pattern_ops", 2095, 25, false, 0),
+    (4218, 403, "varchar_pattern_ops", 2095, 25, false, 0),
+    (4219, 403, "bpchar_pattern_ops", 2097, 1042, false, 0),
+    (10000, 403, "array_ops", 397, 2277, true, 0),
+    (10002, 403, "bit_ops", 423, 1560, true, 0),
+    (10003, 403, "bool_ops", 424, 16, true, 0),
+    (10004, 403, "bpchar_ops", 426, 1042, true, 0),
+    (10006, 403, "bytea_ops", 428, 17, true, 0),
+    (10007, 403, "char_ops", 429, 18, true, 0),
+    (10009, 403, "cidr_ops", 1974, 869, false, 0),
+    (10012, 403, "float4_ops", 1970, 700, true, 0),
+    (10015, 403, "inet_ops", 1974, 869, true, 0),
+    (10022, 403, "interval_ops", 1982, 1186, true, 0),
+    (10024, 403, "macaddr_ops", 1984, 829, true, 0),
+    (10026, 403, "macaddr8_ops", 3371, 774, true, 0),
+    (10028, 403, "name_ops", 1994, 19, true, 2275),
+    (10032, 403, "oidvector_ops", 1991, 30, true, 0),
+    (10034, 403, "record_ops", 2994, 2249, true, 0),
+    (10036, 403, "record_image_ops", 3194, 2249, false, 0),
+    (10038, 403, "time_ops", 1996, 1083, true, 0),
+    (10041, 403, "timetz_ops", 2000, 1266, true, 0),
+    (10043, 403, "varbit_ops", 2002, 1562, true, 0),
+    (10044, 403, "varchar_ops", 1994, 25, false, 0),
+    (10065, 403, "uuid_ops", 2968, 2950, true, 0),
+    (10069, 403, "enum_ops", 3522, 3500, true, 0),
+    (10076, 403, "range_ops", 3901, 3831, true, 0),
+    (10080, 403, "multirange_ops", 4199, 4537, true, 0),
+    (10088, 403, "jsonb_ops", 4033, 3802, true, 0),
+    (10001, 405, "array_ops", 627, 2277, true, 0),
+    (10005, 405, "bpchar_ops", 427, 1042, true, 0),
+    (10008, 405, "char_ops", 431, 18, true, 0),
+    (10010, 405, "cidr_ops", 1975, 869, false, 0),
+    (10011, 405, "date_ops", 435, 1082, true, 0),
+    (10013, 405, "float4_ops", 1971, 700, true, 0),
+    (10014, 405, "float8_ops", 1971, 701, true, 0),
+    (10016, 405, "inet_ops", 1975, 869, true, 0),
+    (10019, 405, "int2_ops", 1977, 21, true, 0),
+    (10020, 405, "int4_ops", 1977, 23, true, 0),
+    (10021, 405, "int8_ops", 1977, 20, true, 0),
+    (10023, 405, "interval_ops", 1983, 1186, true, 0),
+    (10025, 405, "macaddr_ops", 1985, 829, true, 0),
+    (10027, 405, "macaddr8_ops", 3372, 774, true, 0),
+    (10029, 405, "name_ops", 1995, 19, true, 0),
+    (10030, 405, "numeric_ops", 1998, 1700, true, 0),
+    (10031, 405, "oid_ops", 1990, 26, true, 0),
+    (10033, 405, "oidvector_ops", 1992, 30, true, 0),
+    (10035, 405, "record_ops", 6194, 2249, true, 0),
+    (10037, 405, "text_ops", 1995, 25, true, 0),
+    (10039, 405, "time_ops", 1997, 1083, true, 0),
+    (10040, 405, "timestamptz_ops", 1999, 1184, true, 0),
+    (10042, 405, "timetz_ops", 2001, 1266, true, 0),
+    (10045, 405, "varchar_ops", 1995, 25, false, 0),
+    (10046, 405, "timestamp_ops", 2040, 1114, true, 0),
+    (10048, 405, "bool_ops", 2222, 16, true, 0),
+    (10049, 405, "bytea_ops", 2223, 17, true, 0),
+    (10056, 405, "text_pattern_ops", 2229, 25, false, 0),
+    (10057, 405, "varchar_pattern_ops", 2229, 25, false, 0),
+    (10058, 405, "bpchar_pattern_ops", 2231, 1042, false, 0),
+    (10066, 405, "uuid_ops", 2969, 2950, true, 0),
+    (10070, 405, "enum_ops", 3523, 3500, true, 0),
+    (10077, 405, "range_ops", 3903, 3831, true, 0),
+    (10081, 405, "multirange_ops", 4225, 4537, true, 0),
+    (10089, 405, "jsonb_ops", 4034, 3802, true, 0),
+    (10064, 2742, "array_ops", 2745, 2277, true, 2283),
+    (10090, 2742, "jsonb_ops", 4036, 3802, true, 25),
+    (10091, 2742, "jsonb_path_ops", 4037, 3802, false, 23),
+];
+
+/// The rows of `pg_opclass`.
+pub fn rows() -> Vec<Row> {
+    let row = |(number, method, name, family, ty, is_default, kept): &Class| -> Row {
+        vec![
+            ("oid", oid(*number)),
+            ("opcmethod", oid(*method)),
+            ("opcname", text(*name)),
+            ("opcnamespace", oid(PG_CATALOG)),
+            ("opcowner", oid(OWNER)),
+            ("opcfamily", oid(*family)),
+            ("opcintype", oid(*ty)),
+            ("opcdefault", Value::Bool(*is_default)),
+            ("opckeytype", oid(*kept)),
+        ]
+    };
+    CLASSES.iter().map(row).collect()
+}
+
+/// The number of the class that a part of an index has whose type is `ty`; 0 for types that have no order.
+pub fn of(method: i64, ty: &Type) -> i64 {
+    let input = match ty {
+        Type::Array(_) => 2277,
+        Type::Enum(_) => 3500,
+        Type::Varchar => Type::Text.oid(),
+        ty if ty.range_element().is_some() => 3831,
+        ty if ty.multirange_element().is_some() => 4537,
+        ty => ty.oid(),
+    };
+    let mut all = CLASSES.iter();
+    let found = all.find(|(_, own, _, _, of, is_default, _)| *own == method && *of == input && *is_default);
+    found.map_or(0, |(number, ..)| *number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_type_has_one_class_of_a_method() {
+        assert_eq!(of(BTREE, &Type::Varchar), of(BTREE, &Type::Text));
+        assert_eq!(of(BTREE, &Type::Int4), 1978);
+        assert_eq!(of(2742, &Type::Int4.array()), 10064);
+        assert_eq!(of(BTREE, &Type::Json), 0);
+        for (number, method, _, _, ty, is_default, _) in CLASSES {
+            let same = CLASSES
+                .iter()
+                .filter(|other| (other.1, other.4, other.5) == (*method, *ty, true));
+            assert!(same.count() <= 1 || !is_default, "{number}");
+        }
+    }
+}
