@@ -17,6 +17,7 @@ mod columns;
 mod counters;
 pub mod estimate;
 pub mod figures;
+mod helper;
 pub mod index_writer;
 mod interner;
 mod kept;

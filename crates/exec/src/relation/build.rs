@@ -53,13 +53,14 @@ pub(super) fn node<S: Scalar>(plan: &Relation<S>, number: &mut usize, counts: bo
             groups,
             sets,
             calls,
+            limit,
         } => {
             let of_calls = calls.iter().flat_map(|call| {
                 let keys = call.order.iter().map(|key| &key.by);
                 call.args.iter().chain(&call.filter).chain(keys)
             });
             let input = small_enough(node(input, number, counts), groups.iter().chain(of_calls));
-            aggregate::aggregate(input, groups, sets, calls)
+            aggregate::aggregate(input, (groups, sets, calls), limit.as_ref())
         }
         Relation::Window { input, window: plan } => {
             let width = input.width();

@@ -18,7 +18,7 @@ pub mod aggregate;
 pub mod apply;
 mod build;
 pub mod distinct;
-mod groups;
+pub(crate) mod groups;
 pub mod join;
 pub mod key;
 pub mod recursive;

@@ -223,6 +223,16 @@ pub(super) struct Limit<S> {
 }
 
 /// The value of LIMIT or OFFSET; null is none.
+/// How many rows are wanted of an input of which so many are skipped before; `None` for all.
+///
+/// Errors: those of [`count`].
+pub(super) fn wanted<S: Scalar>(limit: Option<&(Option<S>, S)>, run: &Run<'_, '_, S>) -> Result<Option<usize>> {
+    let Some((skip, limit)) = limit else { return Ok(None) };
+    let skip = count(skip.as_ref(), run, "OFFSET")?.unwrap_or(0);
+    let limit = count(Some(limit), run, "LIMIT")?.map(|limit| limit.saturating_add(skip));
+    Ok(limit.and_then(|n| usize::try_from(n).ok()))
+}
+
 pub(super) fn count<S: Scalar>(expr: Option<&S>, run: &Run<'_, '_, S>, word: &str) -> Result<Option<u64>> {
     let Some(expr) = expr else { return Ok(None) };
     let value = match expr.value(&[], &run.env)? {

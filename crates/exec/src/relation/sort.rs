@@ -1,7 +1,7 @@
 //! Rows in an order.
 
 use super::restrict::{Order, Restriction};
-use super::rows::count;
+use super::rows::wanted;
 use super::{BoxRows, Rows, Run, row_done, weight};
 use crate::kept::Kept;
 use crate::leading::{leading, rank};
@@ -94,14 +94,7 @@ pub(super) fn values<S: Scalar>(keys: &[SortKey<S>], row: &[Value], env: &Env<'_
 
 impl<S: Scalar> Sort<S> {
     fn read(&mut self, run: &Run<'_, '_, S>) -> Result<Vec<Keyed>> {
-        let wanted = match &self.limit {
-            Some((skip, limit)) => {
-                let skip = count(skip.as_ref(), run, "OFFSET")?.unwrap_or(0);
-                count(Some(limit), run, "LIMIT")?.map(|limit| limit.saturating_add(skip))
-            }
-            None => None,
-        };
-        let keep = wanted.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+        let keep = wanted(self.limit.as_ref(), run)?.unwrap_or(usize::MAX);
         let mut rows: Vec<Keyed> = Vec::new();
         if keep == 0 {
             return Ok(rows);

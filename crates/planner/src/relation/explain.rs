@@ -251,7 +251,11 @@ fn describe<S: Display>(plan: &Relation<S>) -> (String, Vec<String>) {
             (format!("{how} ({kind})"), Vec::new())
         }
         Relation::Aggregate {
-            groups, sets, calls, ..
+            groups,
+            sets,
+            calls,
+            limit,
+            ..
         } => {
             let title = match (groups.is_empty(), sets.len()) {
                 (true, _) => "Aggregate",
@@ -261,6 +265,10 @@ fn describe<S: Display>(plan: &Relation<S>) -> (String, Vec<String>) {
             let mut details = Vec::new();
             if !groups.is_empty() {
                 details.push(format!("Group Key: {}", list(groups, ", ")));
+            }
+            if let Some((skip, limit)) = limit {
+                let skip = skip.as_ref().map_or(String::new(), |skip| format!(" + {skip}"));
+                details.push(format!("Groups Wanted: {limit}{skip}"));
             }
             for call in calls {
                 let distinct = if call.distinct { "DISTINCT " } else { "" };

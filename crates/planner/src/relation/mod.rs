@@ -73,6 +73,8 @@ pub enum Relation<S> {
         sets: Vec<Vec<usize>>,
         /// What is computed of each group; the columns after the groups. After them comes the number of the grouping set.
         calls: Vec<Call<S>>,
+        /// How many groups are wanted, whichever these are, if that is known: their number is this and what is skipped. There may be more.
+        limit: Option<(Option<S>, S)>,
     },
     /// Each row with what is computed of the rows around it, as columns after its own.
     Window {

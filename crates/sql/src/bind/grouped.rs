@@ -222,6 +222,7 @@ impl Binder<'_> {
             groups: keys,
             sets,
             calls,
+            limit: None,
         })
     }
 }

@@ -14,6 +14,7 @@ pub fn rewrite(plan: Plan) -> Plan {
         groups,
         sets,
         calls,
+        limit,
     } = plan
     else {
         return plan;
@@ -36,6 +37,7 @@ pub fn rewrite(plan: Plan) -> Plan {
             groups,
             sets,
             calls,
+            limit,
         },
     }
 }

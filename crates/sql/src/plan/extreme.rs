@@ -22,6 +22,7 @@ pub fn rewrite(plan: Plan, statistics: &dyn Statistics) -> Plan {
             groups,
             sets,
             calls,
+            ..
         } if groups.is_empty() && sets.len() == 1 && (1..=CALLS_MAX).contains(&calls.len()) => {
             split(input, calls, statistics)
         }
@@ -84,5 +85,6 @@ fn first(input: &Plan, call: &Call<Expr>, statistics: &dyn Statistics) -> Option
         groups: Vec::new(),
         sets: vec![Vec::new()],
         calls: vec![call.clone()],
+        limit: None,
     })
 }

@@ -13,6 +13,7 @@ pub mod presorted;
 pub mod pushdown;
 pub mod rewrite;
 pub mod settled;
+pub mod sums;
 pub mod unnest;
 
 use crate::expr::{Expr, Node};
@@ -45,6 +46,14 @@ pub fn map(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usize) -> Expr) -
             filter: call.filter.as_ref().map(|e| f(e, depth)),
             order: keys(&call.order, depth, f),
         }
+    }
+    fn wanted(
+        limit: &Option<(Option<Expr>, Expr)>,
+        depth: usize,
+        f: &mut dyn FnMut(&Expr, usize) -> Expr,
+    ) -> Option<(Option<Expr>, Expr)> {
+        let (skip, limit) = limit.as_ref()?;
+        Some((skip.as_ref().map(|e| f(e, depth)), f(limit, depth)))
     }
     fn scan(scan: &Scan<Expr>, depth: usize, f: &mut dyn FnMut(&Expr, usize) -> Expr) -> Scan<Expr> {
         Scan {
@@ -97,11 +106,13 @@ pub fn map(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usize) -> Expr) -
             groups,
             sets,
             calls,
+            limit,
         } => Relation::Aggregate {
             input: boxed(input, f),
             groups: list(groups, depth, f),
             sets: sets.clone(),
             calls: calls.iter().map(|c| call(c, depth, f)).collect(),
+            limit: wanted(limit, depth, f),
         },
         Relation::Window { input, window } => {
             let input = boxed(input, f);
@@ -135,9 +146,7 @@ pub fn map(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usize) -> Expr) -
         Relation::Sort { input, keys: by, limit } => Relation::Sort {
             input: boxed(input, f),
             keys: keys(by, depth, f),
-            limit: limit
-                .as_ref()
-                .map(|(skip, n)| (skip.as_ref().map(|e| f(e, depth)), f(n, depth))),
+            limit: wanted(limit, depth, f),
         },
         Relation::Limit {
             input,
@@ -200,11 +209,13 @@ pub fn with_inputs(plan: Plan, f: &mut dyn FnMut(Plan) -> Plan) -> Plan {
             groups,
             sets,
             calls,
+            limit,
         } => Relation::Aggregate {
             input: boxed(input),
             groups,
             sets,
             calls,
+            limit,
         },
         Relation::Window { input, window } => Relation::Window {
             input: boxed(input),

@@ -6,7 +6,7 @@ use super::{Plan, map, outward, unnest};
 use crate::expr::{Comparison, Expr, Node};
 use crate::types::Type;
 use nestor_model::Value;
-use nestor_planner::relation::{Apply, ApplyKind, Join, JoinKind, Relation, SortKey};
+use nestor_planner::relation::{Apply, ApplyKind, Call, Join, JoinKind, Relation, SortKey};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -80,10 +80,11 @@ pub fn push(plan: Plan, mut conditions: Vec<Expr>, st: &dyn Statistics) -> Plan 
             groups,
             sets,
             calls,
+            limit,
         } => {
             let plain = sets.len() == 1 && sets[0].len() == groups.len() && !groups.is_empty();
             let (down, stay) = split(conditions, |c| {
-                plain && span(c).is_some_and(|(_, high)| high <= groups.len())
+                plain && limit.is_none() && span(c).is_some_and(|(_, high)| high <= groups.len())
             });
             let down = down
                 .into_iter()
@@ -96,6 +97,7 @@ pub fn push(plan: Plan, mut conditions: Vec<Expr>, st: &dyn Statistics) -> Plan 
                     groups,
                     sets,
                     calls,
+                    limit,
                 },
                 stay,
             )
@@ -118,7 +120,9 @@ pub fn push(plan: Plan, mut conditions: Vec<Expr>, st: &dyn Statistics) -> Plan 
         } => {
             let input = push(*input, Vec::new(), st);
             let input = match &limit {
-                Some(limit) if ties.is_empty() => limited(input, &(offset.clone(), limit.clone())),
+                Some(limit) if ties.is_empty() && !offset.iter().chain([limit]).any(Expr::is_volatile) => {
+                    limited(input, &(offset.clone(), limit.clone()))
+                }
                 _ => input,
             };
             let limited = Relation::Limit {
@@ -158,7 +162,7 @@ pub fn push(plan: Plan, mut conditions: Vec<Expr>, st: &dyn Statistics) -> Plan 
     }
 }
 
-/// A plan of whose rows only the first ones are wanted: a sort in it keeps no more than these.
+/// A plan of whose rows only the first ones are wanted: a sort in it keeps no more than these, and groups are made until there are as many.
 fn limited(plan: Plan, wanted: &(Option<Expr>, Expr)) -> Plan {
     match plan {
         Relation::Project { input, columns } => Relation::Project {
@@ -174,8 +178,48 @@ fn limited(plan: Plan, wanted: &(Option<Expr>, Expr)) -> Plan {
             keys,
             limit: Some(wanted.clone()),
         },
+        Relation::Aggregate {
+            input,
+            groups,
+            sets,
+            calls,
+            limit: None,
+        } if is_each_a_group(&groups, &sets) && !calls.iter().any(is_volatile) => Relation::Aggregate {
+            input,
+            groups,
+            sets,
+            calls,
+            limit: Some(wanted.clone()),
+        },
         other => other,
     }
+}
+
+/// Whether all values that rows are grouped by tell groups apart.
+fn is_each_a_group(groups: &[Expr], sets: &[Vec<usize>]) -> bool {
+    let has_all = matches!(sets, [set] if (0..groups.len()).all(|at| set.contains(&at)));
+    has_all && !groups.is_empty() && !groups.iter().any(Expr::is_volatile)
+}
+
+/// The columns of groups of which only some calls are left, where they stood before: nobody looks at the others.
+fn placed_again(groups: &[Expr], is_left: &[bool]) -> Vec<Expr> {
+    let of_groups = groups.iter().enumerate();
+    let mut columns: Vec<Expr> = of_groups.map(|(at, by)| Expr::column(at, "group", by.ty())).collect();
+    let mut at = groups.len();
+    for is_left in is_left {
+        columns.push(match is_left {
+            true => Expr::column(at, "call", Type::Unknown),
+            false => Expr::constant(Value::Null, Type::Unknown),
+        });
+        at += usize::from(*is_left);
+    }
+    columns.push(Expr::column(at, "set", Type::Int8));
+    columns
+}
+
+fn is_volatile(call: &Call<Expr>) -> bool {
+    let keys = call.order.iter().map(|key| &key.by);
+    call.args.iter().chain(&call.filter).chain(keys).any(Expr::is_volatile)
 }
 
 /// Conditions that stand in all branches of an OR hold by themselves: `(a AND b) OR (a AND c)` is `a AND (b OR c)`.
@@ -540,19 +584,40 @@ fn prune(plan: Plan, used: &BTreeSet<usize>) -> Plan {
             groups,
             sets,
             calls,
+            limit,
         } => {
             let mut needed = BTreeSet::new();
             add(&mut needed, &groups);
+            let count = calls.len();
+            let is_wanted = |at: usize, call: &Call<Expr>| used.contains(&(groups.len() + at)) || is_volatile(call);
+            let wanted: Vec<bool> = calls.iter().enumerate().map(|(at, call)| is_wanted(at, call)).collect();
+            let mut left = wanted.iter();
+            let calls: Vec<Call<Expr>> = calls.into_iter().filter(|_| left.next() == Some(&true)).collect();
             for call in &calls {
                 add(&mut needed, &call.args);
                 add(&mut needed, call.filter.as_slice());
                 add_keys(&mut needed, &call.order);
             }
-            Relation::Aggregate {
+            let is_less = calls.len() < count;
+            let width = groups.len();
+            let columns = match is_less {
+                true => placed_again(&groups, &wanted),
+                false => Vec::new(),
+            };
+            let aggregate = Relation::Aggregate {
                 input: Box::new(prune(*input, &needed)),
                 groups,
                 sets,
                 calls,
+                limit,
+            };
+            debug_assert!(!is_less || columns.len() == width + count + 1);
+            match is_less {
+                true => Relation::Project {
+                    input: Box::new(aggregate),
+                    columns,
+                },
+                false => aggregate,
             }
         }
         Relation::Sort { input, keys, limit } => {

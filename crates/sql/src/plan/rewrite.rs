@@ -1,7 +1,7 @@
 //! The rules in their order.
 
 use super::estimate::Statistics;
-use super::{Plan, counted, extreme, lifted, lookup, loose, merged, order, presorted, pushdown, settled};
+use super::{Plan, counted, extreme, lifted, lookup, loose, merged, order, presorted, pushdown, settled, sums};
 
 /// Rewrites a plan: conditions go down and subqueries become joins, joins are put in order, what an index finds is looked up,
 /// and sorts ask scans for their order where an index has it.
@@ -13,5 +13,7 @@ pub fn rewrite(plan: Plan, statistics: &dyn Statistics) -> Plan {
     let plan = merged::rewrite(plan);
     let plan = extreme::rewrite(plan, statistics);
     let plan = presorted::rewrite(plan, statistics);
-    loose::rewrite(counted::rewrite(settled::rewrite(pushdown::pruned(plan))))
+    loose::rewrite(counted::rewrite(settled::rewrite(pushdown::pruned(sums::rewrite(
+        plan,
+    )))))
 }

@@ -223,6 +223,7 @@ pub fn scalar(apply: &Apply<Expr>, statistics: &dyn Statistics) -> Option<(Join<
         groups,
         sets,
         calls,
+        ..
     } = at
     else {
         return None;
@@ -248,6 +249,7 @@ pub fn scalar(apply: &Apply<Expr>, statistics: &dyn Statistics) -> Option<(Join<
         sets: vec![(0..groups.len()).collect()],
         groups,
         calls: calls.clone(),
+        limit: None,
     };
     if reaches_out(&aggregate, 1) {
         return None;

@@ -2,6 +2,7 @@
 //! has not is grouped here. In the end both parts become one.
 
 use super::part::{Part, Prepared, Shape};
+use crate::helper::Permit;
 use nestor_model::{Result, statement};
 use nestor_planner::relation::Scalar;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,28 +10,6 @@ use std::sync::mpsc::{TrySendError, sync_channel};
 
 /// Chunks that wait for the helper.
 const WAITING_MAX: usize = 4;
-
-/// Helpers of all statements that are at work.
-static AT_WORK: AtomicUsize = AtomicUsize::new(0);
-
-/// The right to have a helper, of which there are one fewer than processors.
-pub(super) struct Permit(());
-
-impl Permit {
-    /// One, if there is one left.
-    pub fn take() -> Option<Self> {
-        let most = std::thread::available_parallelism().map_or(1, usize::from) - 1;
-        let more = |at_work: usize| (at_work < most).then_some(at_work + 1);
-        let taken = AT_WORK.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more);
-        taken.ok().map(|_| Self(()))
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        AT_WORK.fetch_sub(1, Ordering::AcqRel);
-    }
-}
 
 /// Groups all that `next` gives, with what `own` has already. `grow` is told by how many bytes the groups of both grow.
 ///
@@ -81,19 +60,4 @@ pub(super) fn read<S: Scalar>(
         grow(grown.swap(0, Ordering::Relaxed))?;
         grow(own.merge(shape, part)?)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn there_are_as_many_permits_as_processors_but_one() {
-        let all: Vec<Permit> = std::iter::from_fn(Permit::take).collect();
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        assert!(all.len() < processors);
-        assert!(Permit::take().is_none());
-        drop(all);
-        assert_eq!(Permit::take().is_some(), processors > 1);
-    }
 }

@@ -4,6 +4,8 @@
 //! these numbers. Of a call whose rows have to differ the first of those that are alike are found as groups are. A call whose rows have an order takes them
 //! one by one ([`state`]). What groups are made of that follows from others of it (`GROUP BY a, a - 1, 'x'`) is computed of each group.
 //!
+//! Where only so many groups are wanted, whichever these are, rows of others are passed over once there are as many.
+//!
 //! Many rows are grouped by two threads where a processor is idle ([`helped`]).
 
 mod helped;
@@ -12,10 +14,11 @@ mod state;
 
 pub(super) use state::State;
 
-use self::helped::Permit;
 use self::part::{Part, Prepared, Shape};
 use super::restrict::Restriction;
+use super::rows::wanted;
 use super::{BoxRows, Rows, Run, row_done};
+use crate::helper::Permit;
 use crate::kept::Kept;
 use nestor_model::statement::{ROW, Scope, work};
 use nestor_model::vector::{Builder, Vector};
@@ -27,12 +30,17 @@ use std::sync::Arc;
 /// Rows that are grouped before it is thought of a helper: a thread costs as much as some thousand of them. Tests have few rows.
 const ALONE: usize = if cfg!(debug_assertions) { ROWS / 2 } else { 32 * ROWS };
 
+/// Of more groups it is not seen to that there are no more than are wanted.
+const WANTED_MAX: usize = 64 * ROWS;
+
 struct Aggregated<S> {
     input: BoxRows<S>,
     groups: Vec<S>,
     /// The groups that the others follow from, with the columns that they are; `None` where all tell rows apart.
     leading: Option<Vec<(usize, usize)>>,
     shape: Shape<S>,
+    /// How many groups are wanted, and how many are skipped before.
+    limit: Option<(Option<S>, S)>,
     kept: Kept,
     done: Option<Done<S>>,
 }
@@ -45,9 +53,8 @@ struct Done<S> {
 
 pub(super) fn aggregate<S: Scalar>(
     mut input: BoxRows<S>,
-    groups: &[S],
-    sets: &[Vec<usize>],
-    calls: &[Call<S>],
+    (groups, sets, calls): (&[S], &[Vec<usize>], &[Call<S>]),
+    limit: Option<&(Option<S>, S)>,
 ) -> BoxRows<S> {
     let is_one = groups.is_empty() && sets.len() == 1 && !calls.is_empty();
     let takes_extremes = |call: &Call<S>| {
@@ -76,6 +83,7 @@ pub(super) fn aggregate<S: Scalar>(
             sets,
             calls: calls.to_vec(),
         },
+        limit: limit.cloned(),
         kept: Kept::default(),
         done: None,
     })
@@ -92,7 +100,24 @@ fn leading<S: Scalar>(groups: &[S]) -> Option<Vec<(usize, usize)>> {
 }
 
 impl<S: Scalar> Aggregated<S> {
+    /// All rows belong to groups that there are, or to none that is wanted.
+    fn read_known(&mut self, part: &mut Part<S>, run: &Run<'_, '_, S>) -> Result<()> {
+        if self.shape.calls.is_empty() {
+            return Ok(());
+        }
+        while let Some(chunk) = self.input.next_chunk(run)? {
+            let _values = Scope::begin();
+            let rows = part.known(&self.shape, &chunk, &run.env)?;
+            if !rows.is_empty() {
+                let prepared = self.shape.prepared(&chunk.gather(&rows), &run.env)?;
+                self.kept.grow(part.add(&self.shape, &prepared)?)?;
+            }
+        }
+        Ok(())
+    }
+
     fn read(&mut self, run: &Run<'_, '_, S>) -> Result<Part<S>> {
+        let wanted = wanted(self.limit.as_ref(), run)?.filter(|wanted| *wanted <= WANTED_MAX);
         let (shape, input, kept) = (&self.shape, &mut self.input, &mut self.kept);
         let mut next = || -> Result<Option<Prepared>> {
             let Some(chunk) = input.next_chunk(run)? else {
@@ -103,7 +128,11 @@ impl<S: Scalar> Aggregated<S> {
         };
         let mut part = Part::new(shape);
         let mut rows = 0;
-        while rows < ALONE {
+        while rows < ALONE || wanted.is_some() {
+            if wanted.is_some_and(|wanted| part.groups.len() >= wanted) {
+                self.read_known(&mut part, run)?;
+                return Ok(part);
+            }
             let Some(chunk) = next()? else { return Ok(part) };
             rows += chunk.rows();
             kept.grow(part.add(shape, &chunk)?)?;

@@ -5,7 +5,7 @@ use super::state::State;
 use crate::relation::groups::{Groups, KeysOf, first_rows, keys_of};
 use crate::relation::row_done;
 use nestor_model::statement::{ROW, work};
-use nestor_model::vector::Vector;
+use nestor_model::vector::{NO_ROW, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::chunk::ROWS;
 use nestor_planner::relation::{Call, Chunk, Env, Grouped, Scalar};
@@ -163,6 +163,20 @@ impl<S: Scalar> Part<S> {
         }
         self.numbers = numbers;
         Ok(grown)
+    }
+
+    /// The rows of a chunk that belong to groups that there are.
+    ///
+    /// Errors: those of the expressions, and of the interrupt.
+    pub fn known(&mut self, shape: &Shape<S>, chunk: &Chunk, env: &Env<'_>) -> Result<Vec<u32>> {
+        work(ROW / 2 * chunk.rows)?;
+        let keys = keys_of(&shape.by, chunk, env)?;
+        let numbers = self.groups.look_up(&keys, chunk.rows);
+        let rows = numbers.iter().enumerate();
+        Ok(rows
+            .filter(|(_, number)| **number != NO_ROW)
+            .map(|(row, _)| row as u32)
+            .collect())
     }
 
     /// Makes room for the groups that are new; returns by how many bytes it grew.

@@ -4,7 +4,7 @@ use super::words::Words;
 use super::{KeysOf, Within};
 use hashbrown::HashTable;
 use nestor_model::Value;
-use nestor_model::vector::{Builder, Data, Seed, Vector};
+use nestor_model::vector::{Builder, Data, NO_ROW, Seed, Vector};
 use std::sync::Arc;
 
 /// Groups by number, in the order in which their first rows came.
@@ -117,6 +117,37 @@ impl AnyGroups {
         bytes
     }
 
+    /// The hashes of rows by what they are within and their values in some columns.
+    fn hashes_of(&self, within: Within<'_>, (columns, keys, rows): (&[usize], &KeysOf, usize)) -> Vec<u64> {
+        let mut hashes: Vec<u64> = (0..rows).map(|row| u64::from(within.of(row))).collect();
+        for column in columns {
+            keys.keys[*column].hash(&self.seed, &mut hashes);
+        }
+        hashes
+    }
+
+    /// The group of a row with such a hash, if there is one.
+    fn find(&self, hash: u64, set: u32, (columns, keys, row): (&[usize], &KeysOf, usize)) -> Option<u32> {
+        let is_same = |at: &u32| {
+            let at = *at as usize;
+            self.hashes[at] == hash
+                && self.set_of[at] == set
+                && columns.iter().all(|column| {
+                    let known = self.keys[*column].as_ref().unwrap_or(&self.values[*column]);
+                    keys.keys[*column].equals(row, known.so_far(), at)
+                })
+        };
+        self.places.find(hash, is_same).copied()
+    }
+
+    /// Of each row the group of the first set that has its values, [`NO_ROW`] where there is none.
+    pub fn look_up(&self, (columns, keys, rows): (&[usize], &KeysOf, usize)) -> Vec<u32> {
+        let hashes = self.hashes_of(Within::Set(0), (columns, keys, rows));
+        let each = hashes.into_iter().enumerate();
+        each.map(|(row, hash)| self.find(hash, 0, (columns, keys, row)).unwrap_or(NO_ROW))
+            .collect()
+    }
+
     /// Adds the group of each row, by what it is within and its values in some columns; returns how many bytes new ones take.
     pub fn number(
         &mut self,
@@ -124,24 +155,12 @@ impl AnyGroups {
         (columns, keys, rows): (&[usize], &KeysOf, usize),
         numbers: &mut Vec<u32>,
     ) -> usize {
-        let mut hashes: Vec<u64> = (0..rows).map(|row| u64::from(within.of(row))).collect();
-        for column in columns {
-            keys.keys[*column].hash(&self.seed, &mut hashes);
-        }
+        let hashes = self.hashes_of(within, (columns, keys, rows));
         let mut bytes = 0;
         for (row, hash) in hashes.into_iter().enumerate() {
             let set = within.of(row);
-            let is_same = |at: &u32| {
-                let at = *at as usize;
-                self.hashes[at] == hash
-                    && self.set_of[at] == set
-                    && columns.iter().all(|column| {
-                        let known = self.keys[*column].as_ref().unwrap_or(&self.values[*column]);
-                        keys.keys[*column].equals(row, known.so_far(), at)
-                    })
-            };
-            let number = match self.places.find(hash, is_same) {
-                Some(number) => *number,
+            let number = match self.find(hash, set, (columns, keys, row)) {
+                Some(number) => number,
                 None => {
                     bytes += self.add(hash, set, (columns, Some((keys, row))));
                     self.hashes.len() as u32 - 1

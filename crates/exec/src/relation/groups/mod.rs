@@ -13,7 +13,7 @@ use nestor_model::vector::Vector;
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Chunk, Env, Scalar};
 use std::sync::Arc;
-pub(in crate::relation) use words::Words;
+pub(crate) use words::Words;
 
 /// Groups by number, in the order in which their first rows came.
 pub(super) struct Groups<S> {
@@ -137,6 +137,22 @@ impl<S: Scalar> Groups<S> {
             return 0;
         }
         self.number(Within::Set(set as u32), (&columns, keys, rows), numbers)
+    }
+
+    /// Of each row the group with all columns that it belongs to, [`NO_ROW`](nestor_model::vector::NO_ROW) where there is none yet.
+    pub fn look_up(&mut self, keys: &KeysOf, rows: usize) -> Vec<u32> {
+        let columns: Vec<usize> = (0..self.by.len()).collect();
+        if let Table::Words(words) = &mut self.table {
+            if let Some(found) = words.look_up(&keys.keys, rows, true) {
+                return found;
+            }
+            let any = AnyGroups::of_words(words, self.by.len());
+            self.table = Table::Any(Box::new(any));
+        }
+        match &self.table {
+            Table::Any(any) => any.look_up((&columns, keys, rows)),
+            Table::Words(_) => Vec::new(),
+        }
     }
 
     /// As [`Groups::find`], for rows each of which belongs to a group of others: those of different ones are different.

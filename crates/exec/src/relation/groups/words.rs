@@ -24,7 +24,7 @@ const COLUMNS_MAX: usize = 32;
 const GROUP_BYTES: usize = 16;
 
 /// Groups by number, in the order in which their first rows came.
-pub(in crate::relation) struct Words {
+pub(crate) struct Words {
     seed: Seed,
     sets: Vec<Vec<usize>>,
     columns: Vec<Column>,
@@ -263,12 +263,9 @@ impl Words {
 
     /// The values of a group's columns.
     pub fn values(&self, group: usize) -> Vec<Value> {
-        let words = self.columns.iter().zip(self.of(group).1).enumerate();
-        let value = |(at, (column, word)): (usize, (&Column, &u64))| match self.is_null(group, at) {
-            true => Value::Null,
-            false => column.value(*word),
-        };
-        words.map(value).collect()
+        (0..self.columns.len())
+            .map(|column| self.value(group, column))
+            .collect()
     }
 
     /// The columns of the groups from one to another.
@@ -313,7 +310,7 @@ impl Words {
 
     /// Adds the group of each row, by what it is within and its values in some columns; returns how many bytes new ones take, `None` when
     /// some value has no word.
-    pub fn number(
+    pub(in crate::relation) fn number(
         &mut self,
         within: Within<'_>,
         (columns, keys, rows): (&[usize], &[Arc<Vector>], usize),
@@ -351,13 +348,40 @@ impl Words {
         Some(self.bytes() - before)
     }
 
-    /// Of each row the group that has its values, [`NO_ROW`] where there is none or one of them is null; `None` when some value has no word.
-    pub fn look_up(&mut self, keys: &[Arc<Vector>], rows: usize) -> Option<Vec<u32>> {
+    /// As [`Words::number`], for keys of all columns in the only set; `false` when some value has no word.
+    pub fn number_all(&mut self, keys: &[Arc<Vector>], rows: usize, numbers: &mut Vec<u32>) -> bool {
+        let columns: Vec<usize> = (0..self.columns.len()).collect();
+        self.number(Within::Set(0), (&columns, keys, rows), numbers).is_some()
+    }
+
+    /// The value that a group has in a column.
+    pub fn value(&self, group: usize, column: usize) -> Value {
+        match self.is_null(group, column) {
+            true => Value::Null,
+            false => self.columns[column].value(self.of(group).1[column]),
+        }
+    }
+
+    /// Of each row the group that has its values, [`NO_ROW`] where there is none; `None` when some value has no word. Nulls are values that groups
+    /// have, or there is no group with one.
+    pub fn look_up(&mut self, keys: &[Arc<Vector>], rows: usize, nulls_are_values: bool) -> Option<Vec<u32>> {
         let mut is_unknown = vec![false; rows];
+        // Of each row a bit for each column that is null.
+        let mut heads: Vec<u64> = vec![0; if nulls_are_values { rows } else { 0 }];
         let mut all = Vec::with_capacity(keys.len());
-        for (column, key) in self.columns.iter_mut().zip(keys) {
-            let (words, unknown) = column.known(key, &self.seed)?;
-            for unknown in [unknown.as_ref(), key.nulls.as_ref()].into_iter().flatten() {
+        for (at, (column, key)) in self.columns.iter_mut().zip(keys).enumerate() {
+            let (mut words, mut unknown) = column.known(key, &self.seed)?;
+            let is_nothing = matches!(key.data, Data::Same(Value::Null, _));
+            if nulls_are_values && (is_nothing || key.nulls.is_some()) {
+                let is_null = |row: usize| is_nothing || key.nulls.as_ref().is_some_and(|nulls| nulls[row]);
+                for row in (0..rows).filter(|row| is_null(*row)) {
+                    words[row] = 0;
+                    heads[row] |= 1 << (32 + at);
+                    unknown.iter_mut().for_each(|unknown| unknown[row] = false);
+                }
+            }
+            let nulls = key.nulls.as_ref().filter(|_| !nulls_are_values);
+            for unknown in [unknown.as_ref(), nulls].into_iter().flatten() {
                 is_unknown
                     .iter_mut()
                     .zip(unknown)
@@ -371,6 +395,9 @@ impl Words {
         for (row, is_unknown) in is_unknown.into_iter().enumerate() {
             numbers.push(match &self.found {
                 _ if is_unknown => NO_ROW,
+                Found::One(_, null) | Found::Numbered(_, null) if heads.get(row).is_some_and(|head| *head != 0) => {
+                    null.unwrap_or(NO_ROW)
+                }
                 Found::One(table, _) => {
                     let word = all[0][row];
                     let hash = self.seed.whole(word.cast_signed());
@@ -380,6 +407,7 @@ impl Words {
                 }
                 Found::Numbered(table, _) => table.get(all[0][row] as usize).copied().unwrap_or(NO_ROW),
                 Found::Many(table) => {
+                    key[0] = heads.get(row).copied().unwrap_or(0);
                     key[1..].iter_mut().zip(&all).for_each(|(own, words)| *own = words[row]);
                     let half = hash_of(&self.seed, &key);
                     let is_same = |(own, group): &(u32, u32)| {

@@ -174,7 +174,7 @@ impl Table {
     /// Of each row of a left chunk the first row of its chain.
     pub fn firsts(&mut self, keys: &[Arc<Vector>], rows: usize, is_null: &dyn Fn(usize) -> bool) -> Vec<u32> {
         if let Keys::Words(words, chains, of_rows) = &mut self.keys {
-            if let Some(mut numbers) = words.look_up(keys, rows) {
+            if let Some(mut numbers) = words.look_up(keys, rows, false) {
                 let first = |number: u32| chains.get(number as usize).map_or(NO_ROW, |ends| ends.first);
                 numbers.iter_mut().for_each(|number| *number = first(*number));
                 return numbers;

@@ -1,0 +1,40 @@
+//! The right to have a second thread for a statement.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Helpers of all statements that are at work.
+static AT_WORK: AtomicUsize = AtomicUsize::new(0);
+
+/// The right to have a helper, of which there are one fewer than processors.
+pub(crate) struct Permit(());
+
+impl Permit {
+    /// One, if there is one left.
+    pub(crate) fn take() -> Option<Self> {
+        let most = std::thread::available_parallelism().map_or(1, usize::from) - 1;
+        let more = |at_work: usize| (at_work < most).then_some(at_work + 1);
+        let taken = AT_WORK.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more);
+        taken.ok().map(|_| Self(()))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        AT_WORK.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_as_many_permits_as_processors_but_one() {
+        let all: Vec<Permit> = std::iter::from_fn(Permit::take).collect();
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        assert!(all.len() < processors);
+        assert!(Permit::take().is_none());
+        drop(all);
+        assert_eq!(Permit::take().is_some(), processors > 1);
+    }
+}
