@@ -7,7 +7,7 @@ mod database;
 
 use database::{Database, run_over};
 use nestor_command::Connection;
-use nestor_model::{Array, Document, ObjectId, Value, ValueRef, doc};
+use nestor_model::{Array, Decimal128, Document, ObjectId, Value, ValueRef, doc};
 use nestor_testkit::random::Random;
 
 /// A value, often of the type that the field mostly has.
@@ -761,4 +761,117 @@ fn keys_that_are_arithmetic_are_the_same_by_columns() {
         }
     }
     assert!(database.service.columns.figures().built > 0);
+}
+
+/// Groups whose keys are words: by columns of one type and of several, with gaps, with rows beside them that are read as documents, with equal numbers of
+/// different types, under a collation, and with so many groups that they leave memory.
+#[test]
+fn groups_that_are_numbered_are_the_same_by_columns() {
+    const DOCUMENTS: i64 = 9_000;
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut database = Database::within(directory.path());
+    for from in (0..DOCUMENTS).step_by(1000) {
+        let documents = (from..from + 1000).map(|id| {
+            let mut out = doc! {
+                "_id": id, "few": id as i32 % 7, "user": format!("{}ser {}", if id % 2 == 0 { 'u' } else { 'U' }, id * 31 % 2000),
+                "at": Value::DateTime(1_700_000_000_000 + id * 977), "day": Value::DateTime(1_700_000_000_000 + id % 300 * 86_400_000),
+                "big": id * id, "flag": id % 3 == 0, "price": Value::Decimal128(Decimal128::parse(&format!("{}.25", id % 90)).expect("a number").0),
+            };
+            // Of another type from one segment to the next.
+            let part = id / 3000;
+            out.push("mixed", match part { 0 => Value::Int32(id as i32 % 400), 1 => Value::Int64(id % 400), _ => Value::Double((id % 400) as f64) });
+            if id % 11 != 3 {
+                out.push("gap", if id % 11 == 4 { Value::Null } else { Value::Int64(id % 900) });
+            }
+            out.into()
+        });
+        let documents: Vec<Value> = documents.collect();
+        database.must(doc! { "insert": "c", "documents": documents });
+    }
+    database.service.engine.checkpoint().expect("a checkpoint");
+    let of = |name: &str, path: &str| -> Value {
+        let mut out = Document::new();
+        out.push(name, path);
+        out.into()
+    };
+    let keys: Vec<Value> = vec![
+        "$user".into(),
+        "$few".into(),
+        "$day".into(),
+        "$price".into(),
+        "$gap".into(),
+        "$mixed".into(),
+        "$nothing".into(),
+        doc! { "u": "$user", "f": "$few" }.into(),
+        doc! { "u": "$user", "g": "$gap" }.into(),
+        doc! { "x": doc! { "d": "$day", "b": "$flag" }, "one": doc! { "$literal": 1 }, "again": "$day" }.into(),
+        doc! { "f": "$few" }.into(),
+        "$gap".into(),
+    ];
+    let fields: Vec<Document> = vec![
+        doc! { "n": doc! { "$sum": 1 } },
+        doc! { "n": doc! { "$count": doc! {} }, "two": doc! { "$sum": Value::Int64(2) } },
+        doc! { "a": of("$min", "$at"), "b": of("$max", "$at"), "c": of("$min", "$big"), "d": of("$max", "$few") },
+        doc! { "a": of("$sum", "$big"), "b": of("$avg", "$big"), "c": of("$sum", "$few"), "d": of("$avg", "$gap") },
+        doc! { "a": of("$min", "$mixed"), "b": of("$max", "$mixed"), "c": of("$sum", "$mixed"), "d": of("$avg", "$mixed") },
+        doc! { "a": of("$min", "$gap"), "b": of("$sum", "$gap"), "c": of("$max", "$nothing") },
+        doc! { "a": of("$min", "$user"), "b": of("$sum", "$price"), "c": of("$sum", "$user") },
+    ];
+    let mut helpers = 0;
+    for pass in 0..4 {
+        match pass {
+            0 => drop(answer(
+                &mut database,
+                vec![doc! { "$group": doc! { "_id": "$few" } }.into()],
+                None,
+            )),
+            // Some are read as documents from now on, between others and with numbers of other types.
+            2 => {
+                let set = |value: Value| -> Document {
+                    doc! { "$set": doc! { "mixed": value.clone(), "few": value } }
+                };
+                let which = |divisor: i32, rest: i32| doc! { "_id": doc! { "$mod": vec![Value::Int32(divisor), Value::Int32(rest)] } };
+                let updates: Vec<Value> = vec![
+                    doc! { "q": which(2000, 3), "u": set(Value::Double(3.0)), "multi": true }.into(),
+                    doc! { "q": which(3000, 8), "u": set(Value::Int64(3)), "multi": true }.into(),
+                    // As little as a long that comes before, and equal to the key of a group.
+                    doc! { "q": doc! { "_id": 8903 }, "u": doc! { "$set": doc! { "few": 3, "gap": 0.0 } } }.into(),
+                    doc! { "q": doc! { "_id": 8906 }, "u": doc! { "$set": doc! { "gap": 500.0 } } }.into(),
+                ];
+                database.must(doc! { "update": "c", "updates": updates });
+            }
+            // Groups leave memory.
+            3 => drop(database.must(
+                doc! { "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": 60_000, "$db": "admin" },
+            )),
+            _ => {}
+        }
+        database.service.columns.settle();
+        for (at, key) in keys.iter().enumerate() {
+            for fields in fields.iter().skip((at + 2 * pass) % 3).step_by(3) {
+                let mut group = doc! { "_id": key.clone() };
+                fields
+                    .iter()
+                    .for_each(|(name, value)| group.push(name, value.to_value()));
+                let pipeline = vec![Value::from(doc! { "$group": group })];
+                let collated = (at == 0).then(|| doc! { "locale": "en", "strength": 2 });
+                for collation in [None].into_iter().chain(collated.map(Some)) {
+                    let mut command = doc! { "aggregate": "c", "pipeline": pipeline.clone(), "cursor": doc! { "batchSize": 1_000_000 } };
+                    collation
+                        .into_iter()
+                        .for_each(|collation| command.push("collation", collation));
+                    let wanted = answer_of(&mut database, command.clone(), Some(doc! { "$natural": 1 }));
+                    let found = answer_of(&mut database, command, Some(doc! { "$columns": 1 }));
+                    assert_eq!(found, wanted, "{pass}: {key:?} {fields:?}");
+                }
+                if pass == 1 {
+                    let command = doc! { "aggregate": "c", "pipeline": pipeline, "cursor": doc! {}, "hint": doc! { "$columns": 1 } };
+                    let plan = database.must(doc! { "explain": command, "verbosity": "executionStats" });
+                    helpers += usize::from(format!("{plan:?}").contains("helpers"));
+                }
+            }
+        }
+    }
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    assert!(processors == 1 || helpers > 5, "{helpers} groups with a helper");
 }

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows of a segment.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ColumnRows {
     /// The segment.
     pub segment: Arc<Segment>,
@@ -31,6 +31,22 @@ impl ColumnRows {
     /// How many.
     pub fn len(&self) -> usize {
         self.picked.as_ref().map_or(self.rows.len(), Vec::len)
+    }
+
+    /// The rows without the first chunks of them.
+    pub(crate) fn without(&self, chunks: usize) -> Self {
+        let from = self.len().min(chunks * CHUNK);
+        match &self.picked {
+            None => Self {
+                rows: self.rows.start + from..self.rows.end,
+                ..self.clone()
+            },
+            Some(picked) => Self {
+                segment: self.segment.clone(),
+                rows: self.rows.clone(),
+                picked: Some(picked[from..].to_vec()),
+            },
+        }
     }
 
     /// The rows, some at a time.

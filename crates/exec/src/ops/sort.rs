@@ -87,6 +87,8 @@ pub struct Sort {
     /// For rows of columns, if the input gives these.
     columns: Option<ByColumns>,
     state: State,
+    /// Room for the key of a row.
+    key: Vec<u8>,
     arrivals: u64,
     /// The memory of the rows.
     kept: Kept,
@@ -112,6 +114,7 @@ impl Sort {
                 rows: Vec::new(),
                 heap: BinaryHeap::new(),
             },
+            key: Vec::new(),
             arrivals: 0,
             kept: Kept::default(),
             sorted_bytes: None,
@@ -130,10 +133,16 @@ impl Sort {
 
     /// Takes one row into the collection.
     fn add(&mut self, mut row: Row, batch: &Batch<'_>) -> Result<()> {
-        let mut key = Vec::new();
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
         let mut parts: Vec<ValueRef<'_>> = Vec::with_capacity(self.spec.parts().len());
         self.spec.key(row.doc.as_doc(), row.meta.as_deref(), &mut parts)?;
         self.keys.encode(&parts, &mut key);
+        // A later row with the key of the worst does not replace it.
+        if self.worst().is_some_and(|worst| key.as_slice() >= worst) {
+            self.key = key;
+            return Ok(());
+        }
         let sort_key = self
             .keep_key
             .then(|| parts.iter().map(|part| part.to_value()).collect::<Array>());

@@ -44,6 +44,13 @@ impl Average {
         true
     }
 
+    /// Adds so many integers, all of them longs or none, by their sum, which is exact.
+    pub(super) fn add_total(&mut self, total: i128, count: u64, are_longs: bool) {
+        debug_assert!(!self.rounds_longs, "longs that are rounded have no sum of their own");
+        self.sum.add_total(total, count, are_longs);
+        self.count += count;
+    }
+
     fn term<'v>(&self, value: ValueRef<'v>) -> ValueRef<'v> {
         match value {
             ValueRef::Int64(v) if self.rounds_longs => ValueRef::Double(v as f64),

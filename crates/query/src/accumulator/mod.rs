@@ -183,6 +183,15 @@ impl Accumulator {
         }))
     }
 
+    /// Takes so many integers by their sum, all of them longs or none; only sums and means do that, others take nothing.
+    pub fn add_total(&mut self, total: i128, count: u64, are_longs: bool) {
+        match self {
+            Self::Sum(sum) => sum.add_total(total, count, are_longs),
+            Self::Average(average) => average.add_total(total, count, are_longs),
+            _ => {}
+        }
+    }
+
     /// Takes a value so many times. Errors: those of [`State::add`].
     pub fn add_times(&mut self, value: ValueRef<'_>, times: usize) -> Result<()> {
         if let Self::Sum(sum) = self

@@ -57,8 +57,14 @@ impl Sum {
 
     /// Adds integers, all of them longs or none.
     pub(super) fn add_integers(&mut self, values: &[i64], are_longs: bool) {
-        self.integers += values.iter().map(|value| i128::from(*value)).sum::<i128>();
-        self.longs += if are_longs { values.len() as u64 } else { 0 };
+        let total = values.iter().map(|value| i128::from(*value)).sum();
+        self.add_total(total, values.len() as u64, are_longs);
+    }
+
+    /// Adds so many integers, all of them longs or none, by their sum.
+    pub(super) fn add_total(&mut self, total: i128, count: u64, are_longs: bool) {
+        self.integers += total;
+        self.longs += if are_longs { count } else { 0 };
     }
 
     /// Adds an integer so many times; false for other values, which are not added.

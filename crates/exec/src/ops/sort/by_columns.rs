@@ -126,7 +126,7 @@ impl Sort {
     }
 
     /// The key of the last of the rows, if there are as many as are wanted.
-    fn worst(&self) -> Option<&[u8]> {
+    pub(super) fn worst(&self) -> Option<&[u8]> {
         let State::Collect { heap, .. } = &self.state else {
             return None;
         };

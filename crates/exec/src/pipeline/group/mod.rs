@@ -6,26 +6,34 @@
 //! At the end the partitions are merged one after the other; one that is too large itself is divided again. So a group
 //! is written once for each time that the table was full while it was there, and read as often.
 //!
+//! Rows of columns are numbered without a table where that is enough (`numbered`), with a second thread where a processor is idle (`helped`).
+//!
 //! Over measurements of time series it takes whole buckets where it can (`columns`).
 
 mod columns;
+mod helped;
+mod numbered;
 mod partitions;
 mod rows;
 mod table;
 
 use crate::batch::Batch;
+use crate::columns::ColumnRows;
+use crate::helper::Permit;
 use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
 use crate::row_batch::{Content, Filled, RowBatch, Wanted};
 use crate::spill::Spilled;
 use columns::Columns;
+use helped::{ALONE, Helper};
 use nestor_model::statement::{BYTES_PER_UNIT, ROW, effort, work};
 use nestor_model::{DocRef, Document, Error, ErrorCode, Result, Str, TimeSeries, Value, ValueRef, bail};
 use nestor_planner::NodeKind;
 use nestor_query::accumulator::Accumulator;
 use nestor_query::env::Env;
 use nestor_query::stage::Group;
+use numbered::Numbered;
 use partitions::{LEVELS_MAX, Partition, Partitions};
 use rows::Rows;
 use std::sync::Arc;
@@ -37,6 +45,14 @@ struct Figures {
     /// For each field the most that its accumulators held, in bytes.
     accumulators_max: Vec<usize>,
     output_bytes: usize,
+    helpers: u64,
+}
+
+/// Groups that are given out.
+enum Output {
+    Buckets(std::vec::IntoIter<Bucket>),
+    /// Those from one on.
+    Numbered(Box<Numbered>, usize),
 }
 
 /// The paths that a group looks at, if it can be made of columns.
@@ -53,6 +69,11 @@ pub(super) struct GroupOp {
     columns: Option<Columns>,
     /// For rows of columns, if the group can be made of these.
     rows: Option<Rows>,
+    /// For such rows, if their groups need no table.
+    numbered: Option<Box<Numbered>>,
+    /// How many rows have been numbered.
+    rows_numbered: usize,
+    helper: Option<Helper>,
     /// Level of the partitions that groups leave memory for.
     level: u32,
     /// Those partitions, once there are any.
@@ -61,7 +82,7 @@ pub(super) struct GroupOp {
     waiting: Vec<Partition>,
     spilled: Spilled,
     figures: Figures,
-    output: Option<std::vec::IntoIter<Bucket>>,
+    output: Option<Output>,
     /// The memory of the groups: those of the table, or the output.
     kept: Kept,
     counters: Counters,
@@ -75,6 +96,9 @@ impl GroupOp {
             table: Table::new(group.clone()),
             columns: series.and_then(|series| Columns::of(&group, series)),
             rows: by_columns.then(|| Rows::of(&group)).flatten().map(|(rows, _)| rows),
+            numbered: by_columns.then(|| Numbered::of(&group)).flatten().map(Box::new),
+            rows_numbered: 0,
+            helper: None,
             group,
             level: 0,
             spill: None,
@@ -92,6 +116,11 @@ impl GroupOp {
         for content in rows.contents() {
             match (content, &mut self.columns) {
                 (Content::Row(row), _) => {
+                    if let Some(numbered) = &mut self.numbered
+                        && !numbered.stands_beside(row.doc, batch.op)?
+                    {
+                        self.end_numbering(batch)?;
+                    }
                     let mut env = Env::new(row.doc, batch.op).with_meta(row.meta);
                     self.table.add(&mut env, batch.op)?;
                 }
@@ -99,31 +128,123 @@ impl GroupOp {
                     columns.add(bucket, &mut self.table, batch.op)?;
                 }
                 (Content::Bucket(_), _) => bail!(InternalError, "a bucket that nobody asked for"),
-                (Content::Columns(found), _) => {
-                    let Some(mut part) = self.rows.as_mut().map(|own| own.part(found)) else {
-                        bail!(InternalError, "rows of columns that nobody asked for");
-                    };
-                    for places in found.chunks() {
-                        if let Some(own) = &mut self.rows {
-                            own.add(&mut part, &places, &mut self.table, batch.op)?;
-                        }
-                        self.look_at_memory(batch)?;
-                    }
-                    if let Some(own) = &mut self.rows {
-                        own.keep(found, part);
-                    }
-                }
+                (Content::Columns(found), _) => self.add_columns(found, batch)?,
             }
             self.look_at_memory(batch)?;
         }
         Ok(())
     }
 
+    /// Adds rows of columns.
+    fn add_columns(&mut self, found: &ColumnRows, batch: &Batch<'_>) -> Result<()> {
+        // Words tell apart what may be equal under a collation.
+        let fits = |numbered: &mut Box<Numbered>| batch.op.collator.is_none() && numbered.fits(&found.segment);
+        match self.numbered.as_mut().map(fits) {
+            None => self.add_rows(found, batch),
+            Some(false) => {
+                self.end_numbering(batch)?;
+                self.add_rows(found, batch)
+            }
+            Some(true) => self.number(found, batch),
+        }
+    }
+
+    /// Numbers the groups of rows, here or by a helper.
+    fn number(&mut self, found: &ColumnRows, batch: &Batch<'_>) -> Result<()> {
+        self.rows_numbered += found.len();
+        if self.helper.as_ref().is_some_and(|helper| helper.takes(found)) {
+            return Ok(());
+        }
+        let Some(numbered) = &mut self.numbered else {
+            return Ok(());
+        };
+        if let Some(chunks) = numbered.add(found)? {
+            self.end_numbering(batch)?;
+            return self.add_rows(&found.without(chunks), batch);
+        }
+        // Groups of few rows each cost as much again when parts become one.
+        let (groups, rows) = (numbered.len(), self.rows_numbered);
+        if self.figures.helpers == 0 && rows >= ALONE && groups * 2 <= rows {
+            let helper = Permit::take().zip(numbered.empty());
+            self.helper = helper.and_then(|(permit, empty)| Helper::start(permit, empty));
+            self.figures.helpers += u64::from(self.helper.is_some());
+        }
+        Ok(())
+    }
+
+    /// Waits for the helper, if there is one: its groups become ours. What could not become ours goes to the table.
+    fn end_helper(&mut self, batch: &Batch<'_>) -> Result<()> {
+        let Some(helper) = self.helper.take() else {
+            return Ok(());
+        };
+        let helped = helper.finish()?;
+        let apart = match &mut self.numbered {
+            Some(numbered) => numbered.merge(helped.groups)?,
+            None => Some(helped.groups),
+        };
+        if let Some(apart) = apart {
+            self.give_to_table(&apart, batch)?;
+        }
+        helped.left.iter().try_for_each(|rows| self.add_rows(rows, batch))
+    }
+
+    fn give_to_table(&mut self, groups: &Numbered, batch: &Batch<'_>) -> Result<()> {
+        for group in 0..groups.len() {
+            work(ROW)?;
+            groups.give(group, &mut self.table, batch.op)?;
+            if self.table.held() > batch.memory_bytes_max {
+                self.make_room(batch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Numbered groups become those of the table; rows to come go on being numbered.
+    fn give_numbered(&mut self, batch: &Batch<'_>) -> Result<()> {
+        self.end_helper(batch)?;
+        match self.numbered.as_mut().and_then(|numbered| numbered.take()) {
+            Some(groups) => self.give_to_table(&groups, batch),
+            None => Ok(()),
+        }
+    }
+
+    /// Rows to come go to the table.
+    fn end_numbering(&mut self, batch: &Batch<'_>) -> Result<()> {
+        self.give_numbered(batch)?;
+        self.numbered = None;
+        Ok(())
+    }
+
+    /// Adds rows of columns to groups of the table.
+    fn add_rows(&mut self, found: &ColumnRows, batch: &Batch<'_>) -> Result<()> {
+        let Some(mut part) = self.rows.as_mut().map(|own| own.part(found)) else {
+            bail!(InternalError, "rows of columns that nobody asked for");
+        };
+        for places in found.chunks() {
+            if let Some(own) = &mut self.rows {
+                own.add(&mut part, &places, &mut self.table, batch.op)?;
+            }
+            self.look_at_memory(batch)?;
+        }
+        if let Some(own) = &mut self.rows {
+            own.keep(found, part);
+        }
+        Ok(())
+    }
+
     /// Counts what the groups hold, and lets them leave memory when that is too much.
     fn look_at_memory(&mut self, batch: &Batch<'_>) -> Result<()> {
-        self.kept.set(self.table.held())?;
-        if self.table.held() > batch.memory_bytes_max {
-            self.make_room(batch)?;
+        let beside = self.numbered.as_ref().map_or(0, |numbered| numbered.bytes());
+        let beside = beside + self.helper.as_ref().map_or(0, Helper::bytes);
+        let held = self.table.held() + beside;
+        self.kept.set(held)?;
+        if held > batch.memory_bytes_max {
+            if beside > 0 {
+                self.give_numbered(batch)?;
+            }
+            if self.table.held() > batch.memory_bytes_max {
+                self.make_room(batch)?;
+            }
         }
         Ok(())
     }
@@ -173,6 +294,15 @@ impl GroupOp {
 
     /// All rows or partial groups are in: they are the output if nothing left memory, else the partitions wait.
     fn finish_pass(&mut self, batch: &Batch<'_>) -> Result<()> {
+        self.end_helper(batch)?;
+        if self.table.len() == 0 && self.spill.is_none() {
+            self.count_accumulators(batch);
+            if let Some(groups) = self.numbered.take().filter(|groups| groups.len() > 0) {
+                self.output = Some(Output::Numbered(groups, 0));
+                return Ok(());
+            }
+        }
+        self.end_numbering(batch)?;
         if self.spill.is_some() {
             self.leave_memory(batch)?;
         }
@@ -180,7 +310,7 @@ impl GroupOp {
             Some(partitions) => self.waiting.extend(partitions.finish()?),
             None => self.count_accumulators(batch),
         }
-        self.output = Some(self.table.take().into_iter());
+        self.output = Some(Output::Buckets(self.table.take().into_iter()));
         Ok(())
     }
 
@@ -210,6 +340,7 @@ impl GroupOp {
         for (at, max) in held_max.iter_mut().enumerate() {
             let held = |bucket: &Bucket| size_of::<Accumulator>() + bucket.states[at].memory();
             let held = self.table.buckets().iter().map(held).sum::<usize>();
+            let held = held + self.numbered.as_ref().map_or(0, |numbered| numbered.field_bytes(at));
             *max = held.max(*max);
         }
     }
@@ -242,12 +373,10 @@ impl GroupOp {
     /// The next group.
     fn give(&mut self, batch: &Batch<'_>) -> Result<Step> {
         loop {
-            let left = self.output.as_ref().map_or(0, ExactSizeIterator::len);
-            if let Some(bucket) = self.output.as_mut().and_then(Iterator::next) {
-                self.kept.shrink_by_one_of(left);
+            if let Some((key, states)) = self.next_group(batch)? {
                 work(ROW)?;
                 effort::made();
-                let row = self.emit(bucket)?;
+                let row = self.emit(key, &states)?;
                 if batch.explains {
                     self.figures.output_bytes += row.doc.size();
                 }
@@ -260,10 +389,31 @@ impl GroupOp {
         }
     }
 
-    fn emit(&self, bucket: Bucket) -> Result<Row> {
+    /// The key of the next group, and what its accumulators have.
+    fn next_group(&mut self, batch: &Batch<'_>) -> Result<Option<(Value, Vec<Accumulator>)>> {
+        let (left, next) = match &mut self.output {
+            None => return Ok(None),
+            Some(Output::Buckets(buckets)) => {
+                let left = buckets.len();
+                (left, buckets.next().map(|bucket| (bucket.key, bucket.states)))
+            }
+            Some(Output::Numbered(groups, at)) => {
+                let left = groups.len() - *at;
+                let next = (left > 0).then(|| groups.bucket(*at, batch.op)).transpose()?;
+                *at += usize::from(left > 0);
+                (left, next)
+            }
+        };
+        if next.is_some() {
+            self.kept.shrink_by_one_of(left);
+        }
+        Ok(next)
+    }
+
+    fn emit(&self, key: Value, states: &[Accumulator]) -> Result<Row> {
         let mut doc = Document::with_capacity(1 + self.group.fields.len());
-        doc.push("_id", bucket.key);
-        for (field, state) in self.group.fields.iter().zip(&bucket.states) {
+        doc.push("_id", key);
+        for (field, state) in self.group.fields.iter().zip(states) {
             let value = state.finish()?;
             doc.push(field.name.clone(), if value.is_missing() { Value::Null } else { value });
         }
@@ -305,5 +455,8 @@ impl Explain for GroupOp {
             .collect();
         out.push("maxAccumulatorMemoryUsageBytes", held_max);
         out.push("totalOutputDataSizeBytes", self.figures.output_bytes as i64);
+        if self.figures.helpers > 0 {
+            out.push("helpers", self.figures.helpers as i64);
+        }
     }
 }
