@@ -332,10 +332,11 @@ pub fn bind(name: &str, args: Vec<Expr>, star: bool) -> Result<Bound> {
             let largest = name == "max";
             let arg = match one(&args)? {
                 arg if arg.ty() == Type::Varchar => coerce(arg, &Type::Text, Context::Implicit)?,
+                arg if arg.ty() == Type::Cidr => coerce(arg, &Type::Inet, Context::Implicit)?,
                 arg => arg,
             };
             let ty = arg.ty();
-            if matches!(ty, Type::Bool | Type::Bit | Type::Varbit) || ty.is_ranges() {
+            if matches!(ty, Type::Bool | Type::Bit | Type::Varbit | Type::Macaddr) || ty.is_ranges() {
                 return Err(wrong());
             }
             let of = ty.clone();

@@ -506,6 +506,7 @@ fn bson_types(ty: &Type) -> Option<&'static [&'static str]> {
         Type::Numeric => &["decimal", "int", "long", "double"],
         Type::Text | Type::Varchar | Type::Bpchar | Type::Name | Type::Char | Type::Interval => &["string"],
         Type::Bit | Type::Varbit | Type::Timetz | Type::Jsonpath => &["string"],
+        ty if ty.is_address() => &["string"],
         ty if ty.is_ranges() => &["string"],
         Type::Bytea | Type::Uuid => &["binData"],
         Type::Date | Type::Timestamp | Type::Timestamptz => &["date"],

@@ -64,12 +64,9 @@ pub fn interval_modifier(
     Some(interval::modifier(fields, digits))
 }
 
-/// Whether PostgreSQL has a type of this name that is not here: networks, geometry, texts to search in, XML, money, and numbers of its own.
+/// Whether PostgreSQL has a type of this name that is not here: geometry, texts to search in, XML, money, and numbers of its own.
 fn is_left_out(name: &str) -> bool {
     const NAMES: &[&str] = &[
-        "inet",
-        "cidr",
-        "macaddr",
         "macaddr8",
         "point",
         "line",

@@ -343,6 +343,8 @@ fn check_class(class: &ObjectName, ty: &Type) -> Result<()> {
         "timestamptz_ops" => *ty == Type::Timestamptz,
         "time_ops" => *ty == Type::Time,
         "uuid_ops" => *ty == Type::Uuid,
+        "inet_ops" => matches!(ty, Type::Inet | Type::Cidr),
+        "macaddr_ops" => *ty == Type::Macaddr,
         "bytea_ops" => *ty == Type::Bytea,
         _ => {
             let message = format!("operator class \"{class}\" does not exist for access method \"btree\"");

@@ -125,6 +125,9 @@ fn is_sized(ty: &Type) -> bool {
             | Type::Timestamptz
             | Type::Interval
             | Type::Uuid
+            | Type::Inet
+            | Type::Cidr
+            | Type::Macaddr
             | Type::Oid
             | Type::ObjectId
             | Type::Void

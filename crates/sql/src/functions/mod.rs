@@ -9,6 +9,7 @@ mod arithmetic;
 pub(crate) mod arrays;
 mod bits;
 mod bytes;
+mod crypto;
 mod dates;
 pub(crate) mod documents;
 pub mod element;
@@ -17,6 +18,7 @@ pub mod hold;
 mod jsonpath;
 mod keywords;
 mod math;
+mod networks;
 mod numerals;
 pub(crate) mod patterns;
 mod ranges;
@@ -85,6 +87,8 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
         text::ROWS,
         bytes::ROWS,
         bits::ROWS,
+        crypto::ROWS,
+        networks::ROWS,
         ranges::ROWS,
         ranges::CONSTRUCTORS,
         patterns::ROWS,

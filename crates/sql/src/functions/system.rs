@@ -250,8 +250,8 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("inet_server_port", "->int4", |_, _, _| Ok(Value::Null)),
     ("inet_client_port", "->int4", |_, _, _| Ok(Value::Null)),
-    ("inet_server_addr", "->text", |_, _, _| Ok(Value::Null)),
-    ("inet_client_addr", "->text", |_, _, _| Ok(Value::Null)),
+    ("inet_server_addr", "->inet", |_, _, _| Ok(Value::Null)),
+    ("inet_client_addr", "->inet", |_, _, _| Ok(Value::Null)),
     ("pg_encoding_to_char", "int4->name", |_, _, _| {
         Ok(Value::String("UTF8".into()))
     }),

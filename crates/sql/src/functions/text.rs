@@ -211,13 +211,12 @@ fn format(values: &[Value], args: &[crate::expr::Expr]) -> Result<Value> {
     text(out)
 }
 
-/// An identifier as SQL writes it.
-/// A value as a cast to text has it, which spells truth out.
-fn spelled(value: &Value, arg: &crate::expr::Expr) -> String {
-    match value {
-        Value::Bool(b) if arg.ty() == Type::Bool => b.to_string(),
-        value => shown(value, arg),
-    }
+/// A value as its cast to text has it, which is not for all types how it is shown.
+///
+/// Errors: those of the cast.
+fn cast_to_text(value: &Value, of: &crate::expr::Expr) -> Result<String> {
+    let text = cast::cast(value.clone(), &of.ty(), &Type::Text, -1, true)?;
+    Ok(str(&text).to_owned())
 }
 
 /// Text whose escapes of code points are resolved: `\\XXXX`, `\\+XXXXXX`, `\\uXXXX` and `\\UXXXXXXXX`. Errors: 42601.
@@ -455,10 +454,10 @@ pub(super) const ROWS: &[Row] = &[
         text(str(&a[0]).to_owned() + str(&a[1]))
     }),
     ("||", "text,any->text", |a, _, args| {
-        text(str(&a[0]).to_owned() + &spelled(&a[1], &args[1]))
+        text(str(&a[0]).to_owned() + &cast_to_text(&a[1], &args[1])?)
     }),
     ("||", "any,text->text", |a, _, args| {
-        text(spelled(&a[0], &args[0]) + str(&a[1]))
+        text(cast_to_text(&a[0], &args[0])? + str(&a[1]))
     }),
     ("||", "bytea,bytea->bytea", |a, _, _| {
         binary([bytes(&a[0]), bytes(&a[1])].concat())

@@ -2,7 +2,9 @@
 
 use super::interval::{DAY_US, Interval};
 use super::timetz::TimeTz;
-use super::{Type, bits, compare, datetime, input, integer, json, numeric, numeric_parts, output, range, stored, zone};
+use super::{
+    Type, bits, compare, datetime, input, integer, json, network, numeric, numeric_parts, output, range, stored, zone,
+};
 use crate::error::{error, fail};
 use nestor_model::{Array, Decimal128, Result, Value};
 
@@ -56,6 +58,8 @@ pub fn exists(from: &Type, to: &Type, context: Context) -> bool {
         (Type::Time, Type::Interval | Type::Timetz) => Context::Implicit,
         (Type::Timetz, Type::Time) | (Type::Timestamptz, Type::Timetz) => Context::Assignment,
         (Type::Bit, Type::Varbit) | (Type::Varbit, Type::Bit) => Context::Implicit,
+        (Type::Cidr, Type::Inet) => Context::Implicit,
+        (Type::Inet, Type::Cidr) => Context::Assignment,
         (Type::Int4 | Type::Int8, Type::Bit) | (Type::Bit, Type::Int4 | Type::Int8) => Context::Explicit,
         (from, to) if from.range_element().is_some() && from.range_element() == to.multirange_element() => {
             Context::Explicit
@@ -210,6 +214,10 @@ fn convert(value: Value, from: &Type, to: &Type) -> Result<Value> {
                 .into(),
             ));
         }
+        // Texts of addresses say how many bits are the network's, which those that are shown do only where they are not all.
+        (Type::Inet | Type::Cidr, to) if to.is_text() => {
+            return Ok(Value::String(network::Inet::of(&value).format_whole().into()));
+        }
         (from, to) if from.is_text() => {
             return match value {
                 Value::String(text) => input::text(to, &text),
@@ -318,6 +326,7 @@ fn convert(value: Value, from: &Type, to: &Type) -> Result<Value> {
             let east = zone::now_offset();
             Ok(TimeTz { us, east }.to_value())
         }
+        (Type::Inet, Type::Cidr, value) => Ok(network::Inet::of(&value).network().to_value()),
         (Type::Timetz, Type::Time, value) => Ok(Value::Int64(TimeTz::of(&value).us)),
         (Type::Timestamptz, Type::Timetz, Value::Int64(us)) => Ok(TimeTz {
             us: zone::local(us).rem_euclid(DAY_US),

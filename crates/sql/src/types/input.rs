@@ -4,7 +4,7 @@ use super::interval::Interval;
 use super::output::{EPOCH_2000_DAYS, EPOCH_2000_US};
 use super::range::Range;
 use super::timetz::TimeTz;
-use super::{INTERVAL_SUBTYPE, Type, bits, datetime, interval, json, jsonpath, numeric, range};
+use super::{INTERVAL_SUBTYPE, Type, bits, datetime, interval, json, jsonpath, network, numeric, range};
 use crate::error::{error, fail};
 use nestor_model::value::Binary;
 use nestor_model::{Array, ObjectId, Result, Value};
@@ -34,6 +34,7 @@ pub fn text(ty: &Type, text: &str) -> Result<Value> {
         Type::Time => Value::Int64(datetime::parse_time(text)?),
         Type::Timetz => datetime::parse_timetz(text)?.to_value(),
         Type::Bit | Type::Varbit => bits::parse(text)?,
+        Type::Inet | Type::Cidr | Type::Macaddr => network::parse(ty, text)?,
         ty if ty.is_ranges() => match (ty.range_element(), ty.multirange_element()) {
             (Some(element), _) => range::parse(&element, text)?.to_value(),
             (_, element) => range::multi(range::parse_multi(&element.unwrap_or(Type::Int4), text)?),
@@ -307,6 +308,8 @@ fn decode(ty: &Type, bytes: &[u8]) -> Option<Result<Value>> {
         }
         Type::Timetz => TimeTz::of_bytes(bytes)?.to_value(),
         Type::Bit | Type::Varbit => bits::of_binary(bytes)?,
+        Type::Inet | Type::Cidr => network::Inet::of_binary(ty, bytes)?.to_value(),
+        Type::Macaddr => network::mac_value(bytes.try_into().ok()?),
         ty if ty.is_ranges() => {
             return match (ty.range_element(), ty.multirange_element()) {
                 (Some(element), _) => Some(range::of_binary(&element, bytes)?.map(Range::to_value)),

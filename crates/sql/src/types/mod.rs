@@ -10,6 +10,7 @@
 //! | `numeric` | `Decimal128`: 34 digits, whose exponent is the scale |
 //! | `text`, `varchar`, `char`, `name`, `json`, `jsonpath`, `bit`, `bit varying` | `String` |
 //! | `bytea`, `uuid`, `interval`, `timetz` | `Binary` of subtypes 0, 4, [`INTERVAL_SUBTYPE`] and [`TIMETZ_SUBTYPE`] |
+//! | `inet`, `cidr`, `macaddr` ([`network`]) | `Binary` of subtypes [`INET_SUBTYPE`] and [`MAC_SUBTYPE`] |
 //! | `jsonb` | any value; JSON's null is `Undefined`, because `Null` is SQL's |
 //! | ranges, multiranges | `Array` ([`mod@range`]) |
 //! | arrays, vectors | `Array` of what their elements are held as |
@@ -30,6 +31,7 @@ pub mod json;
 pub mod jsonpath;
 mod moment;
 pub mod names;
+pub mod network;
 pub mod numeric;
 pub mod output;
 pub mod range;
@@ -51,6 +53,10 @@ pub const INTERVAL_SUBTYPE: u8 = 0xE1;
 
 /// Subtype of the binary values that times with time zones are held as.
 pub const TIMETZ_SUBTYPE: u8 = 0xE2;
+/// The subtype of addresses of networks, which only statements hold.
+pub const INET_SUBTYPE: u8 = 0xE5;
+/// The subtype of addresses of hardware, which only statements hold.
+pub const MAC_SUBTYPE: u8 = 0xE6;
 
 /// A type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -83,6 +89,10 @@ pub enum Type {
     Jsonpath,
     Bit,
     Varbit,
+    /// Addresses, of hosts and networks: [`network`].
+    Inet,
+    Cidr,
+    Macaddr,
     Int4Range,
     Int4Multirange,
     Int8Range,
@@ -150,8 +160,11 @@ static TYPES: &[Entry] = entries! {
     Oid 26 1028 "oid" "oid" 4 'N';
     Oidvector 30 1013 "oidvector" "oidvector" -1 'A';
     Json 114 199 "json" "json" -1 'U';
+    Cidr 650 651 "cidr" "cidr" -1 'I';
     Float4 700 1021 "float4" "real" 4 'N';
     Float8 701 1022 "float8" "double precision" 8 'N';
+    Macaddr 829 1040 "macaddr" "macaddr" 6 'U';
+    Inet 869 1041 "inet" "inet" -1 'I';
     Unknown 705 0 "unknown" "unknown" -2 'X';
     Bpchar 1042 1014 "bpchar" "character" -1 'S';
     Varchar 1043 1015 "varchar" "character varying" -1 'S';
@@ -345,6 +358,11 @@ impl Type {
             Self::Enum(_) => 'E',
             _ => entry(self).map_or('U', |entry| entry.category),
         }
+    }
+
+    /// Whether its values are addresses.
+    pub fn is_address(&self) -> bool {
+        matches!(self, Self::Inet | Self::Cidr | Self::Macaddr)
     }
 
     /// The type of the bounds, if it is a type of ranges.

@@ -3,7 +3,7 @@
 use super::range::{self, Range};
 use super::record;
 use super::timetz::TimeTz;
-use super::{Type, bits, datetime, integer, interval::Interval, json, numeric, style};
+use super::{Type, bits, datetime, integer, interval::Interval, json, network, numeric, style};
 use nestor_model::{Decimal128, Value, ValueRef};
 
 /// Microseconds from 1970 to 2000, where PostgreSQL's binary timestamps begin.
@@ -26,6 +26,7 @@ pub fn text(ty: &Type, value: &Value) -> String {
         (Type::Timestamptz, Value::Int64(us)) => datetime::format_timestamp(*us, true),
         (Type::Interval, value) => Interval::of(value).format(),
         (Type::Timetz, value) => TimeTz::of(value).format(),
+        (ty, value) if ty.is_address() => network::format(ty, value),
         (ty, value) if ty.is_ranges() => ranges(ty, value),
         (Type::Uuid, Value::Binary(binary)) => uuid(&binary.bytes),
         (Type::Bytea, Value::Binary(binary)) => match style::escapes() {
@@ -98,6 +99,8 @@ pub fn natural(value: &Value) -> Type {
         Value::ObjectId(_) => Type::ObjectId,
         Value::Binary(binary) if binary.subtype == super::INTERVAL_SUBTYPE => Type::Interval,
         Value::Binary(binary) if binary.subtype == super::TIMETZ_SUBTYPE => Type::Timetz,
+        Value::Binary(binary) if binary.subtype == super::INET_SUBTYPE => Type::Inet,
+        Value::Binary(binary) if binary.subtype == super::MAC_SUBTYPE => Type::Macaddr,
         Value::Binary(binary) if binary.subtype == 4 => Type::Uuid,
         Value::Binary(_) => Type::Bytea,
         _ => Type::Jsonb,
@@ -261,7 +264,8 @@ pub fn binary(ty: &Type, value: &Value, out: &mut Vec<u8>) {
             };
             out.extend_from_slice(&us.to_be_bytes());
         }
-        (Type::Interval | Type::Timetz | Type::Uuid | Type::Bytea, Value::Binary(binary)) => {
+        (Type::Inet | Type::Cidr, value) => network::Inet::of(value).to_binary(ty, out),
+        (Type::Interval | Type::Timetz | Type::Uuid | Type::Bytea | Type::Macaddr, Value::Binary(binary)) => {
             out.extend_from_slice(&binary.bytes)
         }
         (Type::Jsonb | Type::Jsonpath, value) => {

@@ -19,7 +19,7 @@ pub fn held(ty: &Type, value: Value) -> Value {
     let tells = match (ty, &value) {
         (_, Value::Null) => true,
         (Type::Enum(_), _) => return Value::String(output::text(ty, &value).into()),
-        (Type::Array(_) | Type::Record, _) => false,
+        (Type::Array(_) | Type::Record | Type::Cidr, _) => false,
         (ty, _) if ty.is_ranges() => false,
         (Type::Date | Type::Time | Type::Timestamp | Type::Timestamptz, _) => false,
         (Type::Jsonb, value) => natural(value) == Type::Jsonb && !matches!(value, Value::Binary(_)),

@@ -51,7 +51,9 @@ pub fn read(ty: &Type, value: ValueRef<'_>, path: &str) -> Result<Value> {
         },
         (Type::Time, V::Int64(us)) => Value::Int64(us),
         (Type::Interval, V::String(text)) => Interval::parse(text, "second")?.to_value(),
-        (Type::Timetz, V::String(_)) => return super::input::text(ty, value.as_str().unwrap_or_default()),
+        (Type::Timetz | Type::Inet | Type::Cidr | Type::Macaddr, V::String(text)) => {
+            return super::input::text(ty, text);
+        }
         (ty, V::String(text)) if ty.is_ranges() => return super::input::text(ty, text),
         (Type::Bit | Type::Varbit | Type::Jsonpath, V::String(text)) => Value::String(text.into()),
         (Type::Uuid, V::Binary { subtype: 3 | 4, bytes }) if bytes.len() == 16 => Value::Binary(nestor_model::Binary {
@@ -127,7 +129,9 @@ pub fn write(ty: &Type, value: Value) -> Value {
         },
         (Type::Interval, value @ Value::Binary(_)) => Value::String(Interval::of(&value).format().into()),
         (Type::Jsonb, Value::Undefined) => Value::Null,
-        (ty, value @ (Value::Array(_) | Value::Binary(_))) if *ty == Type::Timetz || ty.is_ranges() => {
+        (ty, value @ (Value::Array(_) | Value::Binary(_)))
+            if *ty == Type::Timetz || ty.is_address() || ty.is_ranges() =>
+        {
             Value::String(super::output::text(ty, &value).into())
         }
         (Type::Array(element), Value::Array(items)) => {

@@ -114,6 +114,7 @@ pub fn of(method: i64, ty: &Type) -> i64 {
         Type::Array(_) => 2277,
         Type::Enum(_) => 3500,
         Type::Varchar => Type::Text.oid(),
+        Type::Cidr => Type::Inet.oid(),
         ty if ty.range_element().is_some() => 3831,
         ty if ty.multirange_element().is_some() => 4537,
         ty => ty.oid(),

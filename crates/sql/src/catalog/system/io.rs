@@ -43,6 +43,9 @@ fn beginning(ty: &Type) -> String {
         ty => {
             let name = ty.name();
             let apart = [
+                "inet",
+                "cidr",
+                "macaddr",
                 "date",
                 "time",
                 "timetz",

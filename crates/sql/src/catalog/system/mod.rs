@@ -146,12 +146,20 @@ pub struct Extension {
 }
 
 /// All of them. Their functions are in `pg_catalog`.
-pub const EXTENSIONS: &[Extension] = &[Extension {
-    name: "uuid-ossp",
-    version: "1.1",
-    about: "generate universally unique identifiers (UUIDs)",
-    oid: 13_800,
-}];
+pub const EXTENSIONS: &[Extension] = &[
+    Extension {
+        name: "uuid-ossp",
+        version: "1.1",
+        about: "generate universally unique identifiers (UUIDs)",
+        oid: 13_800,
+    },
+    Extension {
+        name: "pgcrypto",
+        version: "1.3",
+        about: "cryptographic functions",
+        oid: 13_801,
+    },
+];
 
 /// What a connection is at.
 #[derive(Clone, Debug)]

@@ -277,7 +277,13 @@ fn types(facts: &dyn Facts) -> Result<Vec<Row>> {
                 "typispreferred",
                 Value::Bool(matches!(
                     ty,
-                    Type::Bool | Type::Text | Type::Float8 | Type::Timestamptz | Type::Oid | Type::Interval
+                    Type::Bool
+                        | Type::Text
+                        | Type::Float8
+                        | Type::Timestamptz
+                        | Type::Oid
+                        | Type::Interval
+                        | Type::Inet
                 )),
             ),
             ("typisdefined", Value::Bool(true)),

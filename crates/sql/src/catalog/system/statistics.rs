@@ -1,6 +1,7 @@
 //! What connections are at, and what was counted of tables: nothing but their rows, as Nestor counts by collections elsewhere.
 
 use super::{Facts, Named, OWNER, Relation, Row, int, is_view, oid, text};
+use crate::types::{Type, network};
 use nestor_model::{Array, Result, Value};
 
 /// The rows of a table of statistics, if it is one.
@@ -100,6 +101,7 @@ fn activities(facts: &dyn Facts) -> Vec<Row> {
         let or_null = |value: &Option<String>| value.as_ref().map_or(Value::Null, text);
         let number = |name: &String| databases.iter().find(|(_, own)| own == name).map(|(n, _)| *n);
         let (address, port) = one.peer.rsplit_once(':').unwrap_or((&one.peer, ""));
+        let address = address.trim_start_matches('[').trim_end_matches(']');
         let since = one.since_us.map_or(Value::Null, Value::Int64);
         let row: Row = vec![
             ("datid", one.database.as_ref().and_then(number).map_or(Value::Null, oid)),
@@ -108,7 +110,10 @@ fn activities(facts: &dyn Facts) -> Vec<Row> {
             ("usesysid", oid(OWNER)),
             ("usename", or_null(&one.user)),
             ("application_name", text(one.application.as_deref().unwrap_or_default())),
-            ("client_addr", text(address)),
+            (
+                "client_addr",
+                network::parse(&Type::Inet, address).unwrap_or(Value::Null),
+            ),
             ("client_port", port.parse().map_or(Value::Null, Value::Int32)),
             ("query_start", since.clone()),
             ("state_change", since),
