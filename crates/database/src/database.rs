@@ -1,6 +1,7 @@
 //! One database process: what all connections share.
 
 use crate::advisory::AdvisoryLocks;
+use crate::channels::Channels;
 use crate::connections::Connections;
 use crate::cursors::Cursors;
 use crate::index_builds::IndexBuilds;
@@ -81,6 +82,8 @@ pub struct Database {
     pub columns: Arc<Columns>,
     /// Locks that sessions of SQL take by agreement.
     pub advisory: Arc<AdvisoryLocks>,
+    /// Channels on which sessions of SQL tell each other something.
+    pub channels: Arc<Channels>,
     /// Index builds that run.
     pub index_builds: IndexBuilds,
     /// Where blocking operators and index builds spill.
@@ -184,6 +187,7 @@ impl Database {
             open_buckets: OpenBuckets::default(),
             columns,
             advisory: Arc::default(),
+            channels: Arc::default(),
             index_builds: IndexBuilds::default(),
             spill_dir,
             random: Random::new(seed.rotate_left(32)),

@@ -12,6 +12,7 @@ pub mod advisory;
 pub mod audit;
 mod bootstrap;
 pub mod changes;
+pub mod channels;
 pub mod clock;
 pub mod concern;
 pub mod connections;

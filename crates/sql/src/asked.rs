@@ -10,6 +10,7 @@ use std::sync::Arc;
 pub type Setting = (String, Option<String>, bool);
 
 thread_local! {
+    static NOTIFIED: RefCell<Vec<(String, String)>> = const { RefCell::new(Vec::new()) };
     static SETTINGS: RefCell<Vec<Setting>> = const { RefCell::new(Vec::new()) };
     static CONNECTIONS: RefCell<Vec<(Arc<Slot>, bool)>> = const { RefCell::new(Vec::new()) };
 }
@@ -19,7 +20,25 @@ pub fn set(setting: Setting) {
     SETTINGS.with_borrow_mut(|settings| settings.push(setting));
 }
 
-/// What was asked for, once; nothing is left of it, or of what was offered.
+/// Asks for something to be said on a channel.
+pub fn notify(channel: String, payload: String) {
+    NOTIFIED.with_borrow_mut(|all| all.push((channel, payload)));
+}
+
+/// What is to be said, once: channels and texts.
+pub fn notified() -> Vec<(String, String)> {
+    match NOTIFIED.with_borrow(Vec::is_empty) {
+        true => Vec::new(),
+        false => NOTIFIED.take(),
+    }
+}
+
+/// Forgets what a statement that has failed asked for.
+pub fn forget() {
+    drop((take(), notified()));
+}
+
+/// The settings that were asked for, once; nothing is left of them, or of what was offered.
 pub fn take() -> Vec<Setting> {
     if CONNECTIONS.with_borrow(|offered| !offered.is_empty()) {
         CONNECTIONS.take();

@@ -3,6 +3,7 @@
 //! A statement runs on one thread from its beginning to its end, as [`under`](nestor_model::statement::under) has it too.
 
 use nestor_database::advisory::{AdvisoryLocks, Key, Mode};
+use nestor_database::channels::Channels;
 use nestor_exec::Interrupt;
 use nestor_exec::interrupt::while_waiting;
 use nestor_exec::write::check_wait;
@@ -20,6 +21,8 @@ pub struct Current {
     pub db: Str,
     /// The locks of all connections.
     pub locks: Arc<AdvisoryLocks>,
+    /// Channels on which sessions tell each other something.
+    pub channels: Arc<Channels>,
     /// Says when the statement has to stop.
     pub interrupt: Interrupt,
     /// How long it waits for a lock.

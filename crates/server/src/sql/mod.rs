@@ -138,7 +138,13 @@ async fn converse(
     write(server, &mut stream, &mut out).await?;
     loop {
         tokio::select! {
+            biased;
             come = input.come(&mut stream, MESSAGE_BYTES_MAX) => come?,
+            () = heard(&session.session) => {
+                session.session.tell_heard(&mut out);
+                write(server, &mut stream, &mut out).await?;
+                continue;
+            }
             () = server.lose_patience() => return Err(Ended),
         };
         if server.is_draining() {
@@ -158,6 +164,14 @@ async fn converse(
         if next == Next::Close {
             return Ok(());
         }
+    }
+}
+
+/// Waits until a session that listens is told something; for ever if it does not, or is in a transaction.
+async fn heard(session: &Session) {
+    match session.hears() {
+        Some(mailbox) => std::future::poll_fn(|cx| mailbox.poll_waiting(cx)).await,
+        None => std::future::pending().await,
     }
 }
 

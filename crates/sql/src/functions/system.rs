@@ -227,6 +227,14 @@ pub(super) const ROWS: &[Row] = &[
         let us = Interval::of(&a[0]).total_us();
         sleep(Duration::from_micros(u64::try_from(us).unwrap_or(0)))
     }),
+    ("pg_notify", "?!text,text->void", |a, _, _| {
+        if crate::current::get().is_none() {
+            return crate::error::unsupported("pg_notify outside of connections that speak SQL");
+        }
+        let [channel, payload] = [0, 1].map(|at| a[at].as_str().unwrap_or_default().to_owned());
+        asked::notify(channel, payload);
+        Ok(Value::String("".into()))
+    }),
     ("pg_cancel_backend", "!int4->bool", |a, _, _| {
         match asked::cancel(integer(&a[0]).unwrap_or(0)) {
             Some(false) => crate::error::fail("42501", "must be a member of the role whose query is being canceled"),

@@ -508,6 +508,17 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
                 columns,
             )
         }
+        "pg_listening_channels" => {
+            if !args.is_empty() {
+                return Err(wrong());
+            }
+            let own = |_: &[Value]| {
+                let session = crate::current::get();
+                let all = session.map_or_else(Vec::new, |own| own.channels.of(&own.db, own.id));
+                listed(all.into_iter().map(|name| vec![Value::String(name.into())]).collect())
+            };
+            plain("pg_listening_channels", own, Vec::new(), one(Type::Text))
+        }
         "pg_get_keywords" => {
             if !args.is_empty() {
                 return Err(wrong());

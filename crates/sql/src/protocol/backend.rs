@@ -213,6 +213,15 @@ pub fn error(out: &mut Vec<u8>, severity: &str, error: &Error) {
     said(out, b'E', severity, error);
 }
 
+/// NotificationResponse.
+pub fn notification(out: &mut Vec<u8>, pid: i32, channel: &str, payload: &str) {
+    message(out, b'A', |out| {
+        out.extend_from_slice(&pid.to_be_bytes());
+        text(out, channel);
+        text(out, payload);
+    });
+}
+
 /// NoticeResponse.
 pub fn notice(out: &mut Vec<u8>, severity: &str, told: &Error) {
     said(out, b'N', severity, told);

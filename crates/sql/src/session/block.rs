@@ -5,6 +5,7 @@
 //! statement and waits for transactions that stand in its way; `repeatable read` reads the state of the first statement, and `serializable` is
 //! validated at the commit; both end in 40001 on a conflict.
 
+use super::channels::Act;
 use super::{Session, attend, settings};
 use crate::bind::entry;
 use crate::ddl::temporary;
@@ -81,11 +82,15 @@ pub(super) struct Block {
     number: Option<i64>,
     /// The transaction is there.
     is_open: bool,
-    savepoints: Vec<String>,
+    pub(super) savepoints: Vec<String>,
     /// Settings that were changed: behind how many savepoints, the name, and the value before.
     undo: Vec<(usize, String, Option<String>)>,
     /// Settings that have a value only until its end, with those that they have afterwards.
     local: BTreeMap<String, Option<String>>,
+    /// What is to be said and heard when it commits: behind how many savepoints, and what.
+    pub(super) said: Vec<(usize, Act)>,
+    /// The memory that this takes, in bytes.
+    pub(super) said_bytes: usize,
 }
 
 impl Block {
@@ -143,6 +148,8 @@ impl Session {
             savepoints: Vec::new(),
             undo: Vec::new(),
             local: BTreeMap::new(),
+            said: Vec::new(),
+            said_bytes: 0,
         }
     }
 
@@ -281,6 +288,9 @@ impl Session {
         };
         self.end_block(&block, chain && result.is_ok(), result.is_ok());
         database.advisory.end_transaction(self.slot.id);
+        if result.is_ok() && !block.said.is_empty() {
+            self.settle_said(database, block.said.into_iter().map(|(_, act)| act).collect())?;
+        }
         result.map(|()| false).map_err(|told| match told.code() {
             ErrorCode::WriteConflict => error(
                 "40001",
@@ -376,6 +386,7 @@ impl Session {
         if let Some(block) = &mut self.block {
             block.savepoints.truncate(at + 1);
             block.failed = false;
+            block.said.retain(|(depth, _)| *depth <= at);
             let undone = block.undo.iter().position(|(depth, ..)| *depth > at);
             let undone = undone.map_or_else(Vec::new, |first| block.undo.split_off(first));
             for (_, name, value) in undone.into_iter().rev() {
@@ -403,6 +414,10 @@ impl Session {
         self.facts.deferred.release(at);
         if let Some(block) = &mut self.block {
             block.savepoints.truncate(at);
+            // It stands and falls with what is around it from now on.
+            let depths = block.undo.iter_mut().map(|(depth, ..)| depth);
+            let depths = depths.chain(block.said.iter_mut().map(|(depth, _)| depth));
+            depths.for_each(|depth| *depth = (*depth).min(at));
         }
         Ok(())
     }
@@ -519,6 +534,7 @@ impl Session {
 
     /// Forgets the connection's transaction and its temporary tables. Call it when the connection ends.
     pub fn end(&mut self, database: &Database) {
+        self.listen_no_more(database);
         self.block = None;
         database.advisory.end_session(self.slot.id);
         if let Some(lsid) = self.lsid.take() {

@@ -204,7 +204,8 @@ impl Session {
             self.portals.insert(name.to_owned(), portal);
             return unsupported("executing a cursor as a portal");
         }
-        let begins = !self.sync_follows && portal.statement.ast.as_deref().is_some_and(changes);
+        let text = &portal.statement.text;
+        let begins = !self.sync_follows && portal.statement.ast.as_deref().is_some_and(|ast| changes(ast, text));
         if begins && self.block.is_none() {
             self.block = Some(self.new_block(true));
         }

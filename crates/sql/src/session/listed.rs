@@ -15,13 +15,15 @@ pub(super) struct Made {
 /// Statements that are remembered beyond those that there are.
 const GONE_MAX: usize = 100;
 
+/// Whether a name stands in the text of a statement.
+pub(super) fn names(text: &str, name: &str) -> bool {
+    let mut parts = text.as_bytes().windows(name.len());
+    parts.any(|part| part.eq_ignore_ascii_case(name.as_bytes()))
+}
+
 /// Whether the text of a statement names what lists them.
 pub(super) fn is_asked_for(text: &str) -> bool {
-    let asks = |name: &str| {
-        let mut parts = text.as_bytes().windows(name.len());
-        parts.any(|part| part.eq_ignore_ascii_case(name.as_bytes()))
-    };
-    asks("pg_prepared_statements") || asks("pg_cursors")
+    names(text, "pg_prepared_statements") || names(text, "pg_cursors")
 }
 
 impl Session {

@@ -4,6 +4,7 @@
 //! the connection.
 
 mod block;
+mod channels;
 mod copy;
 mod cursor;
 mod explained;
@@ -38,6 +39,7 @@ use crate::types::zone::Zone;
 use crate::write::WriteCell;
 use crate::{asked, ddl, notices, write};
 use nestor_database::Database;
+use nestor_database::channels::Mailbox;
 use nestor_database::connections::Slot;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::session_id::Lsid;
@@ -151,6 +153,8 @@ pub struct Session {
     style: Style,
     /// How many blocks of DO run within each other.
     nested: usize,
+    /// What it hears, if it listens.
+    mailbox: Option<Arc<Mailbox>>,
 }
 
 /// What becomes of a connection.
@@ -195,6 +199,7 @@ impl Session {
             zone: Zone::Utc,
             style: Style::default(),
             nested: 0,
+            mailbox: None,
         }
     }
 
@@ -329,6 +334,7 @@ impl Session {
                 backend::parameter(out, name, value);
             }
         }
+        self.tell_heard(out);
         backend::ready(out, self.status());
     }
 
@@ -370,7 +376,7 @@ impl Session {
             backend::empty(out, b'I');
         }
         // Several statements of one message stand and fall together.
-        let together = statements.len() > 1 && statements.iter().any(changes);
+        let together = statements.len() > 1 && statements.iter().any(|ast| changes(ast, text));
         let shown: (Arc<str>, bool) = (text.into(), listed::is_asked_for(text));
         for ast in statements {
             if together && self.block.is_none() {
@@ -448,8 +454,19 @@ impl Session {
         }
     }
 
-    /// Runs a statement; its tag.
+    /// Runs a statement; its tag. Nothing is left of what one that fails asked for.
     fn run(
+        &mut self,
+        database: &Database,
+        prepared: &Prepared,
+        params: &[Value],
+        sink: &mut Sink<'_, '_>,
+    ) -> Result<String> {
+        let ran = self.run_one(database, prepared, params, sink);
+        ran.inspect_err(|_| asked::forget())
+    }
+
+    fn run_one(
         &mut self,
         database: &Database,
         prepared: &Prepared,
@@ -481,6 +498,7 @@ impl Session {
                 write::run(statement, facts, (ast, cell), (types, params), &mut begin, &mut give)
             })?;
             self.settle_temporary(database)?;
+            self.do_asked(database)?;
             return Ok(format!("{} {rows}", write::tag(ast)));
         }
         match own::of(ast)? {
@@ -526,8 +544,8 @@ impl Session {
                 let rows = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
                     query::run(statement, facts, query, (types, params), sink)
                 });
-                let rows = rows.inspect_err(|_| drop(asked::take()))?;
-                self.change_asked()?;
+                let rows = rows?;
+                self.do_asked(database)?;
                 Ok(format!("SELECT {rows}"))
             }
             Ast::Explain { .. } => {
@@ -612,8 +630,24 @@ impl Session {
                     _ => self.run(database, &executed, &params, sink),
                 }
             }
-            // Nobody listens, because LISTEN is refused.
-            Ast::UNLISTEN { .. } => Ok("UNLISTEN".to_owned()),
+            Ast::LISTEN { channel } => {
+                self.listen(database, Some(&crate::bind::ident(channel)), true)?;
+                Ok("LISTEN".to_owned())
+            }
+            Ast::UNLISTEN { channel } => {
+                let is_all = channel.quote_style.is_none() && channel.value == "*";
+                let name = crate::bind::ident(channel);
+                self.listen(database, (!is_all).then_some(name.as_str()), false)?;
+                Ok("UNLISTEN".to_owned())
+            }
+            Ast::NOTIFY { channel, payload } => {
+                self.notify(
+                    database,
+                    &crate::bind::ident(channel),
+                    payload.as_deref().unwrap_or_default(),
+                )?;
+                Ok("NOTIFY".to_owned())
+            }
             Ast::StartTransaction { modes, begin, .. } => {
                 self.begin(modes)?;
                 Ok(if *begin { "BEGIN" } else { "START TRANSACTION" }.to_owned())
@@ -665,6 +699,7 @@ impl Session {
                     self.portals.clear();
                     self.reset_settings();
                     database.advisory.give_up_all(self.slot.id);
+                    self.listen_no_more(database);
                 }
                 if matches!(object_type, ast::DiscardObject::ALL | ast::DiscardObject::SEQUENCES) {
                     self.facts.got = Arc::default();
@@ -684,10 +719,13 @@ impl Session {
         }
     }
 
-    /// Changes the settings that a query asked for.
-    fn change_asked(&mut self) -> Result<()> {
+    /// Changes the settings that a statement asked for, and says what it wants said.
+    fn do_asked(&mut self, database: &Database) -> Result<()> {
         for (name, value, is_local) in asked::take() {
             self.change_setting(&name, value.as_deref(), is_local)?;
+        }
+        for (channel, payload) in asked::notified() {
+            self.notify(database, &channel, &payload)?;
         }
         Ok(())
     }
@@ -866,6 +904,7 @@ fn attend<'r, T>(
             id: slot.id,
             db: facts.database.as_str().into(),
             locks: database.advisory.clone(),
+            channels: database.channels.clone(),
             interrupt: interrupt.clone(),
             lock_timeout,
             is_superuser: facts.settings.get("is_superuser").is_some_and(|on| on == "on"),
@@ -894,10 +933,15 @@ fn attend<'r, T>(
 
 /// Whether a statement changes what there is: it joins the transaction of those that are sent with it up to a Sync. Indexes that are made
 /// beside writers are not.
-fn changes(ast: &Ast) -> bool {
+fn changes(ast: &Ast, text: &str) -> bool {
+    let says = match ast {
+        Ast::LISTEN { .. } | Ast::UNLISTEN { .. } | Ast::NOTIFY { .. } => true,
+        Ast::Query(_) => listed::names(text, "pg_notify"),
+        _ => false,
+    };
     let is_index = matches!(ast, Ast::CreateIndex(_));
     let is_block = matches!(own::of(ast), Ok(Some(Own::Do { .. })));
-    writes(ast) || is_block || matches!(ast, Ast::Truncate(_)) || ddl::is_ddl(ast) && !is_index
+    writes(ast) || says || is_block || matches!(ast, Ast::Truncate(_)) || ddl::is_ddl(ast) && !is_index
 }
 
 fn plan_field(ty: Type) -> Field {

@@ -574,6 +574,7 @@ impl Running<'_> {
                 out.count = session.statement(self.database, &text, OpKind::Update, |statement, facts| {
                     write::run(statement, facts, (ast, None), (&types, &params), &mut begin, &mut give)
                 })?;
+                session.do_asked(self.database)?;
             }
             Ast::Query(query) if !writes(&ast) && query.locks.is_empty() => {
                 let query = (&**query, &PlanCell::default());
@@ -584,7 +585,7 @@ impl Running<'_> {
                 out.count = session.statement(self.database, &text, OpKind::Read, |statement, facts| {
                     query::run(statement, facts, query, (&types, &params), &mut to)
                 })?;
-                session.change_asked()?;
+                session.do_asked(self.database)?;
             }
             Ast::StartTransaction { .. }
             | Ast::Commit { .. }
