@@ -34,6 +34,7 @@ pub mod reads;
 pub mod relation;
 pub mod row;
 pub mod row_batch;
+pub mod row_order;
 pub mod spill;
 pub mod summary;
 pub mod text;

@@ -10,6 +10,7 @@
 
 use crate::columns::ColumnRows;
 use crate::row::{Row, RowDoc};
+use crate::row_order::RowOrder;
 use nestor_model::{DocRef, RawWriter, Result, raw};
 use nestor_query::env::DocMeta;
 use nestor_storage::{Bytes, record};
@@ -47,6 +48,7 @@ pub struct RowBatch {
     rows_max: usize,
     takes_buckets: bool,
     takes_columns: bool,
+    order: Option<Box<RowOrder>>,
 }
 
 #[derive(Debug)]
@@ -76,6 +78,8 @@ pub struct RowRef<'b> {
     pub doc: DocRef<'b>,
     /// Its metadata.
     pub meta: Option<&'b DocMeta>,
+    /// The key of its record, where that is known.
+    pub record: Option<&'b [u8]>,
 }
 
 /// Why a batch got no more rows.
@@ -101,6 +105,7 @@ impl RowBatch {
             rows_max: ROWS_MAX,
             takes_buckets: false,
             takes_columns: false,
+            order: None,
         }
     }
 
@@ -130,6 +135,22 @@ impl RowBatch {
     /// Whether the consumer takes rows of columns in the place of documents.
     pub fn takes_columns(&self) -> bool {
         self.takes_columns
+    }
+
+    /// From now on for a consumer that wants the first rows in an order, and looks at their records where it gets documents
+    /// ([`RowRef::record`]): rows need not come in the order of these.
+    pub(crate) fn set_order(&mut self, order: RowOrder) {
+        self.order = Some(Box::new(order));
+    }
+
+    /// The order of which the consumer wants the first rows.
+    pub(crate) fn order(&self) -> Option<&RowOrder> {
+        self.order.as_deref()
+    }
+
+    /// The same, to tell more of it.
+    pub(crate) fn order_mut(&mut self) -> Option<&mut RowOrder> {
+        self.order.as_deref_mut()
     }
 
     /// Adds rows of columns. Only for a consumer that takes them.
@@ -267,15 +288,18 @@ fn row<'b>(slot: &'b Slot, bytes: &'b [u8]) -> RowRef<'b> {
         Slot::Copied(from, to) => RowRef {
             doc: record::document(&bytes[*from as usize..*to as usize]).as_doc(),
             meta: None,
+            record: None,
         },
         // Whoever takes columns looks at contents.
         Slot::Columns(_) => RowRef {
             doc: raw::EMPTY.as_doc(),
             meta: None,
+            record: None,
         },
         Slot::Row(row) | Slot::Bucket(row) => RowRef {
             doc: row.as_doc(),
             meta: row.meta.as_deref(),
+            record: row.record.as_deref(),
         },
     }
 }

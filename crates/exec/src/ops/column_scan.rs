@@ -14,6 +14,7 @@ use crate::columns::made::Shape;
 use crate::operator::{Counters, Explain, Operator, Report, Step};
 use crate::row::{Row, RowDoc};
 use crate::row_batch::{Filled, RowBatch, Wanted};
+use crate::row_order::RowOrder;
 use nestor_columns::{Found, Keys, Piece, Segment};
 use nestor_model::{Document, RawWriter, Result, Str, Value, bail};
 use nestor_planner::NodeKind;
@@ -40,7 +41,8 @@ const READ_PART: usize = 8;
 
 /// Scans the records of a collection.
 ///
-/// The position between two calls is always a key: that of the next row that is not handed over yet, or one before it.
+/// The position between two calls is always a key: that of the next row that is not handed over yet, or one before it. Who wants the first rows in an
+/// order ([`RowOrder`]) gets segments in that of their ends; the position is what is left of the keys then.
 pub struct ColumnScan {
     records: TreeId,
     access: ColumnAccess,
@@ -66,6 +68,8 @@ enum State {
     Pieces(Pieces),
     /// Saved: goes on from this key.
     From(Vec<u8>),
+    /// Saved: goes on with these.
+    Left(Vec<Keys>),
     Over,
 }
 
@@ -77,6 +81,8 @@ struct Pieces {
     cursor: Option<Cursor>,
     /// Rows that come before those.
     picked: Option<Picked>,
+    /// They are in the order that the consumer wants, and not in that of their keys.
+    are_in_order: bool,
 }
 
 /// The form in which rows are handed over.
@@ -125,6 +131,18 @@ impl ColumnScan {
         let from = match &self.state {
             State::Documents => return Ok(false),
             State::Over | State::Pieces(_) => return Ok(true),
+            State::Left(keys) => {
+                let all = pieces::from(&[], self.records, batch)?;
+                let left = match all {
+                    Some(all) => pieces::within(all, keys),
+                    None => keys.iter().cloned().map(Piece::Records).collect(),
+                };
+                self.state = State::Pieces(Pieces {
+                    left,
+                    ..Pieces::default()
+                });
+                return Ok(true);
+            }
             State::New => Vec::new(),
             State::From(key) => key.clone(),
         };
@@ -164,8 +182,13 @@ impl ColumnScan {
         }
     }
 
-    /// Goes on to rows that are picked, or records; what there is to hand over. Rows for who takes columns are added to `out`.
-    fn advance(&mut self, batch: &mut Batch<'_>, form: Form) -> Result<Next> {
+    /// Goes on to rows that are picked, or records; what there is to hand over.
+    fn advance(&mut self, batch: &mut Batch<'_>, form: Form, order: Option<&RowOrder>) -> Result<Next> {
+        if let (State::Pieces(pieces), Some(order)) = (&mut self.state, order)
+            && !pieces.are_in_order
+        {
+            pieces.put_in_order(order);
+        }
         loop {
             let pieces = self.pieces()?;
             if pieces.picked.is_some() {
@@ -181,7 +204,8 @@ impl ColumnScan {
                 Some(Piece::Columns(segment, rows, keys)) => (segment.clone(), rows.clone(), keys.clone()),
             };
             let filter = self.filter.as_ref().map(|(_, filter)| filter);
-            let may_match = filter.is_none_or(|filter| filter.may_match(&segment));
+            let is_too_late = order.is_some_and(|order| order.is_too_late(&segment));
+            let may_match = !is_too_late && filter.is_none_or(|filter| filter.may_match(&segment));
             // What no row can match is not read from its file.
             if may_match && !self.has_all(&segment, &self.paths.0) {
                 self.pieces()?.left[0] = Piece::Records(keys);
@@ -438,7 +462,7 @@ impl Operator for ColumnScan {
             if let State::Over = self.state {
                 return Ok(Step::Eof);
             }
-            match self.advance(batch, Form::Documents)? {
+            match self.advance(batch, Form::Documents, None)? {
                 Next::Picked if self.make_ready(batch)? => {}
                 Next::Picked | Next::Pause => return Ok(Step::Pause),
                 Next::Eof => return Ok(Step::Eof),
@@ -475,7 +499,8 @@ impl Operator for ColumnScan {
             if let State::Over = self.state {
                 return Ok(Filled::Eof);
             }
-            match self.advance(batch, form)? {
+            let order = out.order().filter(|_| form == Form::Columns);
+            match self.advance(batch, form, order)? {
                 Next::Picked => {
                     if !self.give_picked(batch, out, form)? {
                         return Ok(Filled::Pause);
@@ -485,8 +510,12 @@ impl Operator for ColumnScan {
                     }
                 }
                 Next::Records => {
+                    let with_keys = out.order().is_some();
                     let filled = self.records(batch, |cursor| {
-                        out.push_stored(cursor.value()?, || Ok(cursor.value_bytes()?))?;
+                        match with_keys {
+                            true => out.push(Row::stored(Bytes::copy_from(cursor.key()), cursor.value_bytes()?)),
+                            false => out.push_stored(cursor.value()?, || Ok(cursor.value_bytes()?))?,
+                        }
                         Ok(out.is_full())
                     })?;
                     if filled == Filled::Pause {
@@ -503,6 +532,14 @@ impl Operator for ColumnScan {
     fn save(&mut self) {
         self.documents.save();
         let next = self.ready.drain(..).next().map(|(key, _)| key.to_vec());
+        if let State::Pieces(pieces) = &self.state
+            && pieces.are_in_order
+        {
+            self.state = match pieces.keys() {
+                keys if keys.is_empty() => State::Over,
+                keys => State::Left(keys),
+            };
+        }
         if let State::Pieces(pieces) = &self.state {
             let from = next.or_else(|| pieces.position());
             self.state = match from {

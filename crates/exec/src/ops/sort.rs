@@ -90,6 +90,8 @@ pub struct Sort {
     /// Room for the key of a row.
     key: Vec<u8>,
     arrivals: u64,
+    /// Rows with equal keys are in the order of their records, and not in that in which they came.
+    is_by_record: bool,
     /// The memory of the rows.
     kept: Kept,
     /// Bytes that were sorted, once all are.
@@ -116,6 +118,7 @@ impl Sort {
             },
             key: Vec::new(),
             arrivals: 0,
+            is_by_record: false,
             kept: Kept::default(),
             sorted_bytes: None,
             runs: Vec::new(),
@@ -128,6 +131,7 @@ impl Sort {
     #[must_use]
     pub fn over_columns(mut self, records: TreeId) -> Self {
         self.columns = ByColumns::of(records, &self.spec).filter(|_| self.limit.is_some() && !self.keep_key);
+        self.is_by_record = self.columns.is_some();
         self
     }
 
@@ -138,8 +142,8 @@ impl Sort {
         let mut parts: Vec<ValueRef<'_>> = Vec::with_capacity(self.spec.parts().len());
         self.spec.key(row.doc.as_doc(), row.meta.as_deref(), &mut parts)?;
         self.keys.encode(&parts, &mut key);
-        // A later row with the key of the worst does not replace it.
-        if self.worst().is_some_and(|worst| key.as_slice() >= worst) {
+        let arrival = self.arrival(row.record.as_deref());
+        if self.is_late(&key, arrival) {
             self.key = key;
             return Ok(());
         }
@@ -149,7 +153,7 @@ impl Sort {
         if let Some(sort_key) = sort_key {
             row.meta.get_or_insert_default().sort_key = Some(Value::Array(sort_key));
         }
-        self.keep(key, row)?;
+        self.keep(key, arrival, row)?;
         if self.kept.bytes() > batch.memory_bytes_max {
             self.spill(batch)?;
         }
@@ -157,13 +161,8 @@ impl Sort {
     }
 
     /// Takes a row with its key, unless enough others come before it.
-    fn keep(&mut self, key: Vec<u8>, row: Row) -> Result<()> {
-        let item = Sortable {
-            key,
-            arrival: self.arrivals,
-            row,
-        };
-        self.arrivals += 1;
+    fn keep(&mut self, key: Vec<u8>, arrival: u64, row: Row) -> Result<()> {
+        let item = Sortable { key, arrival, row };
         let State::Collect { rows, heap } = &mut self.state else {
             return Ok(());
         };
@@ -174,7 +173,6 @@ impl Sort {
                 self.kept.grow(bytes)?;
             }
             Some(_) => {
-                // A later row with the key of the worst does not replace it.
                 let better = heap.peek().is_some_and(|worst| item < *worst);
                 let out = if better { heap.pop() } else { None };
                 if let Some(worst) = out {

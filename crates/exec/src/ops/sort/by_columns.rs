@@ -2,6 +2,9 @@
 //!
 //! Rows of columns are compared by the values at the paths of the sort. What is among the first as far as the rows before tell is kept with the key of its record, and
 //! the documents are read once the rows are known, or before the operator pauses: later the view may be another.
+//!
+//! The scan is told what is wanted ([`RowOrder`]), so that segments with nothing of it are passed over. Rows come in the order of their segments' ends then, and of rows
+//! with equal sort keys those come first whose records do.
 
 use super::{Sort, Sortable, State};
 use crate::batch::Batch;
@@ -10,11 +13,12 @@ use crate::columns::fields::column;
 use crate::leading::{leading, rank};
 use crate::row::{Row, RowDoc};
 use crate::row_batch::{Content, Filled, RowBatch, Wanted};
+use crate::row_order::RowOrder;
 use nestor_columns::{Column, Places, Values};
 use nestor_model::statement::{ROW, work};
 use nestor_model::{Result, Str, ValueRef, bail};
 use nestor_query::sort::{SortBy, SortSpec};
-use nestor_storage::{Bytes, TreeId};
+use nestor_storage::{Bytes, TreeId, record};
 
 /// Rows in a loop that count as a unit of work.
 const ROWS_PER_UNIT: usize = 16;
@@ -44,6 +48,7 @@ impl ByColumns {
     pub(super) fn of(records: TreeId, spec: &SortSpec) -> Option<Self> {
         let mut rows = RowBatch::new(Wanted::Documents);
         rows.take_columns();
+        rows.set_order(RowOrder::of(spec)?);
         Some(Self {
             records,
             paths: paths_of(spec)?,
@@ -68,6 +73,9 @@ impl Sort {
             && let Some(mut own) = self.columns.take()
         {
             own.rows.clear();
+            if let (Some(order), Some((worst, _))) = (own.rows.order_mut(), self.worst()) {
+                order.set_last(worst);
+            }
             let filled = self.input.next_batch(batch, &mut own.rows)?;
             for content in own.rows.contents() {
                 match content {
@@ -77,7 +85,11 @@ impl Sort {
                         if std::mem::take(&mut own.unread) {
                             self.read(own.records, batch)?;
                         }
-                        self.add(RowDoc::Raw(row.doc.to_raw()).into(), batch)?;
+                        let row = Row {
+                            record: row.record.map(Bytes::copy_from),
+                            ..Row::from(RowDoc::Raw(row.doc.to_raw()))
+                        };
+                        self.add(row, batch)?;
                     }
                     Content::Bucket(_) => bail!(InternalError, "a bucket that nobody asked for"),
                 }
@@ -110,28 +122,42 @@ impl Sort {
                 let values: Vec<ValueRef<'_>> = columns.iter().map(|column| value(*column, row)).collect();
                 key.clear();
                 self.keys.encode(&values, &mut key);
-                // A later row with the key of the worst does not replace it.
-                if self.worst().is_some_and(|worst| key.as_slice() >= worst) {
+                let record = record(row);
+                let arrival = self.arrival(Some(&record));
+                if self.is_late(&key, arrival) {
                     continue;
                 }
                 are_some = true;
                 let row = Row {
-                    record: Some(Bytes::copy_from(&record(row))),
+                    record: Some(Bytes::copy_from(&record)),
                     ..Row::from(RowDoc::Unread)
                 };
-                self.keep(key.clone(), row)?;
+                self.keep(key.clone(), arrival, row)?;
             }
         }
         Ok(are_some)
     }
 
-    /// The key of the last of the rows, if there are as many as are wanted.
-    pub(super) fn worst(&self) -> Option<&[u8]> {
+    /// What tells apart rows with equal sort keys: the records of rows of columns, which come in another order.
+    pub(super) fn arrival(&mut self, record: Option<&[u8]>) -> u64 {
+        self.arrivals += 1;
+        let record = record.and_then(record::record_id).filter(|_| self.is_by_record);
+        record.map_or(self.arrivals, |record| record.0)
+    }
+
+    /// Whether there are as many rows as are wanted, and all of them come before one.
+    pub(super) fn is_late(&self, key: &[u8], arrival: u64) -> bool {
+        self.worst().is_some_and(|worst| (key, arrival) > worst)
+    }
+
+    /// The key of the last of the rows, if there are as many as are wanted, and its arrival.
+    fn worst(&self) -> Option<(&[u8], u64)> {
         let State::Collect { heap, .. } = &self.state else {
             return None;
         };
         let is_full = self.limit.is_some_and(|limit| heap.len() as u64 >= limit);
-        heap.peek().filter(|_| is_full).map(|worst| worst.key.as_slice())
+        let worst = heap.peek().filter(|_| is_full);
+        worst.map(|worst| (worst.key.as_slice(), worst.arrival))
     }
 
     /// The rows that may be among the first as far as their first value tells.
@@ -141,7 +167,7 @@ impl Sort {
             return all;
         };
         let descending = !part.ascending;
-        let worst = self.worst();
+        let worst = self.worst().map(|(key, _)| key);
         let may_be = |value: ValueRef<'_>| {
             let Some(worst) = worst else {
                 return true;
