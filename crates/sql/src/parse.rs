@@ -1,5 +1,6 @@
 //! From text to statements: the grammar is `sqlparser`'s, in PostgreSQL's dialect.
 
+pub mod altered;
 mod columns;
 pub mod conflict;
 pub(crate) mod copying;
@@ -125,6 +126,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     end_copy(&mut tokens);
     copying::spell_out(&mut tokens);
     created::spell_out(&mut tokens);
+    altered::spell_out(&mut tokens);
     options::leave_out_names(&mut tokens)?;
     options::put_in_order(&mut tokens);
     windows::wrap_offsets(&mut tokens);
@@ -138,6 +140,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     cursors::spell_out(&mut tokens);
     cursors::name_current(&mut tokens);
     name_zone(&mut tokens);
+    give_options(&mut tokens);
     overriding::spell_out(&mut tokens)?;
     conflict::spell_out(&mut tokens);
     whole::spell_out(&mut tokens);
@@ -175,6 +178,24 @@ fn name_zone(tokens: &mut Vec<TokenWithSpan>) {
     {
         tokens[*time].token = Token::make_word("timezone", None);
         tokens.remove(*zone);
+    }
+}
+
+/// A query in parentheses behind EXPLAIN gets options before it: the grammar takes it for them.
+fn give_options(tokens: &mut Vec<TokenWithSpan>) {
+    let Some(at) = tokens::next_solid(tokens, 0).filter(|at| tokens::is(&tokens[*at], "explain")) else {
+        return;
+    };
+    let next: Vec<usize> = tokens::solid(tokens, at + 1).take(2).collect();
+    if let [open, word] = next.as_slice()
+        && tokens[*open].token == Token::LParen
+        && (tokens[*word].token == Token::LParen
+            || ["select", "with", "values", "table"]
+                .iter()
+                .any(|own| tokens::is(&tokens[*word], own)))
+    {
+        let options = tokens::made("(FORMAT TEXT) ", &tokens[*open]);
+        tokens.splice(*open..*open, options);
     }
 }
 

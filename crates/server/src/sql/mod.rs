@@ -129,10 +129,7 @@ async fn converse(
     let _known = Known(secrets, conn.id);
     let mut out = Vec::new();
     backend::authenticated(&mut out);
-    for (name, own) in settings::REPORTED {
-        let value = session.session.facts.settings.get(*own).map_or("", String::as_str);
-        backend::parameter(&mut out, name, value);
-    }
+    session.session.report(&mut out);
     backend::key(&mut out, session.session.facts.pid, secret);
     backend::ready(&mut out, b'I');
     write(server, &mut stream, &mut out).await?;

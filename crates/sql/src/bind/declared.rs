@@ -8,6 +8,7 @@
 use super::entry::{self, Object};
 use super::ident;
 use super::names::is_plain_collation;
+use super::storage;
 use super::types::data_type;
 use crate::catalog::schemas::PUBLIC;
 use crate::catalog::{Check, Column, Foreign, Identity, IdentityKind, Kind, Later, Referential, Table, Timing};
@@ -53,6 +54,8 @@ pub struct Declared {
     pub key_name: String,
     /// Keys of other tables.
     pub foreign: Vec<Foreign>,
+    /// Storage parameters, as `name=value`.
+    pub storage: Vec<String>,
 }
 
 /// Names of constraints, which no two of a table share.
@@ -118,6 +121,7 @@ impl Declared {
             key_name: self.key_name.clone(),
             foreign: self.foreign.clone(),
             later: self.later(),
+            storage: self.storage.clone(),
             ..Table::new(name, self.columns.clone(), Kind::Collection(ns.clone()))
         }
     }
@@ -142,7 +146,10 @@ impl Declared {
     ///
     /// Errors: 42701, 42703, 42P16, 42704; 0A000 for what is not supported.
     pub fn of(create: &CreateTable, name: &str) -> Result<Self> {
-        let mut out = Self::default();
+        let mut out = Self {
+            storage: storage::parameters(&create.table_options)?,
+            ..Self::default()
+        };
         let mut keys: Vec<Vec<String>> = Vec::new();
         let mut key_name: Option<String> = None;
         let mut unique: Vec<Key> = Vec::new();

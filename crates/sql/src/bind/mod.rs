@@ -30,6 +30,7 @@ mod recursion;
 mod routines;
 mod sample;
 mod select;
+pub mod storage;
 mod subscripts;
 mod through;
 pub mod types;

@@ -211,6 +211,8 @@ pub struct Table {
     pub foreign: Vec<Foreign>,
     /// Keys of its own that are looked at when rows have been written.
     pub later: Vec<Later>,
+    /// Storage parameters, as `name=value`.
+    pub storage: Vec<String>,
     /// What gives its rows, of materialized views.
     pub materialized: Option<Materialized>,
     /// What holds for rows that are written, of views.
@@ -246,6 +248,7 @@ impl Table {
             key_name: format!("{name}_pkey"),
             foreign: Vec::new(),
             later: Vec::new(),
+            storage: Vec::new(),
             materialized: None,
             check_option: None,
             duality: None,

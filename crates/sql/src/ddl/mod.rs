@@ -157,7 +157,10 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             comment::comment(statement, session, &object, text.as_deref(), progress)?
         }
         Own::Database(what) => database::run(statement, session, what, progress)?,
-        Own::AlterSequence(alter) => sequence::alter(statement, session, alter, progress)?,
+        Own::AlterSequence(alter) => {
+            let recount = |ws: &mut WriteSet, of: &_, counting| alter::recount(statement, session, ws, (of, counting));
+            sequence::alter(statement, session, (alter, &recount), progress)?
+        }
         Own::CreateAssertion { name, condition } => assertion::create(statement, session, (name, condition), progress)?,
         Own::DropAssertion { names, if_exists } => assertion::drop(statement, session, (names, *if_exists), progress)?,
         Own::View { create, check } => {

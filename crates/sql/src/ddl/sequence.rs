@@ -157,11 +157,14 @@ fn recounted(old: &Counting, old_ty: &Type, alter: &AlterSequence) -> Result<(Co
     Ok((new, ty))
 }
 
+/// Declares the column of a sequence anew, with how it counts.
+pub(super) type Recount<'r> = dyn Fn(&mut WriteSet, &Sequence, Counting) -> Result<()> + 'r;
+
 /// ALTER SEQUENCE. RESTART takes effect at once, as `setval` does, also in a transaction.
 pub(super) fn alter(
     statement: &Statement<'_>,
     session: &SessionFacts,
-    alter: &AlterSequence,
+    (alter, recount): (&AlterSequence, &Recount<'_>),
     progress: &mut Progress,
 ) -> Result<&'static str> {
     statement.atomically(progress, |ws| {
@@ -176,10 +179,18 @@ pub(super) fn alter(
         let db = &found.ns.db;
         let counting = match found.owner {
             Some(_) => {
-                if !alter.options.is_empty() || alter.ty.is_some() || alter.owned_by.is_some() {
-                    return unsupported("to change how a column counts");
+                let ty = alter.ty.as_ref().map(data_type).transpose()?;
+                if alter.owned_by.is_some() || ty.is_some_and(|(ty, _)| ty != found.ty) {
+                    return unsupported("to change what the sequence of a column belongs to, or its type alone");
                 }
-                found.counting
+                match alter.options.is_empty() {
+                    true => found.counting,
+                    false => {
+                        let (counting, _) = recounted(&found.counting, &found.ty, alter)?;
+                        recount(ws, &found, counting)?;
+                        counting
+                    }
+                }
             }
             None => {
                 let (counting, ty) = recounted(&found.counting, &found.ty, alter)?;

@@ -20,8 +20,8 @@ use nestor_database::write::{Progress, catalog, comments, sequence};
 use nestor_model::{CollectionOptions, Document, IndexSpec, Namespace, Result, Value, doc};
 use nestor_storage::{Collection, View as _, WriteSet};
 use sqlparser::ast::{
-    CreateTable, CreateTableOptions, HiveDistributionStyle, Ident, ObjectName, OnCommit, Query, SetExpr,
-    Statement as Ast, TableConstraint, TableFactor,
+    CreateTable, HiveDistributionStyle, Ident, ObjectName, OnCommit, Query, SetExpr, Statement as Ast, TableConstraint,
+    TableFactor,
 };
 
 /// CREATE TABLE.
@@ -210,7 +210,6 @@ fn check(create: &CreateTable) -> Result<()> {
         || create.transient
         || create.volatile
         || create.hive_distribution != HiveDistributionStyle::NONE
-        || create.table_options != CreateTableOptions::None
         || create.file_format.is_some()
         || create.location.is_some()
         || create.query.is_some()

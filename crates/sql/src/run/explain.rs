@@ -1,7 +1,9 @@
-//! The words of EXPLAIN, and its answer as text and as JSON.
+//! The words of EXPLAIN, and its answer as text and with fields.
 
+use super::explain_formats;
 use super::query::Explained;
 use crate::error::{fail, unsupported};
+use crate::types::Type;
 use nestor_model::extjson::{self, Form};
 use nestor_model::{Array, Document, Result, Value};
 use nestor_planner::relation::explain::{ColumnFigures, Ran, Shown};
@@ -9,13 +11,55 @@ use sqlparser::ast::{AnalyzeFormat, AnalyzeFormatKind, Expr, UtilityOption, Valu
 use std::fmt::Write as _;
 use std::time::Duration;
 
+/// What an explanation is written as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// JSON.
+    Json,
+    /// XML.
+    Xml,
+    /// YAML.
+    Yaml,
+}
+
+impl Format {
+    /// The type of the answer. XML is text, as there is no type for it.
+    pub fn ty(self) -> Type {
+        match self {
+            Self::Json => Type::Json,
+            _ => Type::Text,
+        }
+    }
+
+    /// The format of a name.
+    ///
+    /// Errors: 22023.
+    fn of(name: &str) -> Result<Self> {
+        Ok(match name {
+            "text" => Self::Text,
+            "json" => Self::Json,
+            "xml" => Self::Xml,
+            "yaml" => Self::Yaml,
+            other => {
+                return fail(
+                    "22023",
+                    format!("unrecognized value for EXPLAIN option \"format\": \"{other}\""),
+                );
+            }
+        })
+    }
+}
+
 /// How a plan is to be explained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// After it has run.
     pub analyze: bool,
-    /// As JSON.
-    pub json: bool,
+    /// As what.
+    pub format: Format,
     /// With the time of each node.
     pub timing: bool,
     /// With what was read.
@@ -24,7 +68,7 @@ pub struct Wanted {
     pub summary: bool,
 }
 
-/// What the words of EXPLAIN ask for. COSTS and what is not known here can be turned off only.
+/// What the words of EXPLAIN ask for. COSTS can be turned off only.
 ///
 /// Errors: 0A000 for options that there are not, 22023 for values that are none, and for TIMING and BUFFERS without ANALYZE.
 pub fn wanted(analyze: bool, format: Option<&AnalyzeFormatKind>, options: &[UtilityOption]) -> Result<Wanted> {
@@ -32,13 +76,13 @@ pub fn wanted(analyze: bool, format: Option<&AnalyzeFormatKind>, options: &[Util
         analyze,
         ..Wanted::default()
     };
-    let (mut timing, mut summary) = (None, None);
+    let (mut timing, mut summary, mut wal) = (None, None, false);
     match format {
         None => {}
         Some(AnalyzeFormatKind::Keyword(format) | AnalyzeFormatKind::Assignment(format)) => match format {
             AnalyzeFormat::TEXT => {}
-            AnalyzeFormat::JSON => out.json = true,
-            other => return unsupported(format!("EXPLAIN in the format {other}")),
+            AnalyzeFormat::JSON => out.format = Format::Json,
+            other => out.format = Format::of(&other.to_string().to_lowercase())?,
         },
     }
     for option in options {
@@ -52,9 +96,8 @@ pub fn wanted(analyze: bool, format: Option<&AnalyzeFormatKind>, options: &[Util
             _ => fail("22023", format!("{name} requires a Boolean value")),
         };
         match (name.as_str(), value.as_deref()) {
-            ("format", Some("text")) => {}
-            ("format", Some("json")) => out.json = true,
-            ("format", _) => return unsupported("EXPLAIN in this format"),
+            ("format", Some(format)) => out.format = Format::of(format)?,
+            ("format", None) => return fail("42601", "format requires a parameter"),
             ("analyze", _) => out.analyze = is_on()?,
             ("timing", _) => timing = Some(is_on()?),
             ("summary", _) => summary = Some(is_on()?),
@@ -63,9 +106,15 @@ pub fn wanted(analyze: bool, format: Option<&AnalyzeFormatKind>, options: &[Util
             ("verbose", _) => {
                 is_on()?;
             }
-            ("costs" | "settings" | "wal", _) => {
+            // None of the settings changes a plan, so that there is none to show.
+            ("settings", _) => {
+                is_on()?;
+            }
+            // What is explained while it runs writes nothing.
+            ("wal", _) => wal = is_on()?,
+            ("costs", _) => {
                 if is_on()? {
-                    return unsupported(format!("option {} of EXPLAIN", name.to_uppercase()));
+                    return unsupported("option COSTS of EXPLAIN");
                 }
             }
             _ => return fail("42601", format!("unrecognized EXPLAIN option \"{name}\"")),
@@ -76,6 +125,9 @@ pub fn wanted(analyze: bool, format: Option<&AnalyzeFormatKind>, options: &[Util
     }
     if out.buffers && !out.analyze {
         return fail("22023", "EXPLAIN option BUFFERS requires ANALYZE");
+    }
+    if wal && !out.analyze {
+        return fail("22023", "EXPLAIN option WAL requires ANALYZE");
     }
     out.timing = out.analyze && timing.unwrap_or(true);
     out.summary = summary.unwrap_or(out.analyze);
@@ -143,8 +195,20 @@ fn document(shown: &Shown, wanted: Wanted) -> Document {
     out
 }
 
-/// The answer as JSON.
-pub fn json(explained: &Explained, wanted: Wanted) -> String {
+/// The answer as one text with fields.
+pub fn fields(explained: &Explained, wanted: Wanted) -> String {
+    let plan = query(explained, wanted);
+    match wanted.format {
+        Format::Xml => explain_formats::xml(&plan),
+        Format::Yaml => explain_formats::yaml(&plan),
+        Format::Json | Format::Text => {
+            let all = Value::Array(Array::new(vec![plan.into()]));
+            extjson::to_string(&all, Form::Relaxed)
+        }
+    }
+}
+
+fn query(explained: &Explained, wanted: Wanted) -> Document {
     let mut plan = Document::new();
     plan.push("Plan", document(&explained.shown, wanted));
     if wanted.summary {
@@ -153,8 +217,7 @@ pub fn json(explained: &Explained, wanted: Wanted) -> String {
             plan.push("Execution Time", milliseconds(execution));
         }
     }
-    let all = Value::Array(Array::new(vec![plan.into()]));
-    extjson::to_string(&all, Form::Relaxed)
+    plan
 }
 
 /// The answer as lines of text: one for each node, indented below what it feeds, then what is known of it.
@@ -252,7 +315,7 @@ mod tests {
             ..Wanted::default()
         };
         assert_eq!(
-            json(&explained, wanted).replace(' ', ""),
+            fields(&explained, wanted).replace(' ', ""),
             r#"[{"Plan":{"NodeType":"Scanont","Access":"IXSCAN{a:1}","ActualRows":3,"ActualLoops":2,"KeysExamined":8,"DocumentsExamined":7,"BytesRead":100},"PlanningTime":1.5}]"#
         );
         assert_eq!(

@@ -10,6 +10,7 @@ mod costed;
 pub mod days;
 pub mod deferred;
 pub mod explain;
+mod explain_formats;
 mod facts;
 pub(crate) mod files;
 pub mod find;

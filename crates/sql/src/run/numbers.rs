@@ -53,6 +53,11 @@ pub struct Sequence {
 }
 
 impl Sequence {
+    /// The column that it is part of; empty for one that stands for itself.
+    pub fn column(&self) -> &str {
+        &self.column
+    }
+
     /// The name that no other sequence of the database has.
     pub fn full_name(&self) -> String {
         schemas::collection(&self.schema, &self.name)

@@ -3,8 +3,8 @@
 use super::{Prepared, Session, Sink, plan_field};
 use crate::bind::write::{modifying, writing};
 use crate::error::unsupported;
-use crate::run::{explain, query};
-use crate::types::Type;
+use crate::run::explain::{self, Format};
+use crate::run::query;
 use crate::write;
 use nestor_database::Database;
 use nestor_database::observe::op_kind::OpKind;
@@ -56,11 +56,11 @@ impl Session {
             }
             _ => return unsupported("EXPLAIN of this statement"),
         };
-        let (ty, lines) = match wanted.json {
-            true => (Type::Json, vec![explain::json(&explained, wanted)]),
-            false => (Type::Text, explain::text(&explained, wanted)),
+        let lines = match wanted.format {
+            Format::Text => explain::text(&explained, wanted),
+            _ => vec![explain::fields(&explained, wanted)],
         };
-        sink.begin(&[plan_field(ty)])?;
+        sink.begin(&[plan_field(wanted.format.ty())])?;
         lines
             .iter()
             .try_for_each(|line| sink.row(&[Value::String(line.as_str().into())]))

@@ -82,7 +82,7 @@ impl Session {
                 ..
             }) => {
                 let wanted = explain::wanted(*analyze, format.as_ref(), options.as_deref().unwrap_or_default())?;
-                let ty = if wanted.json { Type::Json } else { Type::Text };
+                let ty = wanted.format.ty();
                 prepared.fields = Some(vec![plan_field(ty)]);
             }
             Some(Ast::Declare { stmts }) => {

@@ -54,6 +54,7 @@ use nestor_model::{ErrorCode, RawWriter, Result, Value, ValueRef, doc};
 use sqlparser::ast::{self, Set, SetSessionAuthorizationParamKind, Statement as Ast};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -147,6 +148,9 @@ pub struct Session {
     pub sync_follows: bool,
     /// A setting may have changed that the client is told of.
     tells: bool,
+    /// What it was told of each of them.
+    told: [Option<u64>; settings::REPORTED.len()],
+    digests: RandomState,
     /// The zone that it is in.
     zone: Zone,
     /// How it wants values to be read and shown.
@@ -196,6 +200,8 @@ impl Session {
             skips: false,
             sync_follows: true,
             tells: false,
+            told: [None; settings::REPORTED.len()],
+            digests: RandomState::new(),
             zone: Zone::Utc,
             style: Style::default(),
             nested: 0,
@@ -326,13 +332,23 @@ impl Session {
         Ok(Next::Go)
     }
 
+    /// Tells the client of the settings that it has to know, as far as they are others than it was told.
+    pub fn report(&mut self, out: &mut Vec<u8>) {
+        for ((name, own), told) in settings::REPORTED.iter().zip(&mut self.told) {
+            let value = self.facts.settings.get(*own).map_or("", String::as_str);
+            // A digest, as a connection that waits is to be small.
+            let now = Some(self.digests.hash_one(value));
+            if *told != now {
+                *told = now;
+                backend::parameter(out, name, value);
+            }
+        }
+    }
+
     /// ReadyForQuery, behind what the client has to know of its settings.
     fn ready(&mut self, out: &mut Vec<u8>) {
         if std::mem::take(&mut self.tells) {
-            for (name, own) in settings::REPORTED {
-                let value = self.facts.settings.get(*own).map_or("", String::as_str);
-                backend::parameter(out, name, value);
-            }
+            self.report(out);
         }
         self.tell_heard(out);
         backend::ready(out, self.status());

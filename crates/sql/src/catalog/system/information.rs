@@ -261,20 +261,24 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             out
         }
         "sequences" => {
-            let each = facts.sequences()?.into_iter().map(|sequence| {
-                vec![
-                    ("sequence_catalog", text(&db)),
-                    ("sequence_schema", text(&sequence.schema)),
-                    ("sequence_name", text(&sequence.name)),
-                    ("data_type", text(sequence.ty.to_string())),
-                    ("numeric_precision", Value::Int32(i32::from(sequence.ty.length()) * 8)),
-                    ("start_value", text(sequence.counting.start.to_string())),
-                    ("minimum_value", text(sequence.counting.min.to_string())),
-                    ("maximum_value", text(sequence.counting.max.to_string())),
-                    ("increment", text(sequence.counting.increment.to_string())),
-                    ("cycle_option", truth(sequence.counting.cycle)),
-                ]
-            });
+            let each = facts
+                .sequences()?
+                .into_iter()
+                .filter(|sequence| !sequence.is_identity)
+                .map(|sequence| {
+                    vec![
+                        ("sequence_catalog", text(&db)),
+                        ("sequence_schema", text(&sequence.schema)),
+                        ("sequence_name", text(&sequence.name)),
+                        ("data_type", text(sequence.ty.to_string())),
+                        ("numeric_precision", Value::Int32(i32::from(sequence.ty.length()) * 8)),
+                        ("start_value", text(sequence.counting.start.to_string())),
+                        ("minimum_value", text(sequence.counting.min.to_string())),
+                        ("maximum_value", text(sequence.counting.max.to_string())),
+                        ("increment", text(sequence.counting.increment.to_string())),
+                        ("cycle_option", truth(sequence.counting.cycle)),
+                    ]
+                });
             each.collect()
         }
         _ => Vec::new(),

@@ -281,6 +281,10 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
             };
             row.push(("reloptions", Value::Array(Array::new(vec![text(shown)]))));
         }
+        if !table.storage.is_empty() {
+            let shown = table.storage.iter().map(text).collect();
+            row.push(("reloptions", Value::Array(Array::new(shown))));
+        }
         row.push(("relhasrules", Value::Bool(kind != "r")));
         row.push(("reltype", oid(relation.oid.saturating_add(ROW_TYPES))));
         out.push(row);

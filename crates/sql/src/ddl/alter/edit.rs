@@ -3,14 +3,18 @@
 use super::found::{Found, depends};
 use crate::bind::alter::Source;
 use crate::bind::declared::names;
-use crate::bind::ident;
+use crate::bind::types::data_type;
+use crate::bind::{ident, storage};
 use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
 use crate::parse;
+use crate::parse::altered::Altered;
+use crate::types::Type;
+use nestor_database::write::sequence::Counting;
 use nestor_model::Result;
 use sqlparser::ast::{
     AlterColumnOperation, AlterTableOperation, ColumnDef, ColumnOption, ColumnOptionDef, CreateTable, DataType,
-    DropBehavior, Expr, GeneratedAs, Ident, TableConstraint,
+    DropBehavior, Expr, GeneratedAs, Ident, ObjectName, SequenceOptions, TableConstraint, Value,
 };
 use std::collections::BTreeSet;
 
@@ -91,6 +95,11 @@ impl Editing<'_> {
     fn apply(&mut self, operation: &AlterTableOperation) -> Result<()> {
         use AlterTableOperation as Op;
         match operation {
+            Op::SetOptionsParens { options } => {
+                let create = &mut self.edit.create;
+                create.table_options = storage::with(&create.table_options, options)?;
+                Ok(())
+            }
             Op::AddColumn {
                 if_not_exists,
                 column_def,
@@ -286,6 +295,54 @@ impl Editing<'_> {
         });
         let is_null = is(|option| matches!(option, ColumnOption::NotNull));
         let is_serial = is_serial(&def.data_type);
+        let lacks = |what: &str| {
+            error(
+                "55000",
+                format!("column \"{column}\" of relation \"{table}\" is not {what}"),
+            )
+        };
+        let altered = match operation {
+            Op::SetDefault { value } => Altered::of(value),
+            _ => None,
+        };
+        match altered {
+            Some(Altered::DropIdentity { if_exists }) => {
+                if !counts {
+                    return pass_over(if_exists, lacks("an identity column"));
+                }
+                def.options.retain(|option| !is_generated(&option.option));
+                set_not_null(def);
+                return Ok(());
+            }
+            Some(Altered::DropExpression { if_exists }) => {
+                if !is_computed {
+                    return pass_over(if_exists, lacks("a stored generated column"));
+                }
+                def.options.retain(|option| !is_generated(&option.option));
+                return Ok(());
+            }
+            Some(Altered::SetGenerated { always }) => {
+                let mut options = def.options.iter_mut().map(|option| &mut option.option);
+                let kind = options.find_map(|option| match option {
+                    ColumnOption::Generated {
+                        generated_as,
+                        generation_expr: None,
+                        ..
+                    } => Some(generated_as),
+                    _ => None,
+                });
+                let Some(kind) = kind else {
+                    return Err(lacks("an identity column"));
+                };
+                *kind = if always {
+                    GeneratedAs::Always
+                } else {
+                    GeneratedAs::ByDefault
+                };
+                return Ok(());
+            }
+            None => {}
+        }
         match operation {
             Op::SetNotNull => set_not_null(def),
             Op::DropNotNull if is_key => {
@@ -322,10 +379,10 @@ impl Editing<'_> {
                 set_default(def, None);
             }
             Op::SetDataType { data_type, using, .. } => {
-                if is_serial {
-                    return unsupported("another type for a serial column");
-                }
-                def.data_type = data_type.clone();
+                def.data_type = match is_serial {
+                    true => serial_of(data_type)?,
+                    false => data_type.clone(),
+                };
                 let source = &mut self.edit.sources[at];
                 match source.before() {
                     Some(_) if is_computed => {
@@ -396,6 +453,24 @@ fn serial(ty: &DataType) -> Option<DataType> {
     })
 }
 
+/// The serial type of numbers of a type: the column counts on.
+///
+/// Errors: 0A000 for what is no whole number.
+fn serial_of(ty: &DataType) -> Result<DataType> {
+    let name = match data_type(ty)?.0 {
+        Type::Int2 => "smallserial",
+        Type::Int4 => "serial",
+        Type::Int8 => "bigserial",
+        _ => return unsupported("a type for a serial column that does not count"),
+    };
+    Ok(DataType::Custom(ObjectName::from(vec![Ident::new(name)]), Vec::new()))
+}
+
+/// Whether a column counts, or is computed.
+fn is_generated(option: &ColumnOption) -> bool {
+    matches!(option, ColumnOption::Generated { .. })
+}
+
 fn is_serial(ty: &DataType) -> bool {
     serial(ty).is_some()
 }
@@ -406,6 +481,37 @@ pub(in crate::ddl) fn uncount(def: &mut ColumnDef) {
         def.data_type = ty;
         set_not_null(def);
     }
+}
+
+/// Has an identity column count in another way.
+///
+/// Errors: 0A000 for one that is serial.
+pub(super) fn with_counting(create: &CreateTable, column: &str, counting: &Counting) -> Result<CreateTable> {
+    let mut out = create.clone();
+    let def = out.columns.iter_mut().find(|def| ident(&def.name) == column);
+    let options = def.into_iter().flat_map(|def| &mut def.options);
+    let found = options
+        .filter_map(|option| match &mut option.option {
+            ColumnOption::Generated {
+                sequence_options,
+                generation_expr: None,
+                ..
+            } => Some(sequence_options),
+            _ => None,
+        })
+        .next();
+    let Some(found) = found else {
+        return unsupported("to change how a serial column counts");
+    };
+    let number = |n: i64| Expr::value(Value::Number(n.to_string(), false));
+    *found = Some(vec![
+        SequenceOptions::IncrementBy(number(counting.increment), true),
+        SequenceOptions::MinValue(Some(number(counting.min))),
+        SequenceOptions::MaxValue(Some(number(counting.max))),
+        SequenceOptions::StartWith(number(counting.start), true),
+        SequenceOptions::Cycle(!counting.cycle),
+    ]);
+    Ok(out)
 }
 
 /// Gives a column another name, wherever its table names it.

@@ -29,10 +29,12 @@ use crate::catalog::{Table, schemas};
 use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
 use crate::run::gathered::Gathered;
+use crate::run::numbers::Sequence;
 use crate::run::tables::{Reading, SessionFacts};
 use crate::write::foreign::Changes;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
+use nestor_database::write::sequence::Counting;
 use nestor_database::write::{Progress, catalog, comments, sequence};
 use nestor_model::{Document, IndexSpec, Namespace, RawDocBuf, Result};
 use nestor_storage::{View as _, WriteSet};
@@ -176,6 +178,22 @@ pub(super) fn rename_index(
             Some(if is_it { to.clone() } else { name.to_owned() })
         })
     })
+}
+
+/// Declares an identity column anew, with how it counts.
+///
+/// Errors: 0A000 for serial columns, whose declaration has no place for that.
+pub(super) fn recount(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &mut WriteSet,
+    (sequence, counting): (&Sequence, Counting),
+) -> Result<()> {
+    let Some(table) = found(ws, &sequence.ns)? else {
+        return fail("42P01", format!("relation \"{}\" does not exist", sequence.ns.coll));
+    };
+    let create = edit::with_counting(&table.create, sequence.column(), &counting)?;
+    declare(statement, session, ws, &table, as_is(create))
 }
 
 /// Makes a table what it is declared to be.

@@ -1,0 +1,135 @@
+//! Storage parameters of tables: `WITH (fillfactor = 70)`. They tune what PostgreSQL's pages and its vacuum do, of which there is nothing here: they are
+//! kept with the table and shown (`pg_class.reloptions`, dumps), and change nothing.
+
+use super::ident;
+use crate::error::{self, Field, error, fail, unsupported};
+use nestor_model::Result;
+use sqlparser::ast::{CreateTableOptions, Expr, Ident, SqlOption, UnaryOperator, Value};
+
+/// Parameters with whole numbers, and the least and the largest of these.
+const NUMBERS: &[(&str, i64, i64)] = &[
+    ("fillfactor", 10, 100),
+    ("parallel_workers", 0, 1024),
+    ("toast_tuple_target", 128, 8160),
+    ("autovacuum_vacuum_threshold", 0, i32::MAX as i64),
+    ("autovacuum_vacuum_insert_threshold", -1, i32::MAX as i64),
+    ("autovacuum_analyze_threshold", 0, i32::MAX as i64),
+    ("autovacuum_vacuum_cost_limit", 1, 10_000),
+    ("autovacuum_freeze_min_age", 0, 1_000_000_000),
+    ("autovacuum_freeze_max_age", 100_000, 2_000_000_000),
+    ("autovacuum_freeze_table_age", 0, 2_000_000_000),
+    ("log_autovacuum_min_duration", -1, i32::MAX as i64),
+];
+
+/// Parameters with numbers of any kind.
+const FRACTIONS: &[&str] = &[
+    "autovacuum_vacuum_scale_factor",
+    "autovacuum_vacuum_insert_scale_factor",
+    "autovacuum_analyze_scale_factor",
+    "autovacuum_vacuum_cost_delay",
+];
+
+/// Parameters that are true or false.
+const TRUTHS: &[&str] = &["autovacuum_enabled", "vacuum_truncate"];
+
+/// An option's name and its value as it is shown.
+fn pair(option: &SqlOption) -> Result<(String, String)> {
+    let value = |value: &Value| match value {
+        Value::Number(number, _) => Some(number.clone()),
+        Value::SingleQuotedString(text) => Some(text.clone()),
+        Value::Boolean(truth) => Some(truth.to_string()),
+        _ => None,
+    };
+    let found = match option {
+        SqlOption::Ident(name) => Some((ident(name), "true".to_owned())),
+        SqlOption::KeyValue { key, value: given } => {
+            let shown = match given {
+                Expr::Value(own) => value(&own.value),
+                Expr::Identifier(word) => Some(ident(word)),
+                Expr::UnaryOp {
+                    op: UnaryOperator::Minus,
+                    expr,
+                } => match &**expr {
+                    Expr::Value(own) => value(&own.value).map(|number| format!("-{number}")),
+                    _ => None,
+                },
+                _ => None,
+            };
+            shown.map(|shown| (ident(key), shown))
+        }
+        _ => None,
+    };
+    match found {
+        Some(found) => Ok(found),
+        None => unsupported("a storage parameter of this form"),
+    }
+}
+
+/// Whether a parameter is known, and has a value that it takes.
+///
+/// Errors: 22023.
+fn check(name: &str, value: &str) -> Result<()> {
+    if let Some((_, least, most)) = NUMBERS.iter().find(|(own, ..)| *own == name) {
+        return match value.parse::<i64>() {
+            Ok(number) if (*least..=*most).contains(&number) => Ok(()),
+            Ok(number) => {
+                let error = error("22023", format!("value {number} out of bounds for option \"{name}\""));
+                let detail = format!("Valid values are between \"{least}\" and \"{most}\".");
+                Err(error::with(error, &[(Field::Detail, &detail)]))
+            }
+            Err(_) => fail("22023", format!("invalid value for integer option \"{name}\": {value}")),
+        };
+    }
+    let (kind, fits) = if FRACTIONS.contains(&name) {
+        ("floating point", value.parse::<f64>().is_ok())
+    } else if TRUTHS.contains(&name) {
+        let known = ["true", "false", "on", "off", "yes", "no", "1", "0"];
+        ("boolean", known.contains(&value))
+    } else {
+        return fail("22023", format!("unrecognized parameter \"{name}\""));
+    };
+    match fits {
+        true => Ok(()),
+        false => fail("22023", format!("invalid value for {kind} option \"{name}\": {value}")),
+    }
+}
+
+/// The parameters of a table, as `name=value`.
+///
+/// Errors: 22023, 0A000.
+pub fn parameters(options: &CreateTableOptions) -> Result<Vec<String>> {
+    let given = match options {
+        CreateTableOptions::None => return Ok(Vec::new()),
+        CreateTableOptions::With(given) => given,
+        _ => return unsupported("a clause of this CREATE TABLE"),
+    };
+    let each = given.iter().map(|option| {
+        let (name, value) = pair(option)?;
+        check(&name, &value)?;
+        Ok(format!("{name}={value}"))
+    });
+    each.collect()
+}
+
+/// The parameters with others set: those go behind them.
+///
+/// Errors: those of [`parameters`].
+pub fn with(before: &CreateTableOptions, set: &[SqlOption]) -> Result<CreateTableOptions> {
+    let mut all: Vec<SqlOption> = Vec::new();
+    let new: Vec<(String, String)> = set.iter().map(pair).collect::<Result<_>>()?;
+    if let CreateTableOptions::With(before) = before {
+        for option in before {
+            let (name, _) = pair(option)?;
+            if new.iter().all(|(own, _)| *own != name) {
+                all.push(option.clone());
+            }
+        }
+    }
+    all.extend(new.into_iter().map(|(name, value)| SqlOption::KeyValue {
+        key: Ident::new(name),
+        value: Expr::value(Value::SingleQuotedString(value)),
+    }));
+    let out = CreateTableOptions::With(all);
+    parameters(&out)?;
+    Ok(out)
+}
