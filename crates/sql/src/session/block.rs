@@ -7,7 +7,6 @@
 
 use super::channels::Act;
 use super::{Session, attend, settings};
-use crate::bind::entry;
 use crate::ddl::temporary;
 use crate::error::{error, fail};
 use crate::notices;
@@ -23,11 +22,9 @@ use nestor_database::statement::{Statement, transaction};
 use nestor_database::terms::Terms;
 use nestor_database::uuid::Uuid;
 use nestor_model::{ErrorCode, Namespace, Result};
-use nestor_storage::{CollectionId, View};
+use nestor_storage::View;
 use sqlparser::ast::{ObjectName, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::tokenizer::{Token, Tokenizer};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 /// What a transaction sees of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -506,10 +503,10 @@ impl Session {
             ..Terms::default()
         };
         let keeps = !block.savepoints.is_empty();
-        let words = words(text);
+        let named = self.named.of(text);
         let (mut lives, mut out) = (false, None);
         let ran = attend((&self.slot, facts), database, text, (terms, kind), |statement| {
-            let uses = |statement: &&mut Statement<'_>, view: &dyn View| used(view, statement.db(), &words);
+            let uses = |statement: &&mut Statement<'_>, view: &dyn View| named.collections(view, statement.db());
             let mut statement = statement;
             transaction::run_anywhere(&mut statement, false, uses, |statement| {
                 statement.refresh();
@@ -542,48 +539,4 @@ impl Session {
         }
         temporary::end(database, &self.slot, &self.facts);
     }
-}
-
-/// The names that stand in a statement.
-fn words(text: &str) -> HashSet<String> {
-    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text)
-        .tokenize()
-        .unwrap_or_default();
-    let words = tokens.into_iter().filter_map(|token| match token {
-        Token::Word(word) if word.quote_style.is_some() => Some(word.value),
-        Token::Word(word) => Some(word.value.to_lowercase()),
-        _ => None,
-    });
-    words.collect()
-}
-
-/// The collections that a statement may use: those it names, and all of the database if one of them is a view. To name more than are
-/// used keeps others from changing their catalog entries a while longer, and nothing else.
-fn used(view: &dyn View, db: &str, words: &HashSet<String>) -> Vec<CollectionId> {
-    let catalog = view.catalog();
-    let named: Vec<_> = catalog
-        .databases()
-        .filter(|database| &**database.name() == db || words.contains(&**database.name()))
-        .flat_map(|database| database.collections())
-        .filter(|collection| {
-            let name = &*collection.ns.coll;
-            // Behind the name of a schema.
-            words.contains(name) || name.split_once('.').is_some_and(|(_, name)| words.contains(name))
-        })
-        .collect();
-    let has_view = named
-        .iter()
-        .any(|collection| collection.is_view() || entry::materialized_of(collection).is_some());
-    let mut ids: Vec<CollectionId> = match has_view {
-        false => named.iter().map(|collection| collection.id).collect(),
-        true => catalog
-            .databases()
-            .filter(|database| &**database.name() == db || words.contains(&**database.name()))
-            .flat_map(|database| database.collections())
-            .map(|collection| collection.id)
-            .collect(),
-    };
-    ids.sort_unstable();
-    ids.dedup();
-    ids
 }

@@ -12,6 +12,7 @@ mod extended;
 mod listed;
 pub mod login;
 mod maintain;
+mod named;
 mod positioned;
 mod procedural;
 pub mod settings;
@@ -136,6 +137,8 @@ pub struct Session {
     portals: HashMap<String, Portal>,
     /// The transaction block that it is in.
     block: Option<Block>,
+    /// Which collections statements of blocks name.
+    named: named::Names,
     /// The logical session of its transactions, once there was one, and the number of the next.
     lsid: Option<Lsid>,
     transactions: i64,
@@ -191,6 +194,7 @@ impl Session {
             login: None,
             ends: (String::new(), String::new()),
             prepared: HashMap::new(),
+            named: named::Names::default(),
             made: HashMap::new(),
             portals: HashMap::new(),
             block: None,
