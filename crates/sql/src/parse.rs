@@ -141,6 +141,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     cursors::name_current(&mut tokens);
     name_zone(&mut tokens);
     give_options(&mut tokens);
+    name_blanks(&mut tokens);
     overriding::spell_out(&mut tokens)?;
     conflict::spell_out(&mut tokens);
     whole::spell_out(&mut tokens);
@@ -178,6 +179,31 @@ fn name_zone(tokens: &mut Vec<TokenWithSpan>) {
     {
         tokens[*time].token = Token::make_word("timezone", None);
         tokens.remove(*zone);
+    }
+}
+
+/// `trim(LEADING FROM text)` cuts blanks off: the grammar wants it said.
+fn name_blanks(tokens: &mut Vec<TokenWithSpan>) {
+    let is_side = |token: &TokenWithSpan| {
+        ["both", "leading", "trailing"]
+            .iter()
+            .any(|word| tokens::is(token, word))
+    };
+    let mut found = Vec::new();
+    for at in (0..tokens.len()).filter(|at| tokens::is(&tokens[*at], "trim")) {
+        let next: Vec<usize> = tokens::solid(tokens, at + 1).take(3).collect();
+        if let [open, first, second] = next.as_slice()
+            && tokens[*open].token == Token::LParen
+        {
+            let from = if is_side(&tokens[*first]) { second } else { first };
+            if tokens::is(&tokens[*from], "from") {
+                found.push(*from);
+            }
+        }
+    }
+    for at in found.into_iter().rev() {
+        let blank = tokens::made("' ' ", &tokens[at]);
+        tokens.splice(at..at, blank);
     }
 }
 

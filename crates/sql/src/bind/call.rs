@@ -4,6 +4,7 @@ use super::query::sort_key;
 use super::{AGGREGATE, Binder, Scope, object_name};
 use crate::aggregates;
 use crate::catalog::Column;
+use crate::catalog::system::PRETTY_CONSTRAINTDEF;
 use crate::error::{fail, state, unsupported};
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions::{self, coerce};
@@ -544,8 +545,13 @@ impl Binder<'_> {
                 | "pg_get_function_identity_arguments",
                 1..=3,
             ) => {
+                let is_pretty = |arg: &Expr| matches!(arg.node(), Node::Const(Value::Bool(true), _));
+                let texts = match name == "pg_get_constraintdef" && args.get(1).is_some_and(is_pretty) {
+                    true => PRETTY_CONSTRAINTDEF,
+                    false => name,
+                };
                 args.truncate(1);
-                args.push(self.catalog_texts(name)?);
+                args.push(self.catalog_texts(texts)?);
                 functions::call("catalog_text", args)
             }
             ("pg_sequence_last_value", 1) => {

@@ -15,6 +15,7 @@ pub(crate) mod documents;
 pub mod element;
 mod formats;
 pub mod hold;
+mod information;
 mod jsonpath;
 mod keywords;
 mod math;
@@ -97,6 +98,7 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
         arrays::ROWS,
         documents::ROWS,
         jsonpath::ROWS,
+        information::ROWS,
         system::ROWS,
         uuids::ROWS,
         advisory::ROWS,

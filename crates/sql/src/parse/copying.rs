@@ -1,4 +1,4 @@
-//! Options of COPY that the grammar's library does not read: `HEADER MATCH`, `FORCE_QUOTE *`, and WHERE.
+//! Options of COPY that the grammar's library does not read: `HEADER MATCH`, `HEADER on`, `FREEZE on`, `FORCE_QUOTE *`, and WHERE.
 //!
 //! What has no place of its own in the library's trees is the name of an encoding, or of a column, that there is not.
 
@@ -22,7 +22,7 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 0;
     while at < tokens.len() {
         let next = next_solid(tokens, at + 1);
-        if is(&tokens[at], "header")
+        if (is(&tokens[at], "header") || is(&tokens[at], "freeze"))
             && let Some(next) = next
         {
             let said = match &tokens[next].token {
@@ -32,7 +32,7 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
                 _ => String::new(),
             };
             let text = match said.as_str() {
-                "match" => Some(format!(", ENCODING '{MATCH}'")),
+                "match" if is(&tokens[at], "header") => Some(format!(", ENCODING '{MATCH}'")),
                 "on" | "1" | "true" => Some("TRUE".to_owned()),
                 "off" | "0" | "false" => Some("FALSE".to_owned()),
                 _ => None,

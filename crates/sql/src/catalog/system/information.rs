@@ -1,8 +1,8 @@
 //! `information_schema`.
 
 use super::relations::{self, default_of, is_primary, keeps_constraint};
-use super::shapes;
 use super::{Facts, IndexFacts, Relation, Row, int, is_view, text};
+use super::{deparse, shapes};
 use crate::catalog::{Column, IdentityKind, Referential, Table, Timing, schemas};
 use crate::parse::own::CheckOption;
 use crate::types::{Type, numeric_parts};
@@ -77,7 +77,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                     out.push(column(
                         &db,
                         place,
-                        (at, default_of(&path, place, own)),
+                        (at, default_of(&path, place, &relation.table.columns, own)),
                         own,
                         relation
                             .updatable
@@ -201,11 +201,17 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             out
         }
         "check_constraints" => {
-            let mut out = Vec::new();
+            let (mut out, path) = (Vec::new(), facts.path());
             for relation in facts.relations()?.iter() {
                 for check in &relation.table.checks {
                     let mut row = named(&db, &relation.table, &check.name);
-                    row.push(("check_clause", text(format!("({})", check.text))));
+                    let place = deparse::Place {
+                        columns: &relation.table.columns,
+                        path: &path,
+                    };
+                    let whole = deparse::condition(&check.text, place);
+                    let clause = whole.as_ref().unwrap_or(&check.text);
+                    row.push(("check_clause", text(format!("({clause})"))));
                     out.push(row);
                 }
                 for (name, column) in not_nulls(relation) {

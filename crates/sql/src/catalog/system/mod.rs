@@ -6,6 +6,7 @@
 
 mod classes;
 mod comments;
+mod deparse;
 mod information;
 mod io;
 mod relations;
@@ -43,6 +44,8 @@ pub const RELATIONS: u32 = 20_000;
 pub const SEQUENCES: u32 = 3_000_000_000;
 /// What is added to an index's number.
 pub const INDEXES: u32 = 1_000_000_000;
+/// `pg_get_constraintdef` where it is to be easy to read.
+pub const PRETTY_CONSTRAINTDEF: &str = "pg_get_constraintdef pretty";
 /// Types that arguments of functions have, and no values.
 const POLYMORPHIC: [(i64, &str); 6] = [
     (2276, "\"any\""),
@@ -405,7 +408,9 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
             all.map(|(n, name)| (n, relations::quoted(&name))).collect()
         }
         "regrole" => vec![(OWNER, facts.user()), (DATABASE_OWNER, "pg_database_owner".to_owned())],
-        "pg_get_indexdef" | "pg_get_constraintdef" | "pg_get_viewdef" => relations::definition(function, facts)?,
+        "pg_get_indexdef" | "pg_get_constraintdef" | PRETTY_CONSTRAINTDEF | "pg_get_viewdef" => {
+            relations::definition(function, facts)?
+        }
         "format_type" | "regtype" | "type_key" => {
             let path = facts.path();
             let mut made: Vec<(String, String, [u32; 2])> = Vec::new();

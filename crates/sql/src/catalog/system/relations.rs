@@ -1,12 +1,13 @@
 //! Catalogs of relations: tables, columns, indexes, constraints, views.
 
-use super::classes;
+use super::deparse::{self, Place};
 use super::schema_number;
 use super::shapes::{self, Shape};
 use super::{
     DATABASE_OWNER, Facts, INDEXES, INFORMATION_SCHEMA, IndexFacts, OWNER, PG_CATALOG, PUBLIC, RELATIONS, ROW_TYPES,
     Relation, Row, int, is_table, is_view, oid, text,
 };
+use super::{PRETTY_CONSTRAINTDEF, classes};
 use crate::catalog::schemas::is_temporary;
 use crate::catalog::{Column, Foreign, IdentityKind, Kind, Referential, Table, Timing};
 use crate::functions::part_key;
@@ -68,7 +69,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
             let mut out = each_index(facts, constraint)?;
             let relations = facts.relations()?;
             for relation in relations.iter() {
-                out.extend(declared_constraints(relation, &relations)?);
+                out.extend(declared_constraints(&facts.path(), relation, &relations)?);
             }
             out.extend(facts.assertions().into_iter().map(|(number, name, condition)| {
                 vec![
@@ -89,7 +90,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
             for relation in relations.iter() {
                 for (at, column) in (1..).zip(&relation.table.columns) {
                     let place = (relation.table.schema.as_str(), relation.table.name.as_str());
-                    let Some(default) = default_of(&path, place, column) else {
+                    let Some(default) = default_of(&path, place, &relation.table.columns, column) else {
                         continue;
                     };
                     out.push(vec![
@@ -339,7 +340,7 @@ fn attributes(facts: &dyn Facts) -> Result<Vec<Row>> {
             row.push(("attnotnull", Value::Bool(column.not_null)));
             row.push((
                 "atthasdef",
-                Value::Bool(default_of(&[], ("", &relation.table.name), column).is_some()),
+                Value::Bool(default_of(&[], ("", &relation.table.name), &relation.table.columns, column).is_some()),
             ));
             if let Some(kind) = column.identity.map(|identity| identity.kind) {
                 let shown = match kind {
@@ -568,19 +569,35 @@ pub(super) fn is_primary(relation: &Relation, index: &IndexFacts) -> bool {
     index.unique && index.parts.iter().map(|(path, _)| path).eq(&paths)
 }
 
+/// Whether a column has the numbers of a sequence by default.
+fn is_serial(column: &Column) -> bool {
+    let identity = column.identity;
+    identity.is_some_and(|identity| identity.kind == IdentityKind::Serial)
+}
+
 /// The text of a column's default, or of the expression that gives its value.
-pub(super) fn default_of(path: &[String], (schema, table): (&str, &str), column: &Column) -> Option<String> {
-    let is_serial = column
-        .identity
-        .is_some_and(|identity| identity.kind == IdentityKind::Serial);
-    if is_serial {
+pub(super) fn default_of(
+    path: &[String],
+    (schema, table): (&str, &str),
+    columns: &[Column],
+    column: &Column,
+) -> Option<String> {
+    if let Some(written) = &column.generated {
+        return Some(deparse::condition(written, Place { columns, path }).unwrap_or_else(|| written.clone()));
+    }
+    if is_serial(column) {
         let sequence = sequence_of(table, &column.name);
         return Some(format!(
             "nextval('{}'::regclass)",
             shown(path, schema, &sequence).replace('\'', "''")
         ));
     }
-    column.default.clone().or_else(|| column.generated.clone())
+    let written = column.default.as_ref()?;
+    // Null is the default of all columns; one that is fitted to a modifier is none the less kept.
+    if written.eq_ignore_ascii_case("null") && column.modifier < 0 {
+        return None;
+    }
+    Some(deparse::default(written, &column.ty, path).unwrap_or_else(|| written.clone()))
 }
 
 /// The OID of what is declared of a table, by its place.
@@ -637,11 +654,16 @@ fn foreigndef(path: &[String], foreign: &Foreign, parent: Option<&Table>) -> Str
 }
 
 /// The checks and foreign keys of a table, with their OIDs and texts.
-fn declared_texts(path: &[String], relation: &Relation, all: &[Relation]) -> Vec<(i64, String)> {
+fn declared_texts(path: &[String], relation: &Relation, all: &[Relation], pretty: bool) -> Vec<(i64, String)> {
     let table = &relation.table;
+    let place = Place {
+        columns: &table.columns,
+        path,
+    };
     let checks = table.checks.iter().map(|check| {
         let valid = if check.is_valid { "" } else { " NOT VALID" };
-        format!("CHECK ({}){valid}", check.text)
+        let whole = (!pretty).then(|| deparse::condition(&check.text, place)).flatten();
+        format!("CHECK ({}){valid}", whole.as_ref().unwrap_or(&check.text))
     });
     let foreign = table.foreign.iter().map(|foreign| {
         let parent = all.iter().find(|other| other.is(&foreign.table));
@@ -672,7 +694,7 @@ pub(super) fn constraints(relation: &Relation) -> Vec<(i64, String)> {
     out
 }
 
-fn declared_constraints(relation: &Relation, all: &[Relation]) -> Result<Vec<Row>> {
+fn declared_constraints(path: &[String], relation: &Relation, all: &[Relation]) -> Result<Vec<Row>> {
     let table = &relation.table;
     let row = |at: usize, name: &str, kind: &str| {
         vec![
@@ -691,7 +713,12 @@ fn declared_constraints(relation: &Relation, all: &[Relation]) -> Result<Vec<Row
         let used = crate::parse::words(&check.text);
         let used = table.columns.iter().filter(|column| used.contains(&column.name));
         own.push(("conkey", numbers(used.map(|column| column_number(table, &column.name)))));
-        own.push(("conbin", text(&check.text)));
+        let place = Place {
+            columns: &table.columns,
+            path,
+        };
+        let whole = deparse::condition(&check.text, place);
+        own.push(("conbin", text(whole.as_ref().unwrap_or(&check.text))));
         if !check.is_valid {
             own.retain(|(name, _)| *name != "convalidated");
             own.push(("convalidated", Value::Bool(false)));
@@ -782,7 +809,8 @@ pub fn named(facts: &dyn Facts) -> Result<Vec<(i64, String)>> {
 /// Errors: those of [`Facts::relations`].
 pub fn definition(function: &str, facts: &dyn Facts) -> Result<Vec<(i64, String)>> {
     let mut out = Vec::new();
-    if function == "pg_get_constraintdef" {
+    let pretty = function == PRETTY_CONSTRAINTDEF;
+    if pretty || function == "pg_get_constraintdef" {
         let all = facts.assertions().into_iter();
         out.extend(all.map(|(number, _, condition)| (i64::from(number), format!("CHECK {condition}"))));
     }
@@ -801,13 +829,13 @@ pub fn definition(function: &str, facts: &dyn Facts) -> Result<Vec<(i64, String)
                     }));
                 }
             }
-            "pg_get_constraintdef" => {
+            "pg_get_constraintdef" | PRETTY_CONSTRAINTDEF => {
                 let all = relation
                     .indexes
                     .iter()
                     .filter(|index| keeps_constraint(relation, index));
                 out.extend(all.map(|index| (constraint_oid(index), constraintdef(relation, index))));
-                out.extend(declared_texts(&path, relation, &relations));
+                out.extend(declared_texts(&path, relation, &relations, pretty));
             }
             _ => {
                 let text = relation.definition.as_deref();

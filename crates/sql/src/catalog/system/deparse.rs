@@ -1,0 +1,445 @@
+//! Conditions and defaults as PostgreSQL's catalogs write them: with the types of constants, with parentheses around each operator, IN as an array.
+//! Clients read them by patterns, and compare them with what they would declare.
+//!
+//! What is not known here, or of which the types are not plain, stands as it was written: `None`.
+
+use crate::catalog::Column;
+use crate::parse;
+use crate::types::Type;
+use crate::types::names::quoted;
+use sqlparser::ast::{
+    BinaryOperator, CastKind, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, UnaryOperator,
+    Value,
+};
+
+/// Where an expression is written.
+#[derive(Clone, Copy)]
+pub struct Place<'p> {
+    /// The columns that it may name.
+    pub columns: &'p [Column],
+    /// The schemas that names without one are found in.
+    pub path: &'p [String],
+}
+
+impl Place<'_> {
+    /// The name of a type, with its schema where it would not be found.
+    fn name(self, ty: &Type) -> String {
+        match ty {
+            Type::Array(element) => format!("{}[]", self.name(element)),
+            Type::Enum(own) => {
+                let (schema, name) = own.name.split_once('.').unwrap_or(("public", &own.name));
+                match self.path.iter().any(|own| own == schema) {
+                    true => quoted(name),
+                    false => format!("{}.{}", quoted(schema), quoted(name)),
+                }
+            }
+            ty => ty.to_string(),
+        }
+    }
+
+    /// A text as a constant.
+    fn constant(self, text: &str, ty: &Type) -> Shown {
+        Shown::new(format!("'{}'::{}", text.replace('\'', "''"), self.name(ty)), ty.clone())
+    }
+}
+
+/// The name that an identifier is.
+fn ident(name: &Ident) -> String {
+    match name.quote_style {
+        None => name.value.to_lowercase(),
+        Some(_) => name.value.clone(),
+    }
+}
+
+/// An expression as it is written, and its type.
+struct Shown {
+    text: String,
+    ty: Type,
+}
+
+impl Shown {
+    fn new(text: impl Into<String>, ty: Type) -> Self {
+        Self { text: text.into(), ty }
+    }
+
+    /// The expression cast to a type, if it has another one.
+    fn cast(self, to: &Type) -> Self {
+        match self.ty == *to {
+            true => self,
+            false => Self::new(format!("({})::{to}", self.text), to.clone()),
+        }
+    }
+}
+
+/// The condition of a check, or of a column that is computed.
+pub fn condition(text: &str, place: Place<'_>) -> Option<String> {
+    let expr = parse::expression(text).ok()?;
+    Some(shown(&expr, place, None)?.text)
+}
+
+/// The default of a column of a type.
+pub fn default(text: &str, ty: &Type, path: &[String]) -> Option<String> {
+    let place = Place { columns: &[], path };
+    let expr = parse::expression(text).ok()?;
+    match plain(&expr) {
+        // Casts that nobody wrote are not shown there.
+        Expr::Value(value) if matches!(value.value, Value::Number(..) | Value::Boolean(_)) => {
+            Some(shown(&expr, place, None)?.text)
+        }
+        Expr::Value(_) | Expr::Cast { .. } | Expr::UnaryOp { .. } => Some(shown(&expr, place, Some(ty))?.text),
+        _ => None,
+    }
+}
+
+/// An expression without parentheses around it.
+fn plain(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) => plain(inner),
+        expr => expr,
+    }
+}
+
+/// Whether a constant's text may stand for a value of a type as it was written: PostgreSQL writes the value that it has read.
+fn keeps_text(ty: &Type) -> bool {
+    ty.is_text() || matches!(ty, Type::Enum(_) | Type::Json)
+}
+
+/// An expression; `wanted` is the type that a constant takes whose own nobody knows.
+fn shown(expr: &Expr, place: Place<'_>, wanted: Option<&Type>) -> Option<Shown> {
+    let go = |expr: &Expr| shown(expr, place, None);
+    let truth = |text: String| Some(Shown::new(text, Type::Bool));
+    match plain(expr) {
+        Expr::Identifier(name) => {
+            let name = ident(name);
+            let column = place.columns.iter().find(|column| column.name == name)?;
+            Some(Shown::new(quoted(&name), column.ty.clone()))
+        }
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                let ty = if digits.parse::<i32>().is_ok() {
+                    Type::Int4
+                } else {
+                    Type::Int8
+                };
+                digits.parse::<i64>().ok()?;
+                Some(Shown::new(digits.clone(), ty))
+            }
+            Value::Number(digits, _) if digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') => {
+                Some(Shown::new(digits.clone(), Type::Numeric))
+            }
+            Value::Boolean(value) => truth(value.to_string()),
+            Value::SingleQuotedString(text) => {
+                let ty = wanted?;
+                let known = keeps_text(ty)
+                    || matches!(ty, Type::Jsonb) && matches!(text.as_str(), "{}" | "[]")
+                    || matches!(ty, Type::Array(_)) && text == "{}"
+                    || ty.is_integer() && text.parse::<i64>().is_ok_and(|n| n.to_string() == *text);
+                known.then(|| place.constant(text, ty))
+            }
+            Value::Null => Some(Shown::new(format!("NULL::{}", place.name(wanted?)), wanted?.clone())),
+            _ => None,
+        },
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => {
+            let number = go(expr)?;
+            let is_constant = matches!(plain(expr), Expr::Value(_));
+            (is_constant && number.ty.is_number()).then(|| place.constant(&format!("-{}", number.text), &number.ty))
+        }
+        Expr::UnaryOp {
+            op: UnaryOperator::Not,
+            expr,
+        } => truth(format!("(NOT {})", go(expr)?.text)),
+        Expr::IsNull(expr) => truth(format!("({} IS NULL)", go(expr)?.text)),
+        Expr::IsNotNull(expr) => truth(format!("({} IS NOT NULL)", go(expr)?.text)),
+        Expr::BinaryOp { left, op, right } => match op {
+            BinaryOperator::And | BinaryOperator::Or => joined(left, op, right, place),
+            op => operated(left, op, right, place),
+        },
+        Expr::Between {
+            expr,
+            negated,
+            low,
+            high,
+        } => {
+            let (low_sign, high_sign, and) = match negated {
+                false => (BinaryOperator::GtEq, BinaryOperator::LtEq, "AND"),
+                true => (BinaryOperator::Lt, BinaryOperator::Gt, "OR"),
+            };
+            let low = operated(expr, &low_sign, low, place)?;
+            let high = operated(expr, &high_sign, high, place)?;
+            truth(format!("({} {and} {})", low.text, high.text))
+        }
+        Expr::InList { expr, list, negated } => among(expr, list, *negated, place),
+        Expr::Like {
+            negated,
+            any: false,
+            expr,
+            pattern,
+            escape_char: None,
+        } => matched(expr, pattern, if *negated { "!~~" } else { "~~" }, place),
+        Expr::ILike {
+            negated,
+            any: false,
+            expr,
+            pattern,
+            escape_char: None,
+        } => matched(expr, pattern, if *negated { "!~~*" } else { "~~*" }, place),
+        Expr::Cast {
+            kind: CastKind::Cast | CastKind::DoubleColon,
+            expr,
+            data_type: to,
+            ..
+        } => {
+            // Those with modifiers, and those that somebody has made, stand as they are.
+            let ty = Type::named(&to.to_string()).filter(|_| !to.to_string().contains('('))?;
+            match plain(expr) {
+                Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_) | Value::Null) => {
+                    let constant = shown(expr, place, Some(&ty))?;
+                    Some(match wanted {
+                        // A text of any kind is one of the column's without a cast to be seen.
+                        Some(wanted) if *wanted != ty && !(wanted.is_text() && ty.is_text()) => return None,
+                        _ => constant,
+                    })
+                }
+                _ if wanted.is_some() => None,
+                _ => Some(go(expr)?.cast(&ty)),
+            }
+        }
+        Expr::Function(function) => called(function, place),
+        _ => None,
+    }
+}
+
+/// Conditions that AND or OR joins, those of a chain together.
+fn joined(left: &Expr, op: &BinaryOperator, right: &Expr, place: Place<'_>) -> Option<Shown> {
+    let mut parts = Vec::new();
+    let mut first = left;
+    parts.push(right);
+    while let Expr::BinaryOp { left, op: own, right } = plain(first) {
+        if own != op {
+            break;
+        }
+        parts.push(right);
+        first = left;
+    }
+    parts.push(first);
+    let texts: Option<Vec<String>> = parts
+        .iter()
+        .rev()
+        .map(|part| shown(part, place, None).map(|part| part.text))
+        .collect();
+    let sign = if *op == BinaryOperator::And { " AND " } else { " OR " };
+    Some(Shown::new(format!("({})", texts?.join(sign)), Type::Bool))
+}
+
+/// Both sides of an operator, each as one that the operator takes.
+fn sides(left: &Expr, right: &Expr, place: Place<'_>) -> Option<(Shown, Shown)> {
+    let (a, b) = (shown(left, place, None), shown(right, place, None));
+    let (a, b) = match (a, b) {
+        (Some(a), Some(b)) => (a, b),
+        // A text is of the type of the other side.
+        (Some(a), None) => {
+            let b = shown(right, place, Some(&taken(&a.ty)))?;
+            (a, b)
+        }
+        (None, Some(b)) => {
+            let a = shown(left, place, Some(&taken(&b.ty)))?;
+            (a, b)
+        }
+        (None, None) => return None,
+    };
+    let is_whole = |shown: &Shown| shown.ty.is_integer();
+    let to = match (&a.ty, &b.ty) {
+        _ if is_whole(&a) && is_whole(&b) => return Some((a, b)),
+        (a, b) if taken(a) == taken(b) => taken(a),
+        (Type::Numeric, _) if is_whole(&b) => Type::Numeric,
+        (_, Type::Numeric) if is_whole(&a) => Type::Numeric,
+        (Type::Float8, _) if is_whole(&b) || b.ty == Type::Numeric => Type::Float8,
+        (_, Type::Float8) if is_whole(&a) || a.ty == Type::Numeric => Type::Float8,
+        _ => return None,
+    };
+    Some((a.cast(&to), b.cast(&to)))
+}
+
+/// The type that operators take values of a type as.
+fn taken(ty: &Type) -> Type {
+    match ty {
+        Type::Varchar => Type::Text,
+        ty => ty.clone(),
+    }
+}
+
+fn operated(left: &Expr, op: &BinaryOperator, right: &Expr, place: Place<'_>) -> Option<Shown> {
+    let (a, b) = sides(left, right, place)?;
+    let (sign, ty) = match op {
+        BinaryOperator::Eq => ("=", Type::Bool),
+        BinaryOperator::NotEq => ("<>", Type::Bool),
+        BinaryOperator::Lt => ("<", Type::Bool),
+        BinaryOperator::LtEq => ("<=", Type::Bool),
+        BinaryOperator::Gt => (">", Type::Bool),
+        BinaryOperator::GtEq => (">=", Type::Bool),
+        BinaryOperator::PGRegexMatch if a.ty == Type::Text => ("~", Type::Bool),
+        BinaryOperator::PGRegexIMatch if a.ty == Type::Text => ("~*", Type::Bool),
+        BinaryOperator::PGRegexNotMatch if a.ty == Type::Text => ("!~", Type::Bool),
+        BinaryOperator::StringConcat if a.ty == Type::Text => ("||", Type::Text),
+        BinaryOperator::Plus if a.ty.is_number() => ("+", a.ty.clone()),
+        BinaryOperator::Minus if a.ty.is_number() => ("-", a.ty.clone()),
+        BinaryOperator::Multiply if a.ty.is_number() => ("*", a.ty.clone()),
+        BinaryOperator::Divide if a.ty.is_number() => ("/", a.ty.clone()),
+        BinaryOperator::Modulo if a.ty.is_integer() => ("%", a.ty.clone()),
+        _ => return None,
+    };
+    if ty != Type::Bool && a.ty != b.ty {
+        return None;
+    }
+    Some(Shown::new(format!("({} {sign} {})", a.text, b.text), ty))
+}
+
+fn matched(expr: &Expr, pattern: &Expr, sign: &str, place: Place<'_>) -> Option<Shown> {
+    let (a, b) = sides(expr, pattern, place)?;
+    (a.ty == Type::Text).then(|| Shown::new(format!("({} {sign} {})", a.text, b.text), Type::Bool))
+}
+
+/// `x IN (…)`: one value is compared with, several are an array.
+fn among(expr: &Expr, list: &[Expr], negated: bool, place: Place<'_>) -> Option<Shown> {
+    if let [only] = list {
+        let op = if negated {
+            BinaryOperator::NotEq
+        } else {
+            BinaryOperator::Eq
+        };
+        return operated(expr, &op, only, place);
+    }
+    let own = shown(expr, place, None)?;
+    let is_varchar = own.ty == Type::Varchar;
+    let items = list.iter().map(|item| match plain(item) {
+        Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)) => shown(item, place, Some(&own.ty)),
+        _ => shown(item, place, None),
+    });
+    let items: Vec<Shown> = items.collect::<Option<_>>()?;
+    let fits = |item: &Shown| item.ty == own.ty || item.ty == Type::Int4 && own.ty == Type::Int4;
+    if !items.iter().all(fits) {
+        return None;
+    }
+    let texts: Vec<&str> = items.iter().map(|item| item.text.as_str()).collect();
+    let (sign, quantor) = if negated { ("<>", "ALL") } else { ("=", "ANY") };
+    let array = format!("ARRAY[{}]", texts.join(", "));
+    // Operators on varchar are those of text.
+    let (own, array) = match is_varchar {
+        true => (format!("({})::text", own.text), format!("({array})::text[]")),
+        false => (own.text, array),
+    };
+    Some(Shown::new(format!("({own} {sign} {quantor} ({array}))"), Type::Bool))
+}
+
+/// A call of one of the functions whose arguments are texts, or of COALESCE.
+fn called(function: &Function, place: Place<'_>) -> Option<Shown> {
+    let [part] = function.name.0.as_slice() else {
+        return None;
+    };
+    let name = ident(part.as_ident()?);
+    let FunctionArguments::List(list) = &function.args else {
+        return None;
+    };
+    let given: Option<Vec<&Expr>> = list
+        .args
+        .iter()
+        .map(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+            _ => None,
+        })
+        .collect();
+    let given = given?;
+    if function.over.is_some()
+        || function.filter.is_some()
+        || !list.clauses.is_empty()
+        || list.duplicate_treatment.is_some()
+    {
+        return None;
+    }
+    let ty = match (name.as_str(), given.len()) {
+        ("lower" | "upper" | "btrim" | "ltrim" | "rtrim" | "initcap" | "md5" | "reverse", 1) => Type::Text,
+        ("length" | "char_length" | "octet_length", 1) => Type::Int4,
+        _ => return None,
+    };
+    let arg = shown(given[0], place, Some(&Type::Text))?;
+    if taken(&arg.ty) != Type::Text {
+        return None;
+    }
+    Some(Shown::new(format!("{name}({})", arg.cast(&Type::Text).text), ty))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_written_as_postgresql_writes_them() {
+        let columns: Vec<Column> = [
+            ("a", Type::Int4),
+            ("role", Type::Text),
+            ("v", Type::Varchar),
+            ("n", Type::Numeric),
+            ("f", Type::Float8),
+            ("b", Type::Bool),
+            ("big", Type::Int8),
+            ("Up", Type::Text),
+        ]
+        .into_iter()
+        .map(|(name, ty)| Column::new(name, ty))
+        .collect();
+        let place = Place {
+            columns: &columns,
+            path: &[],
+        };
+        // By PostgreSQL 15: pg_get_expr(conbin, conrelid).
+        for (text, wanted) in [
+            ("a >= 0", "(a >= 0)"),
+            ("a > -1", "(a > '-1'::integer)"),
+            ("role in ('x', 'y''s')", "(role = ANY (ARRAY['x'::text, 'y''s'::text]))"),
+            ("role IN ('x')", "(role = 'x'::text)"),
+            (
+                "v in ('x', 'y')",
+                "((v)::text = ANY ((ARRAY['x'::character varying, 'y'::character varying])::text[]))",
+            ),
+            ("v <> ''", "((v)::text <> ''::text)"),
+            ("a not in (1, 2)", "(a <> ALL (ARRAY[1, 2]))"),
+            ("n > 0", "(n > (0)::numeric)"),
+            ("n > 1.5", "(n > 1.5)"),
+            ("f < 2", "(f < (2)::double precision)"),
+            ("big > 0 and a < 3 and b", "((big > 0) AND (a < 3) AND b)"),
+            ("a > 1 or (a < 0 and not b)", "((a > 1) OR ((a < 0) AND (NOT b)))"),
+            ("a between 1 and 5", "((a >= 1) AND (a <= 5))"),
+            ("role like 'a%'", "(role ~~ 'a%'::text)"),
+            ("length(v) > 2", "(length((v)::text) > 2)"),
+            ("lower(role) = role", "(lower(role) = role)"),
+            ("\"Up\" is not null", "(\"Up\" IS NOT NULL)"),
+            ("a + 1 > big * 2", "((a + 1) > (big * 2))"),
+            ("role ~ '^a'", "(role ~ '^a'::text)"),
+            ("role || 'x' = v", "((role || 'x'::text) = (v)::text)"),
+        ] {
+            let shown = condition(text, place);
+            match text {
+                // Whole numbers of two types: the type of the sum is not looked for.
+                "a + 1 > big * 2" => assert_eq!(shown, None),
+                _ => assert_eq!(shown.as_deref(), Some(wanted), "{text}"),
+            }
+        }
+        for (text, ty, wanted) in [
+            ("'x'", Type::Varchar, "'x'::character varying"),
+            ("'x'::text", Type::Text, "'x'::text"),
+            ("0", Type::Numeric, "0"),
+            ("-1", Type::Int8, "'-1'::integer"),
+            ("true", Type::Bool, "true"),
+            ("'{}'", Type::Text.array(), "'{}'::text[]"),
+            ("'{}'", Type::Jsonb, "'{}'::jsonb"),
+            ("NULL", Type::Text, "NULL::text"),
+        ] {
+            assert_eq!(default(text, &ty, &[]).as_deref(), Some(wanted), "{text}");
+        }
+        assert_eq!(default("now()", &Type::Timestamptz, &[]), None);
+        assert_eq!(default("'2020-1-1'", &Type::Date, &[]), None);
+    }
+}
