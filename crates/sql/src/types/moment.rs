@@ -83,6 +83,13 @@ struct Fields {
     zone: Option<Zone>,
 }
 
+impl Fields {
+    /// Whether a whole date was read, behind which a zone may stand.
+    fn has_date(&self) -> bool {
+        self.numbers.len() >= 3 || self.month.is_some() && self.numbers.len() >= 2 || self.day_of_year.is_some()
+    }
+}
+
 /// Reads a moment; `kind` is the type that errors name.
 ///
 /// Errors: 22007, 22008, 22009 and 22023 for zones.
@@ -146,7 +153,7 @@ fn fields(text: &str, is_time: bool) -> Read<Fields> {
                     .unwrap_or(&rest[end..]);
                 continue;
             }
-            '+' | '-' if out.us.is_some() && out.zone.is_none() => {
+            '+' | '-' if (out.us.is_some() || out.has_date()) && out.zone.is_none() => {
                 let end = 1 + rest[1..]
                     .find(|c: char| !(c.is_ascii_digit() || c == ':'))
                     .unwrap_or(rest.len() - 1);
@@ -177,10 +184,12 @@ fn time_length(word: &str) -> usize {
         Some('T' | 't') if word[digits + 1..].starts_with(|c: char| c.is_ascii_digit()) => digits,
         Some(c) if c.is_ascii_alphabetic() => digits,
         Some(_) => {
-            // A date with signs between its parts, up to a `T`.
+            // A date with signs between its parts, up to a `T` or a zone.
             let bytes = word.as_bytes();
             let at = (1..word.len().saturating_sub(1)).find(|at| {
-                matches!(bytes[*at], b'T' | b't') && bytes[at - 1].is_ascii_digit() && bytes[at + 1].is_ascii_digit()
+                matches!(bytes[*at], b'T' | b't' | b'+')
+                    && bytes[at - 1].is_ascii_digit()
+                    && bytes[at + 1].is_ascii_digit()
             });
             at.unwrap_or(word.len())
         }

@@ -3,6 +3,7 @@
 use super::relations::{self, default_of, is_primary, keeps_constraint};
 use super::{Facts, IndexFacts, Relation, Row, int, is_view, text};
 use super::{deparse, shapes};
+use crate::catalog::routines::{Returns, Routine};
 use crate::catalog::{Column, IdentityKind, Referential, Table, Timing, schemas};
 use crate::parse::own::CheckOption;
 use crate::types::{Type, numeric_parts};
@@ -19,6 +20,65 @@ fn not_nulls(relation: &Relation) -> impl Iterator<Item = (String, &str)> {
         let name = format!("{}_{}_{at}_not_null", relation.schema, relation.oid);
         (name, column.name.as_str())
     })
+}
+
+/// A function that somebody has made.
+fn routine(db: &str, own: &Routine) -> Row {
+    let own_name = format!("{}_{}", own.name, own.oid);
+    let returned = match &own.returns {
+        Returns::One(ty) => Some(ty.clone()),
+        Returns::Nothing => Some(Type::Void),
+        Returns::Rows(columns) => match columns.as_slice() {
+            [(None, ty)] => Some(ty.clone()),
+            _ => Some(Type::Record),
+        },
+        Returns::RowsOf(_) => None,
+    };
+    let mut row: Row = vec![
+        ("specific_catalog", text(db)),
+        ("specific_schema", text("public")),
+        ("specific_name", text(own_name)),
+        ("routine_catalog", text(db)),
+        ("routine_schema", text("public")),
+        ("routine_name", text(&own.name)),
+        ("routine_type", text("FUNCTION")),
+        ("routine_body", text("SQL")),
+        ("routine_definition", text(&own.source)),
+        ("external_language", text("SQL")),
+        ("parameter_style", text("GENERAL")),
+        ("is_deterministic", truth(own.volatility == "i")),
+        ("sql_data_access", text("MODIFIES")),
+        ("is_null_call", truth(own.is_strict)),
+        ("schema_level_routine", truth(true)),
+        ("max_dynamic_result_sets", int(0)),
+        ("security_type", text("INVOKER")),
+        ("as_locator", truth(false)),
+        ("is_udt_dependent", truth(false)),
+        ("dtd_identifier", text("0")),
+    ];
+    if let Returns::RowsOf(table) = &own.returns {
+        let name = table.0.last().and_then(|part| part.as_ident());
+        let name = name.map(|name| name.value.clone()).unwrap_or_default();
+        row.push(("data_type", text("USER-DEFINED")));
+        row.push(("type_udt_catalog", text(db)));
+        row.push(("type_udt_schema", text("public")));
+        row.push(("type_udt_name", text(name)));
+    }
+    if let Some(ty) = returned {
+        let (shown, schema) = match &ty {
+            Type::Array(_) => ("ARRAY".to_owned(), "pg_catalog"),
+            Type::Enum(own) => {
+                let schema = own.name.split_once('.').map_or("public", |(schema, _)| schema);
+                ("USER-DEFINED".to_owned(), schema)
+            }
+            ty => (ty.to_string(), "pg_catalog"),
+        };
+        row.push(("data_type", text(shown)));
+        row.push(("type_udt_catalog", text(db)));
+        row.push(("type_udt_schema", text(schema)));
+        row.push(("type_udt_name", text(ty.name())));
+    }
+    row
 }
 
 /// The rows of a table of `information_schema`; none of one that stands for what there is not.
@@ -174,6 +234,20 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             })?;
             let relations = facts.relations()?;
             for relation in relations.iter() {
+                let table = &relation.table;
+                for check in table.checks.iter().filter(|_| !has_places) {
+                    let used = crate::parse::words(&check.text);
+                    for column in table.columns.iter().filter(|column| used.contains(&column.name)) {
+                        let mut row = named(&db, table, &check.name);
+                        row.extend([
+                            ("table_catalog", text(&db)),
+                            ("table_schema", text(&table.schema)),
+                            ("table_name", text(&table.name)),
+                            ("column_name", text(&column.name)),
+                        ]);
+                        out.push(row);
+                    }
+                }
                 for key in &relation.table.foreign {
                     let parent = relations.iter().find(|other| other.is(&key.table));
                     // What uses a column of a constraint: its own ones, and for the other view those that it refers to.
@@ -200,6 +274,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             }
             out
         }
+        "routines" => facts.routines().iter().map(|own| routine(&db, own)).collect(),
         "check_constraints" => {
             let (mut out, path) = (Vec::new(), facts.path());
             for relation in facts.relations()?.iter() {
