@@ -324,6 +324,7 @@ fn refused(error: ParserError, text: &str) -> Error {
 
 /// Refuses chains of operators that would make trees too deep to walk.
 fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
+    let links = ["and", "or", "not", "union", "except", "intersect", "join"];
     let mut chains = vec![0usize];
     for token in tokens {
         match &token.token {
@@ -336,11 +337,7 @@ fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
             }
             Token::Comma | Token::SemiColon => *chains.last_mut().unwrap_or(&mut 0) = 0,
             Token::Whitespace(_) | Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => {}
-            Token::Word(word)
-                if !matches!(
-                    word.value.to_ascii_uppercase().as_str(),
-                    "AND" | "OR" | "NOT" | "UNION" | "EXCEPT" | "INTERSECT" | "JOIN"
-                ) => {}
+            Token::Word(word) if !links.iter().any(|link| word.value.eq_ignore_ascii_case(link)) => {}
             _ => {
                 if let Some(chain) = chains.last_mut() {
                     *chain += 1;

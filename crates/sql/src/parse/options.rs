@@ -11,6 +11,10 @@ fn word(token: &TokenWithSpan) -> String {
     }
 }
 
+fn is(token: &TokenWithSpan, wanted: &str) -> bool {
+    matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+}
+
 /// The name of the sequence that gives a column its numbers.
 pub fn sequence_of(table: &str, column: &str) -> String {
     format!("{table}_{column}_seq")
@@ -63,6 +67,9 @@ fn sort(tokens: &mut [TokenWithSpan]) {
 ///
 /// Errors: 0A000 for other names.
 pub(super) fn leave_out_names(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
+    if !tokens.iter().any(|token| is(token, "sequence")) {
+        return Ok(());
+    }
     let said: Vec<usize> = (0..tokens.len())
         .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
         .collect();
@@ -103,6 +110,10 @@ pub(super) fn leave_out_names(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
 
 /// Sorts the options of CREATE SEQUENCE, and of columns AS IDENTITY.
 pub(super) fn put_in_order(tokens: &mut [TokenWithSpan]) {
+    let begins = |token: &TokenWithSpan| is(token, "sequence") || is(token, "identity");
+    if !tokens.iter().any(begins) {
+        return;
+    }
     let words: Vec<usize> = (0..tokens.len())
         .filter(|i| !matches!(tokens[*i].token, Token::Whitespace(_)))
         .collect();

@@ -10,6 +10,9 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 /// Errors: 42601 for `INSERT OVERWRITE`, 0A000 for OVERRIDING USER VALUE.
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
     let is = |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
+    if !tokens.iter().any(|token| is(&token.token, "INSERT")) {
+        return Ok(());
+    }
     let words: Vec<usize> = (0..tokens.len())
         .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
         .collect();

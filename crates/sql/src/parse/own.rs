@@ -219,8 +219,15 @@ fn words<'t>(tokens: impl Iterator<Item = &'t Token>) -> impl Iterator<Item = St
     tokens.filter(|token| !matches!(token, Token::Whitespace(_))).map(word)
 }
 
+fn is(token: &Token, wanted: &str) -> bool {
+    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+}
+
+/// Whether tokens begin with these words, whatever spaces stand between them.
 fn begins_with<'t>(tokens: impl Iterator<Item = &'t Token>, beginning: &[&str]) -> bool {
-    words(tokens).take(beginning.len()).eq(beginning.iter().copied())
+    let mut solid = tokens.filter(|token| !matches!(token, Token::Whitespace(_)));
+    let mut next = |word: &&str| solid.next().is_some_and(|token| is(token, word));
+    beginning.iter().all(&mut next)
 }
 
 /// Whether a statement is an ALTER that ends in OWNER TO somebody.
@@ -234,17 +241,16 @@ fn is_owner(tokens: &[&Token]) -> bool {
 
 fn begins(statement: &[TokenWithSpan]) -> bool {
     let tokens = || statement.iter().map(|token| &token.token);
-    if is_owner(&tokens().collect::<Vec<_>>()) {
+    let solid = || tokens().filter(|token| !matches!(token, Token::Whitespace(_)));
+    let Some(first) = solid().next() else { return false };
+    if is(first, "ALTER") && is_owner(&tokens().collect::<Vec<_>>()) {
         return true;
     }
-    if words(tokens())
-        .next()
-        .is_some_and(|word| VERBS.contains(&word.as_str()))
-    {
+    if VERBS.iter().any(|verb| is(first, verb)) {
         return true;
     }
     BEGINNINGS.iter().any(|(beginning, further)| {
-        begins_with(tokens(), beginning) && (further.is_empty() || words(tokens()).any(|word| word == *further))
+        begins_with(tokens(), beginning) && (further.is_empty() || solid().any(|token| is(token, further)))
     })
 }
 

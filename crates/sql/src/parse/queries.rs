@@ -262,6 +262,10 @@ fn name_groups(tokens: &mut Vec<TokenWithSpan>) {
 
 /// `ONLY (t)` and `t *`: no table has others that inherit from it.
 fn leave_out_descendants(tokens: &mut Vec<TokenWithSpan>) {
+    let may_say = |token: &TokenWithSpan| token.token == Token::Mul || is(token, "only");
+    if !tokens.iter().any(may_say) {
+        return;
+    }
     let names = ["from", "join", "update", "into", "table"];
     let mut at = 0;
     while at < tokens.len() {

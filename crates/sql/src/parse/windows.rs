@@ -90,9 +90,8 @@ fn offset_before(tokens: &[TokenWithSpan], end: usize) -> Option<usize> {
 pub(super) fn name_rows_from(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 0;
     while at < tokens.len() {
-        let next: Vec<usize> = solid(tokens, at + 1).take(2).collect();
         if is(&tokens[at], "rows")
-            && let [from, open] = next[..]
+            && let [from, open] = solid(tokens, at + 1).take(2).collect::<Vec<_>>()[..]
             && is(&tokens[from], "from")
             && tokens[open].token == Token::LParen
         {
@@ -105,6 +104,9 @@ pub(super) fn name_rows_from(tokens: &mut Vec<TokenWithSpan>) {
 
 /// Leaves out `ONLY` before the name of a table: no table has others that inherit from it.
 pub(super) fn leave_out_only(tokens: &mut Vec<TokenWithSpan>) {
+    if !tokens.iter().any(|token| is(token, "only")) {
+        return;
+    }
     let mut at = 0;
     while at < tokens.len() {
         let next: Vec<usize> = solid(tokens, at + 1).take(2).collect();
