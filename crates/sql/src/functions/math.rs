@@ -511,7 +511,9 @@ fn numeric_power(a: Decimal128, b: Decimal128) -> Result<Value> {
         for _ in 0..n {
             out = numeric::mul(out, a)?;
         }
-        let scale = numeric::scale(a).max(16);
+        // As many digits as there is room for behind those before the point.
+        let room = numeric::room(out);
+        let scale = numeric::scale(a).max(16).min(room);
         return numeric::round(out, scale).map(Value::Decimal128);
     }
     as_numeric(power(a.to_f64(), b.to_f64()))

@@ -138,7 +138,9 @@ fn fits(function: &Function, types: &[Type]) -> Option<(usize, usize)> {
     for (i, ty) in types.iter().enumerate() {
         match function.args.get(i).or(function.args.last())? {
             Param::Element => {
-                let of_array = types.iter().any(|other| other.element() == Some(ty));
+                // Kinds of text are elements of each other's arrays.
+                let is_of = |element: &Type| element == ty || element.is_text() && ty.is_text();
+                let of_array = types.iter().any(|other| other.element().is_some_and(is_of));
                 exact += usize::from(of_array);
             }
             Param::Any => {}

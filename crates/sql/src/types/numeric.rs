@@ -25,6 +25,15 @@ pub fn scale(value: Decimal128) -> i32 {
     value.parts().map_or(0, |parts| (-parts.exponent).max(0))
 }
 
+/// Digits that a number may have behind the point, beside those that it has before it.
+pub fn room(value: Decimal128) -> i32 {
+    let whole = value.parts().map_or(0, |parts| {
+        let digits = parts.coefficient.checked_ilog10().map_or(1, |last| last as i32 + 1);
+        (digits + parts.exponent).max(1)
+    });
+    (DIGITS_MAX - whole).max(0)
+}
+
 /// Rounded half away from zero to so many digits behind the point. Errors: 22003.
 pub fn round(value: Decimal128, digits: i32) -> Result<Decimal128> {
     if !value.is_finite() {
