@@ -38,8 +38,28 @@ impl Session {
             return unsupported("this option of EXPLAIN");
         }
         let wanted = explain::wanted(*analyze, format.as_ref(), options.as_deref().unwrap_or_default())?;
-        let types = &prepared.types;
-        let explained = match (&**inner, writing(inner)) {
+        // EXECUTE stands for the statement that was prepared, with its parameters.
+        let executed = match &**inner {
+            Ast::Execute {
+                name: Some(name),
+                parameters,
+                immediate: false,
+                using,
+                ..
+            } if using.is_empty() => {
+                let (_, name) = crate::bind::object_name(name)?;
+                Some(self.executed(database, &name, parameters)?)
+            }
+            _ => None,
+        };
+        let (inner, types, params) = match &executed {
+            None => (&**inner, &prepared.types, params),
+            Some((executed, params)) => match executed.ast.as_deref() {
+                Some(inner) => (inner, &executed.types, params.as_slice()),
+                None => return unsupported("EXPLAIN of an empty statement"),
+            },
+        };
+        let explained = match (inner, writing(inner)) {
             (inner, Some(_)) => {
                 if wanted.analyze {
                     return unsupported("EXPLAIN ANALYZE of a statement that writes");
