@@ -15,10 +15,12 @@ use std::fmt;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Memory of a claim: its place in the table and in the list of its transaction's, both half full.
 pub(crate) const CLAIM_BYTES: usize = 48;
+/// How often one that waits for a key looks whether it is free without being woken: whoever was may not have wanted it any more.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// Oplog entries of one transaction have to fit into one frame of the journal.
 const LOGGED_BYTES_MAX: usize = (1 << 30) - (1 << 20);
 
@@ -27,18 +29,30 @@ const LOGGED_BYTES_MAX: usize = (1 << 30) - (1 << 20);
 pub(crate) struct Claims {
     /// How many there are: commits look no further while there are none.
     count: AtomicUsize,
-    /// The transactions that claim keys, by hash.
-    owners: Mutex<HashMap<u64, u64, BuildHasherDefault<AsIs>>>,
+    table: Mutex<Table>,
     hasher: RandomState,
-    /// Some were given up.
-    released: Condvar,
-    /// Transactions that wait for another one's end, and for which. No transaction waits for itself over any number of others. It is
-    /// locked after `owners`.
-    waiting: Mutex<HashMap<u64, u64>>,
     next_owner: AtomicU64,
     /// Memory that open transactions take, in bytes, about, and how much they may.
     bytes: AtomicUsize,
     bytes_max: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Table {
+    /// The transactions that claim keys, by hash.
+    owners: ByHash<u64>,
+    /// Those who wait for a key, by hash: one of them is woken when it is given up.
+    waiters: ByHash<Waiters>,
+    /// Transactions that wait for another one's end, and for which. No transaction waits for itself over any number of others.
+    waiting: HashMap<u64, u64>,
+}
+
+type ByHash<T> = HashMap<u64, T, BuildHasherDefault<AsIs>>;
+
+#[derive(Default)]
+struct Waiters {
+    count: usize,
+    released: Arc<Condvar>,
 }
 
 /// A hasher for keys that are hashes already.
@@ -93,11 +107,11 @@ impl Claims {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
-        let owners = self.lock();
+        let table = self.lock();
         let own = own.map(|claim| claim.owner);
         keys.find_map(|(tree, key)| {
             let key = self.hash(tree, key);
-            let owner = *owners.get(&key)?;
+            let owner = *table.owners.get(&key)?;
             (Some(owner) != own).then(|| Reservation {
                 claims: self.clone(),
                 key,
@@ -106,12 +120,41 @@ impl Claims {
         })
     }
 
+    /// Waits until nobody claims a key, for at most `timeout`. `may` is asked for each transaction that is waited for, and says whether it may be.
+    fn wait_for(&self, key: u64, timeout: Duration, mut may: impl FnMut(&mut Table, u64) -> bool) -> Waited {
+        let until = Instant::now() + timeout;
+        let mut table = self.lock();
+        loop {
+            let Some(owner) = table.owners.get(&key).copied() else {
+                return Waited::Released;
+            };
+            if !may(&mut table, owner) {
+                return Waited::Deadlock;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Waited::TimedOut;
+            }
+            let place = table.waiters.entry(key).or_default();
+            place.count += 1;
+            let released = place.released.clone();
+            let woken = released.wait_timeout(table, left.min(LOOK_AGAIN));
+            table = woken.expect("no holder of the lock panics").0;
+            if let Some(place) = table.waiters.get_mut(&key) {
+                place.count -= 1;
+                if place.count == 0 {
+                    table.waiters.remove(&key);
+                }
+            }
+        }
+    }
+
     fn hash(&self, tree: TreeId, key: &Bytes) -> u64 {
         self.hasher.hash_one((tree, key))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, u64, BuildHasherDefault<AsIs>>> {
-        self.owners.lock().expect("no holder of the lock panics")
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().expect("no holder of the lock panics")
     }
 
     /// Memory that open transactions take, in bytes, about.
@@ -134,57 +177,40 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Waits until the transaction has ended, for at most `timeout`; false when it has not.
+    /// Waits until neither that transaction nor another one has a claim to the key, for at most `timeout`; false when one has.
     pub fn wait(&self, timeout: Duration) -> bool {
-        let held = |owners: &mut HashMap<_, u64, _>| owners.get(&self.key) == Some(&self.owner);
-        let waited = self
-            .claims
-            .released
-            .wait_timeout_while(self.claims.lock(), timeout, held);
-        !waited.expect("no holder of the lock panics").1.timed_out()
+        self.claims.wait_for(self.key, timeout, |_, _| true) == Waited::Released
     }
 }
 
 /// How a transaction's waiting for another one ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// The other one has ended.
+    /// Nobody claims the key any more.
     Released,
-    /// It has not.
+    /// Somebody does.
     TimedOut,
     /// It waits, be it over others, for the one that wanted to wait.
     Deadlock,
 }
 
 impl Claim {
-    /// Waits until the transaction that has claimed a key has ended, for at most `timeout`.
+    /// Waits until no other transaction claims a key, for at most `timeout`.
     pub(crate) fn wait(&self, reservation: &Reservation, timeout: Duration) -> Waited {
-        let claims = &self.claims;
-        let owners = claims.lock();
-        {
-            let mut waiting = claims.waiting.lock().expect("no holder of the lock panics");
-            let mut at = Some(reservation.owner);
+        let own = self.owner;
+        let waited = self.claims.wait_for(reservation.key, timeout, |table, owner| {
+            let mut at = Some(owner);
             while let Some(owner) = at {
-                if owner == self.owner {
-                    return Waited::Deadlock;
+                if owner == own {
+                    return false;
                 }
-                at = waiting.get(&owner).copied();
+                at = table.waiting.get(&owner).copied();
             }
-            waiting.insert(self.owner, reservation.owner);
-        }
-        let held = |owners: &mut HashMap<_, u64, _>| owners.get(&reservation.key) == Some(&reservation.owner);
-        let waited = claims.released.wait_timeout_while(owners, timeout, held);
-        let (owners, timed_out) = waited.expect("no holder of the lock panics");
-        claims
-            .waiting
-            .lock()
-            .expect("no holder of the lock panics")
-            .remove(&self.owner);
-        drop(owners);
-        match timed_out.timed_out() {
-            true => Waited::TimedOut,
-            false => Waited::Released,
-        }
+            table.waiting.insert(own, owner);
+            true
+        });
+        self.claims.lock().waiting.remove(&own);
+        waited
     }
 }
 
@@ -199,14 +225,14 @@ impl fmt::Debug for Reservation {
 impl Claim {
     /// Claims the keys written since the last time. The caller holds the sequencer's lock and has checked them.
     pub(crate) fn take(&mut self) {
-        let mut owners = self.claims.lock();
+        let mut table = self.claims.lock();
         for (tree, key) in std::mem::take(&mut self.fresh) {
             let key = self.claims.hash(tree, &key);
-            if owners.insert(key, self.owner).is_none() {
+            if table.owners.insert(key, self.owner).is_none() {
                 self.keys.push(key);
             }
         }
-        self.claims.count.store(owners.len(), Ordering::Release);
+        self.claims.count.store(table.owners.len(), Ordering::Release);
     }
 
     /// Counts memory of the write set: so much more, and so much less.
@@ -251,7 +277,8 @@ impl Drop for Claim {
         if self.keys.is_empty() {
             return;
         }
-        let mut owners = self.claims.lock();
+        let mut table = self.claims.lock();
+        let Table { owners, waiters, .. } = &mut *table;
         for key in &self.keys {
             owners.remove(key);
         }
@@ -260,7 +287,89 @@ impl Drop for Claim {
             owners.shrink_to_fit();
         }
         self.claims.count.store(owners.len(), Ordering::Release);
-        drop(owners);
-        self.claims.released.notify_all();
+        let released: Vec<Arc<Condvar>> = match waiters.is_empty() {
+            true => Vec::new(),
+            false => {
+                let awaited = self.keys.iter().filter_map(|key| waiters.get(key));
+                awaited.map(|waiters| waiters.released.clone()).collect()
+            }
+        };
+        drop(table);
+        // One of each: the others would find the key claimed by it.
+        released.iter().for_each(|released| released.notify_one());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T: TreeId = TreeId(1);
+
+    fn claim(claims: &Arc<Claims>, key: &[u8]) -> Claim {
+        let mut claim = claims.open();
+        claim.fresh.push((T, Bytes::copy_from(key)));
+        claim.take();
+        claim
+    }
+
+    fn reservation(claims: &Arc<Claims>, key: &[u8]) -> Reservation {
+        let key = Bytes::copy_from(key);
+        claims
+            .conflict(None, std::iter::once((T, &key)))
+            .expect("it is claimed")
+    }
+
+    #[test]
+    fn a_deadlock_is_found_when_another_one_has_the_key_by_now() {
+        let claims = Arc::<Claims>::default();
+        let (mut first, waiter, mut second) = (claim(&claims, b"a"), claim(&claims, b"b"), claim(&claims, b"c"));
+        let (a, b) = (reservation(&claims, b"a"), reservation(&claims, b"b"));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                let waited = waiter.wait(&a, Duration::from_secs(60));
+                drop(waiter);
+                waited
+            });
+            while claims.lock().waiters.is_empty() {
+                std::thread::yield_now();
+            }
+            // The second was faster than the one that waits.
+            claims.lock().owners.insert(a.key, second.owner);
+            second.keys.append(&mut first.keys);
+            drop(first);
+            let other = second.wait(&b, Duration::from_secs(60));
+            assert_eq!(
+                (waits.join().expect("it ends"), other),
+                (Waited::Deadlock, Waited::Released)
+            );
+        });
+        drop(second);
+        let table = claims.lock();
+        assert!(table.owners.is_empty() && table.waiters.is_empty() && table.waiting.is_empty());
+    }
+
+    #[test]
+    fn one_that_waits_goes_on_though_another_one_was_woken() {
+        let claims = Arc::<Claims>::default();
+        let first = claim(&claims, b"a");
+        let a = reservation(&claims, b"a");
+        assert!(!a.wait(Duration::ZERO));
+        std::thread::scope(|scope| {
+            let waiting: Vec<_> = (0..5)
+                .map(|_| scope.spawn(|| a.wait(Duration::from_secs(60))))
+                .collect();
+            while claims
+                .lock()
+                .waiters
+                .get(&a.key)
+                .is_none_or(|waiters| waiters.count < 5)
+            {
+                std::thread::yield_now();
+            }
+            drop(first);
+            assert!(waiting.into_iter().all(|one| one.join().expect("it ends")));
+        });
+        assert!(claims.lock().waiters.is_empty());
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::base::tree::tests::noise;
 use crate::{Bytes, Cursor, TreeId, View};
-use crate::{Guarantee, OpTime, Positions};
+use crate::{Guarantee, OpTime, Positions, Waited};
 use nestor_model::{CollectionOptions, Document, ErrorCode, Namespace, RawDocBuf, Timestamp, doc};
 use std::time::Duration;
 
@@ -579,6 +579,46 @@ fn one_that_meets_a_reservation_can_wait_for_its_end() {
     });
     assert!(reservation.wait(Duration::ZERO));
     write().unwrap();
+}
+
+#[test]
+fn a_key_goes_from_one_that_waits_to_the_next() {
+    const THREADS: usize = 8;
+    const EACH: usize = 40;
+    let engine = engine();
+    put(&engine, "n", "0");
+    std::thread::scope(|scope| {
+        for at in 0..THREADS {
+            let engine = engine.clone();
+            scope.spawn(move || {
+                for _ in 0..EACH {
+                    loop {
+                        let mut txn = engine.begin_transaction(engine.snapshot());
+                        // A key of its own keeps the transaction open while it waits for the other.
+                        txn.put(T, format!("own {at}").as_bytes(), b"1");
+                        engine.claim(&mut txn).unwrap();
+                        let before = txn.get(T, b"n").unwrap().expect("it is there");
+                        let before: usize = std::str::from_utf8(&before).unwrap().parse().unwrap();
+                        txn.put(T, b"n", (before + 1).to_string().as_bytes());
+                        match engine.claim(&mut txn) {
+                            Ok(()) => {
+                                engine.commit(txn).unwrap();
+                                break;
+                            }
+                            Err(StorageError::Reserved(by)) => {
+                                assert_eq!(txn.wait_for(&by, Duration::from_secs(60)), Waited::Released);
+                            }
+                            // It was committed since the snapshot.
+                            Err(StorageError::WriteConflict) => {}
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let sum = engine.snapshot().get(T, b"n").unwrap().expect("it is there");
+    assert_eq!(&*sum, (THREADS * EACH).to_string().as_bytes());
 }
 
 #[test]
