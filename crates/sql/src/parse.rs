@@ -14,6 +14,7 @@ pub mod likes;
 mod locks;
 pub mod maintain;
 mod merge;
+mod operands;
 mod options;
 mod overriding;
 pub mod own;
@@ -141,6 +142,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     cursors::name_current(&mut tokens);
     name_zone(&mut tokens);
     give_options(&mut tokens);
+    operands::wrap_sets(&mut tokens);
     name_blanks(&mut tokens);
     overriding::spell_out(&mut tokens)?;
     conflict::spell_out(&mut tokens);

@@ -61,7 +61,7 @@ pub(super) fn create(
         None => {
             let table = schemas::split(statement.current_view().view(), &ns).1.to_owned();
             let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
-            format!("{table}_{}_idx", names.join("_"))
+            free_name(statement, session, &ns, format!("{table}_{}_idx", names.join("_")))?
         }
     };
     let mut slot = None;
@@ -134,6 +134,17 @@ pub(super) fn create(
             }
         }
     }
+}
+
+/// A name that nothing has beside a table, which begins with `base`.
+fn free_name(statement: &Statement<'_>, session: &SessionFacts, table: &Namespace, base: String) -> Result<String> {
+    let read = statement.current_view();
+    let (op, _) = statement.operation(None)?;
+    let reading = Reading::new(statement, read.view(), &op, session);
+    let (schema, _) = schemas::split(read.view(), table);
+    let is_free = |name: &String| !reading.has_relation(&Namespace::new(&*table.db, schemas::collection(schema, name)));
+    let mut all = std::iter::once(base.clone()).chain((1..).map(|n| format!("{base}{n}")));
+    Ok(all.find(is_free).unwrap_or(base))
 }
 
 /// How an index finds its entries.

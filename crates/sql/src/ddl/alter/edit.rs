@@ -269,10 +269,38 @@ impl Editing<'_> {
         })
     }
 
+    /// Refuses another type for a column that a computed one is made of: its values would have to be computed anew.
+    ///
+    /// Errors: 0A000.
+    fn check_uses(&self, column: &str) -> Result<()> {
+        let uses = |def: &&ColumnDef| {
+            let mut options = def.options.iter().map(|option| &option.option);
+            options.any(|option| match option {
+                ColumnOption::Generated {
+                    generation_expr: Some(expr),
+                    ..
+                } => parse::words(&expr.to_string()).iter().any(|word| word == column),
+                _ => false,
+            })
+        };
+        let Some(user) = self.edit.create.columns.iter().find(uses) else {
+            return Ok(());
+        };
+        let error = error("0A000", "cannot alter type of a column used by a generated column");
+        let detail = format!(
+            "Column \"{column}\" is used by generated column \"{}\".",
+            ident(&user.name)
+        );
+        Err(crate::error::with(error, &[(crate::error::Field::Detail, &detail)]))
+    }
+
     fn alter_column(&mut self, column: &str, operation: &AlterColumnOperation) -> Result<()> {
         use AlterColumnOperation as Op;
         let at = self.found(column)?;
         let (is_key, table) = (self.is_key(column), self.name);
+        if let Op::SetDataType { .. } = operation {
+            self.check_uses(column)?;
+        }
         let def = &mut self.edit.create.columns[at];
         let is = |wanted: fn(&ColumnOption) -> bool| def.options.iter().any(|option| wanted(&option.option));
         let is_computed = is(|option| {
