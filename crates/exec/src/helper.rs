@@ -1,4 +1,4 @@
-//! The right to have a second thread for a statement.
+//! The right to have a second thread for a statement, which other statements come before.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,6 +16,15 @@ impl Permit {
         let taken = AT_WORK.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more);
         taken.ok().map(|_| Self(()))
     }
+}
+
+/// How nice a helper is to other threads: each of these gets about nine times as much of a processor as it.
+const NICE: i32 = 10;
+
+/// Lets other threads go before this one, for as long as it lives, so that a helper takes little of a processor that others want.
+pub(crate) fn come_last() {
+    // Where that is refused it is one thread among others.
+    let _ = rustix::process::setpriority_process(None, NICE);
 }
 
 impl Drop for Permit {

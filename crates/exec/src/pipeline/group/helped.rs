@@ -2,7 +2,7 @@
 
 use super::numbered::Numbered;
 use crate::columns::ColumnRows;
-use crate::helper::Permit;
+use crate::helper::{Permit, come_last};
 use nestor_model::{Result, statement};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,6 +38,7 @@ impl Helper {
         let (known, interrupt) = (bytes.clone(), statement::interrupt());
         let help = move || -> Result<Helped> {
             let _permit = permit;
+            come_last();
             let mut left = Vec::new();
             while let Ok(rows) = take.recv() {
                 let refused = groups.add(&rows)?;

@@ -2,7 +2,7 @@
 //! has not is grouped here. In the end both parts become one.
 
 use super::part::{Part, Prepared, Shape};
-use crate::helper::Permit;
+use crate::helper::{Permit, come_last};
 use nestor_model::{Result, statement};
 use nestor_planner::relation::Scalar;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +25,7 @@ pub(super) fn read<S: Scalar>(
     let (give, take) = sync_channel::<Prepared>(WAITING_MAX);
     let interrupt = statement::interrupt();
     let help = move || -> Result<(Part<S>, u64)> {
+        come_last();
         let mut part = Part::new(shape);
         while let Ok(chunk) = take.recv() {
             grown.fetch_add(part.add(shape, &chunk)?, Ordering::Relaxed);
