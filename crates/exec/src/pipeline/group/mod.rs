@@ -116,7 +116,9 @@ impl GroupOp {
         for content in rows.contents() {
             match (content, &mut self.columns) {
                 (Content::Row(row), _) => {
-                    if let Some(numbered) = &mut self.numbered
+                    // What comes before all numbered rows is first in the table, too.
+                    if let Some(numbered) = &self.numbered
+                        && (numbered.len() > 0 || self.helper.is_some())
                         && !numbered.stands_beside(row.doc, batch.op)?
                     {
                         self.end_numbering(batch)?;

@@ -113,21 +113,12 @@ impl Path {
     }
 
     /// Whether a value is no number that may equal one of another type here.
-    fn is_alike(&mut self, value: ValueRef<'_>) -> bool {
-        let kind = match value {
-            ValueRef::Int32(_) => Kind::Int32,
-            ValueRef::Int64(_) => Kind::Int64,
-            ValueRef::Double(_) | ValueRef::Decimal128(_) => {
-                return matches!(self.kind, Kind::Bool | Kind::Date | Kind::Text);
-            }
-            _ => return true,
-        };
-        if self.kind == Kind::Nothing {
-            self.kind = kind;
-        }
+    fn is_alike(&self, value: ValueRef<'_>) -> bool {
         match self.kind {
-            Kind::Int32 | Kind::Int64 | Kind::Decimal(_) => self.kind == kind,
             Kind::Nothing | Kind::Bool | Kind::Date | Kind::Text => true,
+            Kind::Int32 => !value.is_number() || matches!(value, ValueRef::Int32(_)),
+            Kind::Int64 => !value.is_number() || matches!(value, ValueRef::Int64(_)),
+            Kind::Decimal(_) => !value.is_number(),
         }
     }
 
@@ -455,19 +446,18 @@ impl Numbered {
         true
     }
 
-    /// Whether a document that goes to the table leaves these groups what they are, of whose types is taken note then. Of equal numbers of
-    /// different types the first is the least, and the key of a group: where a document has one of those, it may be either.
+    /// Whether a document that goes to the table leaves these groups what they are. Of equal numbers of different types the first is the least, and
+    /// the key of a group: where a document has one of those, it may be either.
     ///
     /// Errors: those of expressions.
-    pub(super) fn stands_beside(&mut self, document: DocRef<'_>, op: &OpContext) -> Result<bool> {
-        let of_fields = self.fields.iter_mut().filter_map(|field| match field {
+    pub(super) fn stands_beside(&self, document: DocRef<'_>, op: &OpContext) -> Result<bool> {
+        let of_fields = self.fields.iter().filter_map(|field| match field {
             Field::End { of, .. } => Some(of),
             _ => None,
         });
-        for of in self.key.iter_mut().chain(of_fields) {
-            let reads = of.reads.clone();
-            let is_alike = of.is_alike(reads.eval_ref(&mut Env::new(document, op))?.as_ref());
-            if !is_alike {
+        for of in self.key.iter().chain(of_fields) {
+            let value = of.reads.eval_ref(&mut Env::new(document, op))?;
+            if !of.is_alike(value.as_ref()) {
                 return Ok(false);
             }
         }
