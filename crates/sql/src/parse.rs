@@ -26,6 +26,7 @@ mod tokens;
 mod views;
 mod whole;
 mod windows;
+mod word;
 
 pub use self::columns::{columns, with_column_renamed};
 use self::dialect::Sql;
@@ -231,9 +232,7 @@ fn give_options(tokens: &mut Vec<TokenWithSpan>) {
 fn end_copy(tokens: &mut Vec<TokenWithSpan>) {
     let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     let first = tokens.iter().find(|token| !is_space(token));
-    let is_copy = first.is_some_and(
-        |token| matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("copy")),
-    );
+    let is_copy = first.is_some_and(|token| word::is(&token.token, "copy"));
     let last = tokens.iter().rposition(|token| !is_space(token));
     if let (true, Some(last)) = (is_copy, last)
         && tokens[last].token == Token::SemiColon
@@ -245,7 +244,7 @@ fn end_copy(tokens: &mut Vec<TokenWithSpan>) {
 /// Leaves out what the grammar does not know and what means nothing here: `DEFERRABLE` of transactions, because those that only read
 /// never wait for a snapshot that is safe.
 fn plainer(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let is = |token: &TokenWithSpan, word: &str| matches!(&token.token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word));
+    let is = tokens::is;
     let has_modes = |token: &TokenWithSpan| ["begin", "start", "set"].iter().any(|word| is(token, word));
     if !tokens.iter().any(|token| is(token, "deferrable")) {
         return tokens;

@@ -3,6 +3,7 @@
 //!
 //! What has no node of its own in the library's trees is a call of a function whose name no statement has unless it is quoted.
 
+use super::word::is;
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
     ObjectName, UnaryOperator,
@@ -35,10 +36,6 @@ macro_rules! as_postgres {
             BASE.$name()
         })*
     };
-}
-
-fn is(token: &Token, word: &str) -> bool {
-    matches!(token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word))
 }
 
 /// A call of a function without clauses.

@@ -1,5 +1,6 @@
 //! Options of sequences in the order in which the grammar wants them: `START WITH 5 INCREMENT BY 2` and the other way round are the same.
 
+use super::word::is;
 use crate::error::unsupported;
 use nestor_model::Result;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -9,10 +10,6 @@ fn word(token: &TokenWithSpan) -> String {
         Token::Word(word) if word.quote_style.is_none() => word.value.to_uppercase(),
         _ => String::new(),
     }
-}
-
-fn is(token: &TokenWithSpan, wanted: &str) -> bool {
-    matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
 }
 
 /// The name of the sequence that gives a column its numbers.
@@ -67,7 +64,7 @@ fn sort(tokens: &mut [TokenWithSpan]) {
 ///
 /// Errors: 0A000 for other names.
 pub(super) fn leave_out_names(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
-    if !tokens.iter().any(|token| is(token, "sequence")) {
+    if !tokens.iter().any(|token| is(&token.token, "sequence")) {
         return Ok(());
     }
     let said: Vec<usize> = (0..tokens.len())
@@ -110,7 +107,7 @@ pub(super) fn leave_out_names(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
 
 /// Sorts the options of CREATE SEQUENCE, and of columns AS IDENTITY.
 pub(super) fn put_in_order(tokens: &mut [TokenWithSpan]) {
-    let begins = |token: &TokenWithSpan| is(token, "sequence") || is(token, "identity");
+    let begins = |token: &TokenWithSpan| is(&token.token, "sequence") || is(&token.token, "identity");
     if !tokens.iter().any(begins) {
         return;
     }

@@ -1,6 +1,7 @@
 //! `INSERT INTO t … OVERRIDING SYSTEM VALUE`, which the grammar does not know: it becomes `INSERT OVERWRITE INTO t …`, which nobody else may
 //! write.
 
+use super::word::is;
 use crate::error::{fail, unsupported};
 use nestor_model::Result;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -9,7 +10,6 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 ///
 /// Errors: 42601 for `INSERT OVERWRITE`, 0A000 for OVERRIDING USER VALUE.
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
-    let is = |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
     if !tokens.iter().any(|token| is(&token.token, "INSERT")) {
         return Ok(());
     }

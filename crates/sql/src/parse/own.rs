@@ -7,6 +7,7 @@ use super::columns::written;
 use super::databases::{self, Databases};
 use super::dialect::Sql;
 use super::maintain::{self, Maintain, VERBS};
+use super::word::is;
 use nestor_model::Result;
 use sqlparser::ast::{
     CreateView, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, SequenceOptions,
@@ -217,10 +218,6 @@ fn word(token: &Token) -> String {
 /// The words of tokens; what is none is an empty one.
 fn words<'t>(tokens: impl Iterator<Item = &'t Token>) -> impl Iterator<Item = String> {
     tokens.filter(|token| !matches!(token, Token::Whitespace(_))).map(word)
-}
-
-fn is(token: &Token, wanted: &str) -> bool {
-    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
 }
 
 /// Whether tokens begin with these words, whatever spaces stand between them.

@@ -6,7 +6,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 /// Whether a token is this word, without quotes.
 pub(super) fn is(token: &TokenWithSpan, word: &str) -> bool {
-    matches!(&token.token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word))
+    super::word::is(&token.token, word)
 }
 
 /// Places of tokens that are no spaces, from one on.

@@ -1,6 +1,7 @@
 //! What the grammar does not know of views: what stands behind their queries.
 
 use super::columns::written;
+use super::word::is;
 use crate::error::error;
 use nestor_model::Result;
 use sqlparser::ast::{CreateView, Statement};
@@ -13,7 +14,7 @@ fn cut(tokens: &mut Vec<Token>, words: &[&str]) -> bool {
         while at > 0 && matches!(tokens[at - 1], Token::Whitespace(_)) {
             at -= 1;
         }
-        let is_word = |token: &Token| matches!(token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word));
+        let is_word = |token: &Token| is(token, word);
         if at == 0 || !is_word(&tokens[at - 1]) {
             return false;
         }
@@ -64,7 +65,7 @@ pub(super) fn checked(mut tokens: Vec<Token>) -> Result<(CreateView, bool)> {
 ///
 /// Errors: 42601.
 pub(super) fn without(mut tokens: Vec<Token>, word: &str) -> Result<CreateView> {
-    let is_word = |token: &Token| matches!(token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word));
+    let is_word = |token: &Token| is(token, word);
     if let Some(at) = tokens.iter().position(is_word) {
         tokens.remove(at);
     }

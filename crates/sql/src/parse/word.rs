@@ -1,0 +1,8 @@
+//! Words among tokens.
+
+use sqlparser::tokenizer::Token;
+
+/// Whether a token is this word, without quotes.
+pub(super) fn is(token: &Token, word: &str) -> bool {
+    matches!(token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word))
+}
