@@ -2,6 +2,7 @@
 
 use crate::batch::Batch;
 use crate::operator::{Counters, Explain, Operator, Report, Step};
+use crate::ops::dedup::Dedup;
 use crate::ops::gathered::Gathered;
 use crate::row::Row;
 use crate::row_batch::{Filled, RowBatch};
@@ -73,7 +74,7 @@ impl IndexKeys {
     }
 }
 
-/// Finds documents by keys of an index, or by the first parts of them, in no order. Not for clustered collections and multikey indexes.
+/// Finds documents by keys of an index, or by the first parts of them, each once, in no order. Not for clustered collections.
 pub struct KeyLookup {
     index: Arc<Index>,
     format: EntryFormat,
@@ -86,6 +87,8 @@ pub struct KeyLookup {
     cursor: Option<Cursor>,
     records: RecordReader,
     gathered: Gathered,
+    /// The documents so far, where one may have several of the keys.
+    dedup: Option<Dedup>,
     counters: Counters,
 }
 
@@ -96,6 +99,7 @@ impl KeyLookup {
         let format = index.entry_format(collection);
         let points = format.unique && parts == format.descending.len();
         Self {
+            dedup: index.is_multikey().then(Dedup::default),
             index,
             format,
             keys,
@@ -160,8 +164,13 @@ impl KeyLookup {
             }
             work(ROW / 2)?;
             self.counters.keys_examined += 1;
-            self.gathered
-                .add(self.format.split(cursor.key(), cursor.value()?)?.record)?;
+            let record = self.format.split(cursor.key(), cursor.value()?)?.record;
+            if match &mut self.dedup {
+                Some(dedup) => dedup.is_new_record(record)?,
+                None => true,
+            } {
+                self.gathered.add(record)?;
+            }
             more = cursor.next()?;
         }
         self.at += 1;

@@ -1,6 +1,6 @@
 //! Rows by the keys of many rows of another table at a time, as joins look them up.
 
-use super::{find, probe};
+use super::{element_index, find, probe};
 use crate::catalog::Table;
 use crate::expr::Expr;
 use crate::types::Type;
@@ -51,6 +51,11 @@ pub fn look_up(
     let Some(index) = collection.all_indexes().find(|own| own.id == IndexId(index.id)) else {
         return Ok(None);
     };
+    // Of elements values of other BSON types may be read as equal ones.
+    let of_elements = index.is_multikey();
+    if of_elements && !element_index::is_of_one_kind(index, &table.columns[columns[parts[0]]].ty, view)? {
+        return Ok(None);
+    }
     let (mut wanted, mut rows) = (IndexKeys::default(), Vec::new());
     for row in 0..values.first().map_or(0, |values| values.len()) {
         let added = wanted.add(|bytes| {
@@ -60,7 +65,11 @@ pub fn look_up(
                     return Err(Stop::Null);
                 }
                 let ty = &table.columns[columns[*at]].ty;
-                let value = find::stored(ty, value).ok_or(Stop::Form)?;
+                let value = match of_elements {
+                    true => element_index::key(ty, value),
+                    false => find::stored(ty, value),
+                };
+                let value = value.ok_or(Stop::Form)?;
                 keys::encode_into(value.as_ref(), index.descending[part], bytes);
             }
             Ok(())
@@ -114,7 +123,17 @@ fn is_one_form(ty: &Type) -> bool {
 fn best<'i>(table: &Table, all: &'i [Arc<IndexInfo>], columns: &[usize]) -> Option<(&'i Arc<IndexInfo>, Vec<usize>)> {
     let mut best: Option<(&Arc<IndexInfo>, Vec<usize>)> = None;
     for index in all {
-        if !probe::is_plain(index) || index.is_multikey() {
+        if !probe::is_plain(index) {
+            continue;
+        }
+        if index.is_multikey() {
+            // The fields of an element are in one entry, and the first of them is told by it.
+            let first = index.parts.first();
+            let own = first.and_then(|part| element_index::column(table, part.path.as_str()));
+            let at = own.and_then(|own| columns.iter().position(|column| *column == own));
+            if let (Some(at), None) = (at, &best) {
+                best = Some((index, vec![at]));
+            }
             continue;
         }
         let place = |path: &str| {

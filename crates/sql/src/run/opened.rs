@@ -1,6 +1,7 @@
 //! Tables opened: what a scan wants as a find, and how rows come from it.
 
 use super::columns::ByColumns;
+use super::element_index;
 use super::files::ByFile;
 use super::find;
 use super::lookup;
@@ -336,6 +337,9 @@ impl Tables<'_, '_> {
         if !scan.order.is_empty() || scan.distinct || scan.conditions.is_empty() || reading.is_piped(ns)? {
             return Ok(None);
         }
+        if let Some(root) = self.by_elements(scan, table, collection, env)? {
+            return Ok(Some((root, false)));
+        }
         let fields = fields_read(scan, table);
         // What else indexes have: expressions, and elements of arrays.
         let may_spare = fields.as_ref().is_some_and(|fields| covers(collection, fields));
@@ -369,6 +373,37 @@ impl Tables<'_, '_> {
             root.in_any_order();
         }
         Ok(Some((root, probe.exact)))
+    }
+
+    /// What finds the documents by an index on fields of the elements that are the rows, where that reads less than other ways.
+    fn by_elements(
+        &self,
+        scan: &Scan<Expr>,
+        table: &Table,
+        collection: &Arc<Collection>,
+        env: &Env<'_>,
+    ) -> Result<Option<BoxOperator>> {
+        let reading = self.reading;
+        let found = match table.elements {
+            Some(_) if !collection.is_clustered() => {
+                element_index::fewest(&scan.conditions, table, collection, env, reading.view)?
+            }
+            _ => None,
+        };
+        let Some(found) = found else { return Ok(None) };
+        // Documents that do not count are not read further, whatever their elements hold.
+        let find::Found { filter, .. } = find::filter(&scan.conditions, table, env)?;
+        let documents = collection.state.documents();
+        if documents >= COSTED_MIN {
+            let costed = reading.costed(collection, &filter, None)?;
+            let per_found = costed.map_or(0.0, |costed| costed.per_found).max(FETCH_COST);
+            if found.count as f64 * per_found > documents as f64 {
+                return Ok(None);
+            }
+        }
+        let mut root = nestor_exec::build(&found.plan(&filter)?, collection)?;
+        root.in_any_order();
+        Ok(Some(root))
     }
 
     /// What reads one index entry for each value of the only column that a scan looks at, if one of each is enough.

@@ -4,6 +4,7 @@
 //! used again when the same questions get the same answers, of a table the very same version. So asking checks the user's rights
 //! each time as well. What was made of facts that are not asked again (numbers of relations, the list of settings) is not kept.
 
+use super::element_index;
 use super::find;
 use super::ordered;
 use super::tables::{Find, Reading};
@@ -26,7 +27,7 @@ use nestor_exec::Step;
 use nestor_model::{Document, Namespace, Result, ValueRef};
 use nestor_planner::kinds::expression;
 use nestor_planner::relation::{Env, Relation, Scan};
-use nestor_storage::Collection;
+use nestor_storage::{Collection, Index};
 use sqlparser::ast::Query;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -158,20 +159,43 @@ impl<'s, 'r> Sizes<'s, 'r> {
 
     /// Whether an index begins with a column and finds all documents by it: the only part of its key, if `alone`.
     fn has_index(&self, table: usize, column: usize, alone: bool) -> bool {
-        let path = self.tables.get(table).and_then(|table| table.columns.get(column));
-        let (Some(column), Some(collection)) = (path, self.collection(table)) else {
+        let path = self.tables.get(table).and_then(|table| {
+            let own = table.columns.get(column)?;
+            element_index::path(table, column).or_else(|| Some(own.path.clone()))
+        });
+        let (Some(path), Some(collection)) = (path, self.collection(table)) else {
             return false;
         };
         collection.all_indexes().any(|index| {
-            let mut parts = index.key_pattern.iter();
-            let first = parts.next();
-            let orders = |kind| matches!(kind, ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_));
-            let begins = first.is_some_and(|(path, kind)| path == column.path && orders(kind));
-            let finds = !index.hidden && index.partial_filter.is_none() && index.collation.is_none();
-            let only = index.is_id() || index.unique && parts.next().is_none();
-            begins && finds && (only || !alone)
+            let only = index.is_id() || index.unique && index.key_pattern.len() == 1;
+            begins_with(index, &path) && (only || !alone)
         })
     }
+
+    /// What a table of elements has for a condition on a field of these, by an index on that; `None` for other columns.
+    fn found_by_elements(&self, table: usize, conditions: &[Expr], env: &Env<'_>) -> Option<f64> {
+        let (own, collection) = (self.tables.get(table)?, self.collection(table)?);
+        let entries = element_index::fewest(conditions, own, collection, env, self.reading.view).ok()?;
+        entries.map(|entries| entries.count as f64)
+    }
+
+    /// How many different values a field of elements has, by an index on it; `None` for other columns.
+    fn different_in_elements(&self, table: usize, column: usize) -> Option<f64> {
+        let path = element_index::path(self.tables.get(table)?, column)?;
+        let index = self
+            .collection(table)?
+            .all_indexes()
+            .find(|index| begins_with(index, &path))?;
+        element_index::different(index, self.reading.view).ok()?
+    }
+}
+
+/// Whether an index finds all documents by what they have at a path.
+fn begins_with(index: &Index, path: &str) -> bool {
+    let orders = |kind| matches!(kind, ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_));
+    let first = index.key_pattern.iter().next();
+    let begins = first.is_some_and(|(own, kind)| own == path && orders(kind));
+    begins && !index.hidden && index.partial_filter.is_none() && index.collation.is_none()
 }
 
 /// Bytes of a row of a file, about.
@@ -242,6 +266,11 @@ impl Statistics for Sizes<'_, '_> {
                 effects: None,
                 compared: None,
             };
+            if self.tables.get(table)?.elements.is_some()
+                && let Some(rows) = self.found_by_elements(table, conditions, &env)
+            {
+                return Some(rows / self.rows_each(table));
+            }
             // What cannot be computed ends the statement when it runs.
             let found = find::filter(conditions, self.tables.get(table)?, &env).ok()?;
             let by_index = self.reading.estimated(collection, &found.filter).ok()?;
@@ -261,10 +290,13 @@ impl Statistics for Sizes<'_, '_> {
         }
         let column_of = self.tables.get(table).and_then(|table| table.columns.get(column));
         let is_indexed = self.has_index(table, column, false);
-        let find = |column: &Column| {
+        let find = |own: &Column| {
+            if element_index::path(&self.tables[table], column).is_some() {
+                return self.different_in_elements(table, column);
+            }
             let collection = self.collection(table)?;
-            match self.reading.different_by_columns(collection, &column.path) {
-                None if is_indexed => self.reading.different(collection, &column.path).ok()?,
+            match self.reading.different_by_columns(collection, &own.path) {
+                None if is_indexed => self.reading.different(collection, &own.path).ok()?,
                 known => known,
             }
         };

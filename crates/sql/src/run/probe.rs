@@ -149,7 +149,7 @@ fn ranges<'c>(conditions: &'c [Expr], table: &Table, path: &str) -> Vec<Bound<'c
 }
 
 /// Reads index entries, and their documents unless the entries have all that is wanted.
-fn entries(index: &Arc<IndexInfo>, bounds: IndexBounds, is_covered: bool) -> PlanNode {
+pub(super) fn entries(index: &Arc<IndexInfo>, bounds: IndexBounds, is_covered: bool) -> PlanNode {
     if bounds.parts.iter().any(IntervalList::is_empty) {
         return PlanNode::Eof;
     }

@@ -1,0 +1,160 @@
+//! Rows that are elements of arrays are the same with indexes on their fields and without, whatever the fields hold.
+
+#[path = "shared/database.rs"]
+mod database;
+#[path = "shared/session.rs"]
+#[allow(dead_code)] // Nobody looks at tags.
+mod session;
+
+use database::Database;
+use nestor_model::{Array, Decimal128, Document, Value, doc};
+use nestor_sql::session::Session;
+use nestor_testkit::random::Random;
+use session::{Answer, ask};
+
+const DAY_MS: i64 = 86_400_000;
+
+/// The columns of elements, and the values that they are compared with.
+const COLUMNS: [(&str, &[&str]); 6] = [
+    ("part", &["0", "3", "7", "11"]),
+    ("name", &["'a'", "'b'", "'3'", "'[1]'", "'{}'"]),
+    ("price", &["0.1", "1", "2.5"]),
+    ("score", &["0.1", "1", "9007199254740992"]),
+    ("ship", &["'1970-01-02'", "'1970-01-05'"]),
+    ("at", &["'1970-01-02 12:00:00Z'", "'1970-01-05 00:00:00.0005Z'"]),
+];
+
+/// A value of a field: mostly one of its column's type, else mostly one that can be read as that.
+fn value(random: &mut Random, column: usize) -> Value {
+    let n = random.below(12) as i64;
+    if random.one_in(600) {
+        return Value::Bool(true);
+    }
+    if random.one_in(6) {
+        return match (column, random.below(5)) {
+            (_, 0) => Value::Null,
+            (1, 1) => Value::Int64(n),
+            (1, 2) => Value::Array(Array::new(vec![Value::Int64(n % 2)])),
+            (1, 3) => Value::Document(Document::new()),
+            (1, _) => Value::DateTime(n * DAY_MS / 2),
+            (4 | 5, _) => Value::from(format!("1970-01-0{} 12:00Z", 1 + n % 6).as_str()),
+            _ => Value::from(n.to_string().as_str()),
+        };
+    }
+    match column {
+        0 => match random.below(3) {
+            0 => Value::Int32(n as i32),
+            1 => Value::Int64(n),
+            _ => Value::Double(n as f64),
+        },
+        1 => Value::from(*random.pick(&["a", "b", "c"])),
+        2 => match random.below(2) {
+            0 => Value::Decimal128(Decimal128::from_i64(n % 4)),
+            _ => Value::Double(n as f64 / 10.0),
+        },
+        3 => match random.below(2) {
+            0 => Value::Double(n as f64 / 10.0),
+            _ => Value::Int64((1 << 53) + n % 3),
+        },
+        _ => Value::DateTime(n * DAY_MS / 2),
+    }
+}
+
+/// Documents of arrays of elements. `plain` columns hold nothing that is no value of their type.
+fn documents(random: &mut Random, count: usize, is_plain: bool) -> Vec<Value> {
+    let mut docs = Vec::new();
+    for id in 0..count {
+        let mut lines = Vec::new();
+        for _ in 0..random.below(4) {
+            let mut line = Document::new();
+            for (column, (name, _)) in COLUMNS.iter().enumerate() {
+                let value = match (is_plain, column) {
+                    (true, 0) => Value::Int32(random.below(12) as i32),
+                    (true, 1) => Value::from(*random.pick(&["a", "b", "3"])),
+                    _ => value(random, column),
+                };
+                if !random.one_in(10) {
+                    line.push(*name, value);
+                }
+            }
+            lines.push(Value::Document(line));
+        }
+        let mut doc = doc! { "_id": id as i32, "kind": (id % 3) as i32 };
+        if !random.one_in(20) {
+            doc.push("lines", Value::Array(Array::new(lines)));
+        }
+        docs.push(Value::Document(doc));
+    }
+    docs
+}
+
+fn condition(random: &mut Random) -> String {
+    let (name, values) = *random.pick(&COLUMNS);
+    let value = *random.pick(values);
+    match random.below(6) {
+        0 | 1 => format!("l.{name} = {value}"),
+        2 => format!("l.{name} IN ({value}, {})", random.pick(values)),
+        3 => format!("{value} >= l.{name}"),
+        4 => format!("l.{name} > {value}"),
+        _ => format!("o.kind = {}", random.below(3)),
+    }
+}
+
+#[test]
+fn indexes_on_fields_of_elements_find_what_reading_finds() {
+    let (mut used, mut looked_up, mut given) = (0, 0, 0);
+    for seed in 0..12 {
+        let mut random = Random::new(seed);
+        let mut database = Database::new();
+        let docs = documents(&mut random, 60, seed % 2 == 0);
+        for name in ["plain", "indexed"] {
+            database.must(doc! { "insert": name, "documents": Value::Array(Array::new(docs.clone())) });
+        }
+        for (name, _) in COLUMNS {
+            let mut key = Document::new();
+            key.push(format!("lines.{name}").as_str(), 1);
+            let index = Value::from(doc! { "key": key, "name": name });
+            database.must(doc! { "createIndexes": "indexed", "indexes": vec![index] });
+        }
+        let slot = database.service.connections.add("test");
+        let mut session = Session::new(slot, "tester", "test");
+        ask(&database, &mut session, "CREATE TABLE keys (n int, word text)");
+        ask(
+            &database,
+            &mut session,
+            "INSERT INTO keys VALUES (3, 'a'), (7, '3'), (NULL, NULL), (3, 'none')",
+        );
+        for _ in 0..60 {
+            let mut conditions: Vec<String> = (0..1 + random.below(3)).map(|_| condition(&mut random)).collect();
+            let join = match random.below(4) {
+                0 => ", keys k",
+                _ => "",
+            };
+            if !join.is_empty() {
+                conditions.push(random.pick(&["k.n = l.part", "k.word = l.name"]).to_string());
+            }
+            let text = |table: &str| {
+                format!(
+                    "SELECT o._id, l.* FROM {table} o, jsonb_to_recordset(o.lines) AS l (part int, name text, price numeric, score float8, \
+                     ship date, at timestamptz){join} WHERE {} ORDER BY o._id, l::text",
+                    conditions.join(" AND ")
+                )
+            };
+            // What cannot be read ends a statement only where it is read.
+            let (plain, indexed) = (text("plain"), text("indexed"));
+            let Answer::Rows(wanted, _) = ask(&database, &mut session, &plain) else {
+                continue;
+            };
+            match ask(&database, &mut session, &indexed) {
+                Answer::Rows(rows, _) => assert_eq!(rows, wanted, "seed {seed}: {indexed}"),
+                Answer::Error(state, message) => panic!("seed {seed}: {indexed}: {state} {message}"),
+            }
+            given += wanted.len();
+            if let Answer::Rows(plan, _) = ask(&database, &mut session, &format!("EXPLAIN {indexed}")) {
+                used += usize::from(plan.iter().any(|line| line.contains("IXSCAN")));
+                looked_up += usize::from(plan.iter().any(|line| line.contains("Lookup")));
+            }
+        }
+    }
+    assert!(used > 50 && looked_up > 3 && given > 200, "{used} {looked_up} {given}");
+}
