@@ -234,12 +234,35 @@ def beginning(members, arguments):
     print(f"the next checkpoint, after {documents // 1000} of them were changed, uploads {more / 1e6:.0f} MB", flush=True)
 
 
+def indexes(members, arguments):
+    """What an index costs the log, and how far behind the others are when the primary has built it."""
+    client = members.client()
+    things = client.test.get_collection("things", write_concern=WriteConcern(w=1))
+    documents = int(arguments.gigabytes * 1e9 / 1000)
+    for first in range(0, documents, 2_000):
+        many = range(first, min(documents, first + 2_000))
+        things.insert_many([{"_id": n, "x": n * 7919 % documents, "text": f"{n:07}" * 134} for n in many])
+    third = client.test.get_collection("things", write_concern=WriteConcern(w=3))
+    third.insert_one({"_id": "before"})
+    for keys in ([("x", 1)], [("x", 1), ("_id", 1)]):
+        time.sleep(3)
+        sent = arguments.door.bytes["PUT"]
+        begun = time.monotonic()
+        things.create_index(keys)
+        built = time.monotonic() - begun
+        third.insert_one({"_id": str(keys)})
+        everywhere = time.monotonic() - begun
+        time.sleep(1)
+        sent = arguments.door.bytes["PUT"] - sent
+        print(f"an index over {documents} documents: {sent / 1e6:.2f} MB to the store, built after {built:.2f} s, everywhere {everywhere - built:.2f} s later", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--failovers", type=int, default=200)
     parser.add_argument("--log", choices=["s3", "file"], default="s3")
     parser.add_argument("--delay-ms", type=float, default=0, help="each request to the store takes so much longer")
-    parser.add_argument("--only", default="commits,reads,lag,failovers", help="also: beginning")
+    parser.add_argument("--only", default="commits,reads,lag,failovers", help="also: beginning, indexes")
     parser.add_argument("--gigabytes", type=float, default=2, help="data of the set that a new member comes to")
     arguments = parser.parse_args()
     with contextlib.ExitStack() as stack:

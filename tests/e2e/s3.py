@@ -100,6 +100,8 @@ class Door:
         self.port = 0
         # Requests by method, and what became of those that met a fate.
         self.requests = collections.Counter()
+        # Bytes that arrived, by method.
+        self.bytes = collections.Counter()
         self.fates = collections.Counter()
 
     @property
@@ -137,6 +139,7 @@ class Door:
         if self.is_shut:
             return None
         self.requests[request.method] += 1
+        self.bytes[request.method] += len(request.body)
         if faults.status and request.writes:
             return error(faults.status, "Refused")
         if fate is None or fate == "slow":

@@ -96,6 +96,33 @@ def test_backups_while_clients_write(tmp_path):
     assert refused.returncode == 1 and "needs its parents" in refused.stdout
 
 
+def test_an_index_that_came_after_the_base(tmp_path):
+    """The oplog has that the index was made, and not its entries: these are made when the directory is restored or opened."""
+    with Server(tmp_path / "data") as server:
+        things = server.client().test.things
+        things.insert_many([{"_id": n, "x": n % 10, "pad": "y" * 100} for n in range(5000)])
+        server.client().admin.command("fsync", 1)
+        command("backup", tmp_path / "backup", "--uri", server.uri)
+        by_hand = tmp_path / "by hand"
+        by_hand.mkdir()
+        for name in ["base.nestor", "nestor.durable", "nestor.format"]:
+            shutil.copy(server.dbpath / name, by_hand / name)
+        things.create_index("x")
+        things.update_one({"_id": 1}, {"$set": {"x": 77}})
+    shutil.copytree(server.dbpath / "journal", by_hand / "journal")
+    restored = tmp_path / "restored"
+    command("restore", "--from", tmp_path / "backup", "--oplogFrom", server.dbpath, "--dbpath", restored)
+    checked = run("check", by_hand)
+    assert checked.returncode == 0 and "the next start makes them" in checked.stdout
+    for directory in (restored, by_hand):
+        with Server(directory) as server:
+            things = server.client().test.things
+            counts = [things.count_documents({"x": x}, hint="x_1") for x in (0, 1, 77)]
+            assert counts == [500, 499, 1], directory
+            assert server.client().test.command("validate", "things")["valid"]
+        assert run("check", directory).returncode == 0
+
+
 def test_files_copied_one_by_one(tmp_path):
     """As rsync does: base.nestor and the other files first, then the journal."""
     with Server(tmp_path / "data") as server:

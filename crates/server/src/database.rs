@@ -3,6 +3,7 @@
 use nestor_command::{Connection, Outcome, Request, Service, Wake};
 use nestor_database::DatabaseOptions;
 use nestor_database::node::ProcessOptions;
+use nestor_exec::write::build::FromDocuments;
 use nestor_model::{DocRef, Document, Error, ErrorCode, RawDocBuf, ValueRef};
 use nestor_sql::stage::SqlStage;
 use nestor_storage::{Engine, EngineOptions, StorageError};
@@ -219,7 +220,9 @@ impl Database {
 }
 
 fn options() -> EngineOptions {
-    EngineOptions::new(Arc::new(crate::serve::wall_secs))
+    let mut options = EngineOptions::new(Arc::new(crate::serve::wall_secs));
+    options.entries = Some(Arc::new(FromDocuments::default()));
+    options
 }
 
 /// The error that an `ok: 0` reply tells of.

@@ -23,6 +23,7 @@ use nestor_database::observe::log::Log;
 use nestor_database::parameters::Param;
 pub use nestor_database::profiler::AtStart;
 use nestor_database::transport::{Certificate, Encryption};
+use nestor_exec::write::build::FromDocuments;
 use nestor_files::folder::Folder;
 use nestor_model::{Document, doc, extjson};
 use nestor_sql::stage::SqlStage;
@@ -696,6 +697,7 @@ fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
 /// How the store is opened.
 fn engine_options(options: &ServeOptions) -> Result<EngineOptions, String> {
     let mut engine_options = EngineOptions::new(Arc::new(wall_secs));
+    engine_options.entries = Some(Arc::new(FromDocuments::default()));
     engine_options.before_wait = Some(nestor_exec::lose_patience);
     engine_options.packs = options.block_compressor.as_deref() != Some("none");
     engine_options.give_up_after = options.give_up_after;

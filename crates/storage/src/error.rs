@@ -135,6 +135,9 @@ pub enum StorageError {
     /// Stored bytes that passed their checksum but do not mean anything: an index key or catalog entry.
     #[error("stored bytes do not decode: {0}")]
     Undecodable(String),
+    /// Entries of an index are neither in the journal nor in the base, and cannot be made of the documents.
+    #[error("entries of an index cannot be made: {0}")]
+    Entries(String),
     /// A backup cannot be made or restored as it was asked for.
     #[error("{message}")]
     Backup {
@@ -160,7 +163,9 @@ impl StorageError {
                 (&"write" | &"sync", _) => ErrorCode::LogWriteFailed,
                 _ => ErrorCode::FileStreamFailed,
             },
-            Self::Corrupt { .. } | Self::CommitsLost { .. } | Self::Undecodable(_) => ErrorCode::DataCorruptionDetected,
+            Self::Corrupt { .. } | Self::CommitsLost { .. } | Self::Undecodable(_) | Self::Entries(_) => {
+                ErrorCode::DataCorruptionDetected
+            }
             Self::TooLarge { .. } => ErrorCode::BSONObjectTooLarge,
             Self::NewerFormat { .. } => ErrorCode::UnsupportedFormat,
             Self::DirectoryInUse { .. } => ErrorCode::DBPathInUse,

@@ -28,7 +28,7 @@
 //! | catalog | [`Catalog`], [`Collection`], [`Index`], [`WriteSet::create_collection`] and so on | part of a snapshot, changed by commits only |
 //! | log | [`LogReader`] through [`Engine::read_log`], [`LogSignal`], [`Engine::log_begins`], [`LogRetention`]; as documents [`OplogCursor`], [`Engine::oplog_range`] | changes of commits in order, each once, from any position that is kept; [`StorageError::OplogHistoryLost`] instead of a gap; waiting costs nothing. The contract is in [`log`] |
 //! | news | [`Engine::subscribe`], [`Engine::wait_for_commit`] | of every accepted commit |
-//! | watch and load | [`Watch`], [`Touched`], [`Engine::load`] | which records were written since a snapshot; sorted entries into a new tree, atomic with its catalog entry |
+//! | watch and load | [`Watch`], [`Touched`], [`Engine::load`], [`MakeEntries`] | which records were written since a snapshot; sorted entries into a new tree, atomic with its catalog entry; the same entries again where only the commit came |
 //! | backup | [`Engine::backup`], [`restore`] | a copy of all commits before the call, made while others go on; as of its end, or of a time before |
 //! | what is derived | [`Engine::beside`], [`Engine::keep_names`] | files that may be gone at the next start, and names of parts that mean the same then |
 //! | upkeep | [`Engine::checkpoint`], [`Engine::hold_base`], [`Engine::stats`], [`Engine::pins`], [`Engine::room`], [`Engine::scratch`], [`Engine::close`] | no effect on what snapshots show |
@@ -85,8 +85,8 @@ pub use cursor::Cursor;
 pub use encryption::MasterKey;
 pub use engine::{
     BLOCK_BYTES, Backup, BaseHold, BlockHash, CollectionDocuments, CommitFrame, Engine, EngineOptions, EngineStats,
-    FrameReader, HistoryStats, PastState, Pins, PutBlock, RestoreOptions, Restored, Room, Subscription, UPLOAD,
-    block_hashes, hash_of_block, restore, time_of_frame,
+    Filling, FrameReader, HistoryStats, MakeEntries, PastState, Pins, PutBlock, RestoreOptions, Restored, Room,
+    Subscription, UPLOAD, block_hashes, hash_of_block, restore, time_of_frame,
 };
 pub use error::{Result, StorageError};
 pub use ids::{CollectionId, IndexId, Lsn, TreeId};

@@ -16,13 +16,20 @@ const TRIES: u32 = 50;
 
 /// What the log consists of: frames of the journal and the records beside them. A version that adds to it writes what all members of a set know
 /// until all of them know more, and raises it then; a member that finds a greater one than this refuses to go on.
-pub const FORMAT: i64 = 1;
+///
+/// | format | since |
+/// |---|---|
+/// | 1 | the first |
+/// | 2 | the entries of an index that is built are in no commit: members make them |
+pub const FORMAT: i64 = 2;
 
 /// The configuration of a set, as its record has it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SetConfig {
     /// The version of the record; 0 before there is one.
     record: Version,
+    /// What the log consists of, up to [`FORMAT`].
+    pub format: i64,
     /// The name of the set.
     pub set: String,
     /// Who is in it.
@@ -34,7 +41,7 @@ pub struct SetConfig {
 impl SetConfig {
     fn encode(&self) -> Vec<u8> {
         let mut out = RawWriter::onto(Vec::new());
-        out.append("format", FORMAT);
+        out.append("format", self.format);
         out.append("set", self.set.as_str());
         out.append("version", self.config.version);
         out.begin_array("members");
@@ -77,6 +84,7 @@ impl SetConfig {
         let removed = document.get("removed")?.as_array()?;
         Some(Self {
             record,
+            format: safe_i64(document.get("format")?)?,
             set: document.get("set")?.as_str()?.to_owned(),
             config: Configuration {
                 version: i32::try_from(safe_i64(document.get("version")?)?).ok()?,
@@ -140,6 +148,7 @@ pub fn join(log: &dyn Log, set: &str, host: &str) -> Result<SetConfig, MemberErr
         let found = read(log)?;
         let mut config = found.unwrap_or_else(|| SetConfig {
             record: 0,
+            format: FORMAT,
             set: set.to_owned(),
             config: Configuration {
                 version: 0,
@@ -177,6 +186,15 @@ pub fn join(log: &dyn Log, set: &str, host: &str) -> Result<SetConfig, MemberErr
         }
     }
     Err(LogError::Unavailable("the configuration of the set changes too often".into()).into())
+}
+
+/// Says that all members know this version's [`FORMAT`], which holds from now on. False if the record has changed meanwhile.
+pub fn raise(log: &dyn Log, config: &SetConfig) -> Result<bool, LogError> {
+    let raised = SetConfig {
+        format: FORMAT,
+        ..config.clone()
+    };
+    log.replace_record(RECORD, config.record, &raised.encode())
 }
 
 /// Gives the set another configuration, in which `own` is.
@@ -234,6 +252,7 @@ pub fn reconfigure(
     let removed = hosts.filter(|host| wanted.member(host).is_none()).cloned().collect();
     let after = SetConfig {
         record: before.record + 1,
+        format: before.format,
         set: before.set,
         config: wanted,
         removed,
@@ -319,6 +338,20 @@ mod tests {
     }
 
     #[test]
+    fn the_format_is_raised_once_all_know_it() {
+        let log = MemoryLog::new();
+        let mut config = join(&log, "rs0", "a:1").unwrap();
+        assert_eq!(config.format, FORMAT, "that of a new set");
+        config.format = 1;
+        assert!(log.replace_record(RECORD, config.record, &config.encode()).unwrap());
+        let old = join(&log, "rs0", "b:1").unwrap();
+        assert_eq!(old.format, 1, "whoever comes changes nothing of it");
+        assert!(!raise(&log, &config).unwrap(), "it is another one by now");
+        assert!(raise(&log, &old).unwrap());
+        assert_eq!(read(&log).unwrap().map(|config| config.format), Some(FORMAT));
+    }
+
+    #[test]
     fn a_newer_log_is_refused() {
         let log = MemoryLog::new();
         let mut record = RawWriter::onto(Vec::new());
@@ -327,7 +360,7 @@ mod tests {
         log.replace_record(RECORD, 0, &record.finish()).unwrap();
         let refused = join(&log, "rs0", "a:1").unwrap_err().to_string();
         assert!(
-            refused.contains("has format 2, and this version of Nestor knows formats up to 1"),
+            refused.contains("has format 3, and this version of Nestor knows formats up to 2"),
             "{refused}"
         );
     }

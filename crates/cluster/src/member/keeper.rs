@@ -7,6 +7,7 @@ use super::shipper::spawn;
 use super::{MemberError, MemberOptions, Roles, Stop};
 use crate::lease::{self, Lease, LeaseWatch, Standing};
 use crate::{Log, LogError, Version};
+use nestor_model::number::safe_i64;
 use nestor_model::{RawDoc, RawWriter, Timestamp, ValueRef};
 use nestor_storage::{Configuration, Engine, Guarantee, Lsn, MemberConfig, MemberState, OpTime, Steward, Topology};
 use std::collections::HashMap;
@@ -362,6 +363,9 @@ impl Keeper {
             state.config = config;
             self.note_config(&state);
         }
+        if state.own.is_some() && self.all_know_the_format(&state) {
+            config::raise(&*self.log, &state.config)?;
+        }
         if self.own(&state).is_none() {
             return Ok(Some("the member was removed from the set"));
         }
@@ -384,6 +388,15 @@ impl Keeper {
             }
         }
         Ok(None)
+    }
+
+    /// Whether the log has an older format than every member of the set knows.
+    fn all_know_the_format(&self, state: &State) -> bool {
+        let knows = |member: &MemberConfig| {
+            let said = state.heard.get(&member.host);
+            member.host == self.host || said.is_some_and(|(said, _)| format_of(said) >= config::FORMAT)
+        };
+        state.config.format < config::FORMAT && state.config.config.members.iter().all(knows)
     }
 
     /// The member to whom this one, which is primary, is to leave its place.
@@ -415,6 +428,9 @@ impl Keeper {
         let word = state.held.as_ref().map_or(0, |lease| lease.knock);
         self.knocks
             .set_word(if state.own.is_some() { state.word } else { word });
+        if state.config.format >= config::FORMAT {
+            engine.leave_entries_out();
+        }
         let place = |name: &str| config.members.iter().position(|member| member.host == name);
         let primary = state.held.as_ref().filter(|lease| lease.epoch > 0 && !state.steps_down);
         let known = engine.topology();
@@ -453,6 +469,7 @@ impl Keeper {
         let positions = engine.positions();
         let mut out = RawWriter::onto(Vec::new());
         out.append("host", self.host.as_str());
+        out.append("format", config::FORMAT);
         out.append("set", self.set.as_str());
         out.append("primary", state.own.is_some());
         out.append("electable", self.may_lead(state));
@@ -629,6 +646,13 @@ fn decode(said: &[u8]) -> Option<MemberState> {
         age_ms: 0,
         uptime_secs: u64::try_from(number("uptimeMS")?).ok()? / 1000,
     })
+}
+
+/// The newest format that a member knows, by what it said; the first where it says nothing of it.
+fn format_of(said: &[u8]) -> i64 {
+    let said = RawDoc::validate(said).ok();
+    let format = said.and_then(|said| said.get("format").and_then(safe_i64));
+    format.unwrap_or(1)
 }
 
 fn gone() -> String {

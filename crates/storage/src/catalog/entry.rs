@@ -3,12 +3,14 @@
 //! ```text
 //! key                                value
 //! 'c' | db | '.' | collection        BSON: {id, kind, uuid, records, options, indexes: [{id, tree, spec, multikey, ready}]}
+//! 'f' | tree (u32, BE)               number of a commit, u64, little-endian
 //! 'n' | collection id (u32, BE)      documents i64 | bytes i64 | next record id u64, little-endian, as of the checkpoint
 //! ```
 //!
 //! `kind` is "collection" or "view". `multikey` is an array of longs, one per key part. An index that is
 //! not `ready` is being built; whoever opens the store drops it. The `n` entries are written by
-//! checkpoints only; what commits changed after it is replayed from the journal.
+//! checkpoints only; what commits changed after it is replayed from the journal. An `f` entry says that the base has entries of an index
+//! that no commit has: all there are as of that commit ([`crate::engine::fill`]). It goes with the checkpoint that has the index as ready.
 
 use super::{Collection, CollectionState, Index};
 use crate::{Bytes, CollectionId, IndexId, Result, StorageError, TreeId};
@@ -17,6 +19,7 @@ use std::sync::Arc;
 
 const COLLECTION: u8 = b'c';
 const NUMBERS: u8 = b'n';
+const FILLED: u8 = b'f';
 
 /// Key of the entry of a collection or view.
 pub(crate) fn collection_key(ns: &Namespace) -> Bytes {
@@ -46,6 +49,20 @@ pub(crate) fn numbers_key(id: CollectionId) -> Bytes {
 pub(crate) fn numbers_collection(key: &[u8]) -> Option<CollectionId> {
     match key {
         [NUMBERS, id @ ..] => Some(CollectionId(u32::from_be_bytes(id.try_into().ok()?))),
+        _ => None,
+    }
+}
+
+/// Key of the mark of a tree that was filled.
+pub(crate) fn filled_key(tree: TreeId) -> Bytes {
+    let [a, b, c, d] = tree.0.to_be_bytes();
+    Bytes::from([FILLED, a, b, c, d])
+}
+
+/// The tree of a key made by [`filled_key`].
+pub(crate) fn filled_tree(key: &[u8]) -> Option<TreeId> {
+    match key {
+        [FILLED, tree @ ..] => Some(TreeId(u32::from_be_bytes(tree.try_into().ok()?))),
         _ => None,
     }
 }

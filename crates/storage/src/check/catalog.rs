@@ -49,7 +49,10 @@ fn entries(recovered: &Recovered, report: &mut CheckReport) -> Result<()> {
     let mut more = cursor.first()?;
     while more {
         let key = cursor.key();
-        if entry::collection_ns(key).is_none() && entry::numbers_collection(key).is_none() {
+        let is_known = entry::collection_ns(key).is_some()
+            || entry::numbers_collection(key).is_some()
+            || entry::filled_tree(key).is_some();
+        if !is_known {
             report.fault(format!(
                 "entry {:?} of the catalog does not decode",
                 crate::Bytes::from(key)

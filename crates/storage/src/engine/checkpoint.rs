@@ -23,7 +23,7 @@ use crate::journal::{Checkpoint, Position};
 use crate::memtable::{Memtable, NewestEntries};
 use crate::{Bytes, CollectionId, Result, StorageError, TreeId};
 use nestor_model::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -351,9 +351,11 @@ impl Inner {
         store.base.set_packing(self.packing(&frozen.catalog));
         let rebase = || self.change_layers(|sequencer| sequencer.rebased(store.base.snapshot()));
         let freed = |bytes| self.history.freed(bytes);
-        if let Err(error) = apply(&*store.base, frozen, self.options.slice_bytes, freed, rebase) {
+        let known = self.unneeded_marks(&frozen.catalog);
+        if let Err(error) = apply(&*store.base, frozen, &known, self.options.slice_bytes, freed, rebase) {
             return Err(store.base_failed(error));
         }
+        self.filled().retain(|tree, _| !known.contains(tree));
         self.change_layers(|sequencer| sequencer.merged(store.base.snapshot()));
         let position = frozen.meta.checkpoint.position;
         tracing::debug!(
@@ -375,6 +377,25 @@ impl Inner {
         self.retain(store, position, backup);
         self.history.end(self);
         Ok(())
+    }
+
+    /// Trees whose marks ([`super::fill`]) say nothing any more once `catalog` is that of the base: it has the index as ready, or the index is gone.
+    fn unneeded_marks(&self, catalog: &Catalog) -> Vec<TreeId> {
+        let filled = self.filled();
+        if filled.is_empty() {
+            return Vec::new();
+        }
+        let current = self.current();
+        let trees = |catalog: &Catalog, with_building: bool| -> BTreeSet<TreeId> {
+            let all = catalog.collections().flat_map(|c| {
+                let building = c.building.iter().filter(|_| with_building);
+                c.indexes.iter().chain(building).map(|index| index.tree)
+            });
+            all.collect()
+        };
+        let (ready, there) = (trees(catalog, false), trees(&current.catalog, true));
+        let is_unneeded = |tree: &&TreeId| ready.contains(tree) || !there.contains(tree);
+        filled.keys().filter(is_unneeded).copied().collect()
     }
 
     /// What is packed in the base: what each collection and index says, else what the options of the store say.
@@ -419,11 +440,12 @@ impl Inner {
     }
 }
 
-/// Merges a frozen memtable into `base`. `freed` is told what each transaction freed, in bytes, and `rebase` is called after each but the
+/// Merges a frozen memtable into `base`, and takes marks away. `freed` is told what each transaction freed, in bytes, and `rebase` is called after each but the
 /// last.
 fn apply(
     base: &dyn Base,
     frozen: &Frozen,
+    unneeded_marks: &[TreeId],
     slice_bytes: usize,
     freed: impl Fn(u64),
     rebase: impl Fn(),
@@ -451,9 +473,13 @@ fn apply(
         .iter()
         .map(|(id, value)| (entry::numbers_key(*id), value.map(Bytes::from)))
         .collect();
-    // The catalog's own entries sort before the numbers.
+    // The catalog's own entries sort before marks, and these before the numbers.
     let catalog = guards.iter().find(|(tree, _)| *tree == TreeId::CATALOG);
-    let numbers: NewestEntries<'_> = Box::new(numbers.iter().map(|(key, value)| (key, value)));
+    let marks: Vec<(Bytes, Option<Bytes>)> = unneeded_marks
+        .iter()
+        .map(|tree| (entry::filled_key(*tree), None))
+        .collect();
+    let numbers: NewestEntries<'_> = Box::new(marks.iter().chain(&numbers).map(|(key, value)| (key, value)));
     let first: NewestEntries<'_> = match catalog {
         Some((_, table)) => Box::new(table.newest().chain(numbers)),
         None => numbers,

@@ -234,6 +234,10 @@ impl History {
             Some(until) if window > 0 && until.secs >= horizon => until,
             _ => return Ok(None),
         };
+        if !state.unfilled().is_empty() {
+            // This base got entries as of a later time.
+            return Ok(None);
+        }
         let memtable = Arc::new(state.memtable);
         // The last holder need not take it apart.
         inner.checkpointer.bury(memtable.clone());

@@ -19,11 +19,38 @@ use crate::watch::{Touched, Watch, WatchState};
 use crate::{CollectionId, Commit, Engine, IndexId, Result, Snapshot, StorageError, TreeId, WriteSet};
 use nestor_model::ErrorCode;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Bytes of keys and values that go into the base at a time: checkpoints wait for as long as that takes.
 const LOAD_BYTES: usize = 32 << 20;
 /// Entries of one commit, for a store that lives in memory or is a member of a replica set.
 const COMMIT_ENTRIES: usize = 4096;
+
+/// The index whose tree entries go to.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) collection: CollectionId,
+    pub(super) index: IndexId,
+    pub(super) tree: TreeId,
+}
+
+impl Place {
+    /// The tree of an index that is being built.
+    pub(super) fn building(view: &dyn View, collection: CollectionId, index: IndexId) -> Result<Self> {
+        let tree = building(view, (collection, index))?;
+        Ok(Self {
+            collection,
+            index,
+            tree,
+        })
+    }
+
+    /// Whether the index is still there.
+    fn is_there(&self, view: &dyn View) -> bool {
+        let collection = view.catalog().by_id(self.collection);
+        collection.is_some_and(|c| c.all_indexes().any(|index| index.id == self.index))
+    }
+}
 
 /// A position in sorted entries that [`Engine::load`] writes to the tree of an index.
 struct Part<'e> {
@@ -97,11 +124,27 @@ impl Engine {
     /// Errors: `IndexNotFound` if the index was dropped meanwhile; those of a commit.
     pub fn load(&self, collection: CollectionId, index: IndexId, entries: &mut dyn ChangeSource) -> Result<bool> {
         match &self.inner.store {
-            Some(store) if !self.is_member() => self.inner.load(store, (collection, index), entries)?,
+            Some(store) if self.loads_beside() => {
+                let snapshot = self.snapshot();
+                let place = Place::building(&snapshot, collection, index)?;
+                // A number that the set does not know may be that of another tree one day.
+                self.inner.reached.wait_committed(snapshot.lsn().0)?;
+                self.inner.load(store, place, entries)?;
+            }
             // Other members get what commits have.
             _ => self.load_by_commits((collection, index), entries)?,
         }
         Ok(entries.current().is_some())
+    }
+
+    /// Whether entries of indexes that are being built go into the base and into no commit.
+    pub(super) fn loads_beside(&self) -> bool {
+        !self.is_member() || self.inner.entries_left_out.load(Ordering::Acquire)
+    }
+
+    /// All members of the set know how to make entries that no commit has ([`super::fill`]).
+    pub fn leave_entries_out(&self) {
+        self.inner.entries_left_out.store(true, Ordering::Release);
     }
 
     fn load_by_commits(&self, place: (CollectionId, IndexId), entries: &mut dyn ChangeSource) -> Result<()> {
@@ -164,17 +207,19 @@ impl Engine {
 }
 
 impl Inner {
-    fn load(&self, store: &Store, place: (CollectionId, IndexId), entries: &mut dyn ChangeSource) -> Result<()> {
+    pub(super) fn load(&self, store: &Store, place: Place, entries: &mut dyn ChangeSource) -> Result<()> {
         let _no_checkpoint = self.checkpointer.pause();
         self.check_open()?;
         let current = Snapshot { state: self.current() };
-        let tree = building(&current, place)?;
+        if !place.is_there(&current) {
+            return Err(gone());
+        }
         // The base never knows more than the journal has on disk: it has that the index is being built.
         store.journal.syncer.wait(current.lsn().0)?;
         store.base.set_packing(self.packing(current.catalog()));
         drop(current);
         let meta = store.base.snapshot().meta().to_vec();
-        let mut part = Part::new(tree, entries);
+        let mut part = Part::new(place.tree, entries);
         if let Err(error) = store.base.apply(&[], &mut Slice::new(&mut part, LOAD_BYTES), &meta) {
             return Err(store.base_failed(error));
         }
@@ -188,11 +233,12 @@ fn building(view: &dyn View, (collection, index): (CollectionId, IndexId)) -> Re
     let collection = view.catalog().by_id(collection);
     match collection.and_then(|c| c.building_by_id(index)) {
         Some(index) => Ok(index.tree),
-        None => Err(StorageError::catalog(
-            ErrorCode::IndexNotFound,
-            "the index is not being built any more",
-        )),
+        None => Err(gone()),
     }
+}
+
+fn gone() -> StorageError {
+    StorageError::catalog(ErrorCode::IndexNotFound, "the index is not being built any more")
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::journal::segment::{self, Segment};
 use crate::journal::{Frames, recover};
 use crate::log as log_of_commits;
 use crate::snapshot::View;
-use crate::{CollectionId, Engine, Lsn, Result, StorageError, TreeId};
+use crate::{CollectionId, Engine, IndexId, Lsn, Result, StorageError, TreeId};
 use nestor_model::{Namespace, RawDocBuf, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -149,7 +149,8 @@ impl Engine {
         Ok(Lsn(history::start(&store.base.snapshot())?.seq))
     }
 
-    /// Commits what another member has committed: frames that follow the last one here. They are shown together. The caller knows that the
+    /// Commits what another member has committed: frames that follow the last one here. They are shown together, but for what comes before and
+    /// after an index is ready, whose entries are made between ([`super::fill`]). The caller knows that the
     /// log of the set has them, so they are committed at once; this member's journal follows.
     ///
     /// Errors: [`StorageError::LogMismatch`], after which nothing of the frames was applied; those of a commit, after which the store
@@ -159,11 +160,22 @@ impl Engine {
             return Ok(());
         }
         let inner = &*self.inner;
-        inner.check_open()?;
-        inner.make_room(frames.iter().map(Vec::len).sum())?;
-        let lsn = inner.apply(frames)?;
-        self.note_committed(lsn, self.last_optime());
-        inner.commits.announce(lsn);
+        let (mut rest, mut has_entries) = (frames, false);
+        while !rest.is_empty() {
+            inner.check_open()?;
+            inner.make_room(rest.iter().map(Vec::len).sum())?;
+            let applied = inner.apply(rest, has_entries)?;
+            rest = &rest[applied.count..];
+            if applied.count > 0 {
+                let lsn = self.last_lsn();
+                self.note_committed(lsn, self.last_optime());
+                inner.commits.announce(lsn);
+            }
+            has_entries = applied.lacks.is_some();
+            if let Some((collection, indexes)) = applied.lacks {
+                self.make_entries(collection, &indexes)?;
+            }
+        }
         Ok(())
     }
 
@@ -230,8 +242,17 @@ fn mismatch(seq: u64, reason: &'static str) -> StorageError {
     StorageError::LogMismatch { seq, reason }
 }
 
+/// What became of frames.
+struct Applied {
+    /// So many were applied.
+    count: usize,
+    /// The next one makes indexes ready whose entries no commit has.
+    lacks: Option<(CollectionId, Vec<IndexId>)>,
+}
+
 impl Inner {
-    fn apply(&self, frames: &[Vec<u8>]) -> Result<Lsn> {
+    /// Applies frames up to one that makes indexes ready; with `has_entries` that may be the first one.
+    fn apply(&self, frames: &[Vec<u8>], has_entries: bool) -> Result<Applied> {
         let store = self.store.as_ref().ok_or(StorageError::Closed)?;
         let mut sequencer = self.lock_sequencer();
         self.check_open()?;
@@ -239,7 +260,7 @@ impl Inner {
             return Err(mismatch(0, "this node commits itself"));
         }
         let before = sequencer.current().clone();
-        let (mut seq, mut optime) = (before.seq, before.optime);
+        let mut seq = before.seq;
         let mut last = store.journal.last();
         let mut sound = Vec::with_capacity(frames.len());
         for bytes in frames {
@@ -253,7 +274,7 @@ impl Inner {
             frame
                 .open(None, &mut Vec::new())
                 .map_err(|e| mismatch(frame.seq(), e.0))?;
-            (seq, optime) = (frame.seq(), frame.optime());
+            seq = frame.seq();
             last = Some(crate::journal::LastFrame {
                 offset: 0,
                 checksum: frame.checksum(),
@@ -262,9 +283,25 @@ impl Inner {
         }
         let mut changes = Changes::from(&before.catalog, self.ids.clone());
         let mut commits: Vec<(u64, Replayed)> = Vec::with_capacity(frames.len());
-        for frame in &sound {
-            commits.push((frame.seq(), changes.read(frame)?));
+        let (mut lacks, mut is_building) = (None, changes.is_building());
+        for (at, frame) in sound.iter().enumerate() {
+            if is_building && !(at == 0 && has_entries) {
+                lacks = changes.made_ready(frame)?;
+                if lacks.is_some() {
+                    break;
+                }
+            }
+            let replayed = changes.read(frame)?;
+            if replayed.trees.contains_key(&TreeId::CATALOG) {
+                is_building = changes.is_building();
+            }
+            commits.push((frame.seq(), replayed));
         }
+        let count = commits.len();
+        let (frames, Some(last)) = (&frames[..count], sound[..count].last()) else {
+            return Ok(Applied { count, lacks });
+        };
+        let (seq, optime) = (last.seq(), last.optime());
         let bytes = frames.concat();
         store.journal.append(&Frames {
             bytes: &bytes,
@@ -292,6 +329,6 @@ impl Inner {
         if !news.is_empty() {
             log_of_commits::spread(self, news, seq);
         }
-        Ok(Lsn(seq))
+        Ok(Applied { count, lacks })
     }
 }

@@ -8,6 +8,7 @@
 //! - `reclaim`: a store that lives in memory frees what no snapshot reads any more.
 //! - `history`: states of the past, by base and journal.
 //! - `load`: sorted entries into a new tree, and the last commit of an index build.
+//! - `fill`: the same again where the journal has such a commit and the base does not have the entries.
 //! - `log`: how far readers of the log may read, and how much of it is kept.
 //! - `reached`: how far commits have come, here and on other members.
 //! - `member`: what a member of a replica set does with frames: it hands them out, applies them, and drops them.
@@ -17,6 +18,7 @@ mod checkpoint;
 mod commits;
 mod derived;
 pub(crate) mod directory;
+pub(crate) mod fill;
 mod history;
 mod load;
 mod log;
@@ -32,6 +34,7 @@ pub use backup::{
     restore,
 };
 pub use commits::Subscription;
+pub use fill::{Filling, MakeEntries};
 pub use history::{HistoryStats, PastState};
 pub use member::{CollectionDocuments, CommitFrame, FrameReader, time_of_frame};
 pub use options::{EngineOptions, EngineStats, Pins, Room};
@@ -62,6 +65,7 @@ use nestor_model::Timestamp;
 use reached::Reached;
 use reclaim::Reclaimer;
 use recovery::Recovery;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
@@ -111,6 +115,10 @@ pub(crate) struct Inner {
     closed: AtomicBool,
     /// A backup is being made.
     backup: AtomicBool,
+    /// Trees of indexes of which the base has entries that no commit has, and the last commit that it had when it got them.
+    filled: Mutex<BTreeMap<TreeId, u64>>,
+    /// This member leaves entries out of the log: all members know how to make them.
+    entries_left_out: AtomicBool,
 }
 
 /// The files of a store.
@@ -220,6 +228,7 @@ impl Engine {
             scratch,
             beside,
         };
+        let unfilled = state.unfilled();
         let layers = Layers {
             active: Arc::new(state.memtable),
             frozen: None,
@@ -244,6 +253,7 @@ impl Engine {
                 .spawn(work)
                 .map_err(|e| StorageError::io("start a thread for", dir, &e))
         };
+        *inner.filled() = state.filled;
         if let Some(meta) = meta {
             inner.checkpointer.set_needed(meta.checkpoint.position);
         }
@@ -257,6 +267,9 @@ impl Engine {
             _directory: Some(directory),
         };
         let engine = Engine::with(inner, Some(running));
+        for (collection, indexes) in unfilled {
+            engine.make_entries(collection, &indexes)?;
+        }
         if !engine.inner.reached.is_member() {
             engine.begin_writing()?;
         }
@@ -616,11 +629,17 @@ impl Inner {
             long_group: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             backup: AtomicBool::new(false),
+            filled: Mutex::default(),
+            entries_left_out: AtomicBool::new(false),
         }
     }
 
     fn current(&self) -> Arc<Published> {
         self.published.read().expect("no holder of the lock panics").clone()
+    }
+
+    fn filled(&self) -> MutexGuard<'_, BTreeMap<TreeId, u64>> {
+        self.filled.lock().expect("no holder of the lock panics")
     }
 
     fn lock_sequencer(&self) -> MutexGuard<'_, Sequencer> {
@@ -923,6 +942,8 @@ impl Drop for Guard {
 mod copy_tests;
 #[cfg(test)]
 mod disk_tests;
+#[cfg(test)]
+mod fill_tests;
 #[cfg(test)]
 mod loss_tests;
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::base::Base;
 use crate::beside::{self, OpenFile};
 use crate::clock::Clock;
 use crate::encryption::MasterKey;
+use crate::engine::MakeEntries;
 use crate::journal::JournalOptions;
 use nestor_model::Timestamp;
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub struct EngineOptions {
     /// Called on a thread of a store that lives in memory after it gave much memory back to the allocator, so that whoever chose
     /// the allocator can have it return some to the system.
     pub after_reclaim: Option<fn()>,
+    /// Makes the entries of indexes that the journal leaves out; without it a store that lacks some does not open.
+    pub entries: Option<Arc<dyn MakeEntries>>,
     /// How files of what is derived are opened, and made, for tests.
     pub beside: OpenFile,
     pub(crate) journal: JournalOptions,
@@ -68,6 +71,7 @@ impl EngineOptions {
             packs: true,
             before_wait: None,
             after_reclaim: None,
+            entries: None,
             beside: beside::open_file(),
             journal: JournalOptions::new(),
             slice_bytes: 8 << 20,

@@ -7,7 +7,7 @@ use crate::journal::frame::{Frame, Op};
 use crate::journal::{Checkpoint, LastFrame, Position};
 use crate::memtable::{Live, Memtable};
 use crate::write_set::Ids;
-use crate::{Bytes, CollectionId, Result, StorageError, TreeId};
+use crate::{Bytes, CollectionId, IndexId, Result, StorageError, TreeId};
 use nestor_model::Timestamp;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -99,6 +99,8 @@ pub(crate) struct Recovery {
     pub(crate) memtable: Memtable,
     pub(crate) seq: u64,
     pub(crate) optime: Timestamp,
+    /// Trees of indexes of which the base has entries that no commit has, and the commit as of which it has them.
+    pub(crate) filled: BTreeMap<TreeId, u64>,
 }
 
 /// What frames change beside keys and values.
@@ -107,6 +109,8 @@ pub(crate) struct Changes {
     pub(crate) ids: Arc<Ids>,
     /// Of every collection seen, dropped ones included.
     states: HashMap<CollectionId, Arc<CollectionState>>,
+    /// Indexes that frames made ready whose building had begun before, by their trees.
+    pub(crate) ready: BTreeMap<TreeId, (CollectionId, IndexId)>,
 }
 
 /// The keys and values of a frame, and what is gone.
@@ -125,6 +129,7 @@ impl Recovery {
             catalog: Catalog::default(),
             ids: Arc::new(Ids::new(start.next_id)),
             states: HashMap::new(),
+            ready: BTreeMap::new(),
         };
         let mut entries: Vec<(Bytes, Bytes)> = Vec::new();
         let mut cursor = Cursor::new(Vec::new(), Some(BaseSide::new(base.clone(), TreeId::CATALOG)));
@@ -133,7 +138,15 @@ impl Recovery {
             entries.push((cursor.key().into(), cursor.value_bytes()?));
             more = cursor.next()?;
         }
+        let mut filled = BTreeMap::new();
         for (key, value) in &entries {
+            if let Some(tree) = entry::filled_tree(key) {
+                let seq = value.as_slice().try_into().map(u64::from_le_bytes);
+                filled.insert(
+                    tree,
+                    seq.map_err(|_| StorageError::Undecodable("mark of a filled tree".into()))?,
+                );
+            }
             if let Some(id) = entry::numbers_collection(key) {
                 let (documents, bytes, next) = entry::decode_numbers(value)
                     .ok_or_else(|| StorageError::Undecodable("counts of a collection".into()))?;
@@ -149,8 +162,21 @@ impl Recovery {
             memtable: Memtable::new(memtable_bytes_max),
             seq: start.checkpoint.seq,
             optime: start.checkpoint.optime,
+            filled,
         };
         Ok((recovery, meta))
+    }
+
+    /// Indexes that are ready and lack the entries that were put in before they were: neither the journal has these nor this base, because it
+    /// is of a time before the build, or has them as of a commit that was given up. By collection.
+    pub(crate) fn unfilled(&self) -> BTreeMap<CollectionId, Vec<IndexId>> {
+        let mut found: BTreeMap<CollectionId, Vec<IndexId>> = BTreeMap::new();
+        for (tree, (collection, index)) in &self.changes.ready {
+            if self.filled.get(tree).is_none_or(|seq| *seq > self.seq) {
+                found.entry(*collection).or_default().push(*index);
+            }
+        }
+        found
     }
 
     /// Repeats a commit.
@@ -180,6 +206,7 @@ impl Changes {
             catalog: catalog.clone(),
             ids,
             states,
+            ready: BTreeMap::new(),
         }
     }
 
@@ -204,6 +231,12 @@ impl Changes {
             self.ids.raise(index.id.0);
             self.ids.raise(index.tree.0);
         }
+        for index in &collection.indexes {
+            let before = self.catalog.by_id(id);
+            if before.is_some_and(|before| before.building_by_id(index.id).is_some()) {
+                self.ready.insert(index.tree, (id, index.id));
+            }
+        }
         self.catalog.put(Arc::new(collection));
         Ok(())
     }
@@ -220,6 +253,7 @@ impl Changes {
                 Op::Delete { tree, key } => trees.entry(tree).or_default().push((key.into(), None)),
                 Op::DropTree(tree) => {
                     self.ids.raise(tree.0);
+                    self.ready.remove(&tree);
                     replayed.dropped.push(tree);
                 }
                 Op::Count {
@@ -246,6 +280,44 @@ impl Changes {
             }
         }
         Ok(replayed)
+    }
+
+    /// The indexes that a frame makes ready whose building had begun before, if there are any. Changes nothing.
+    pub(crate) fn made_ready(&self, frame: &Frame<'_>) -> Result<Option<(CollectionId, Vec<IndexId>)>> {
+        for op in frame.ops() {
+            let Op::Put {
+                tree: TreeId::CATALOG,
+                key,
+                value,
+            } = op.map_err(|e| StorageError::Undecodable(e.0.into()))?
+            else {
+                continue;
+            };
+            let Some(ns) = entry::collection_ns(key) else { continue };
+            let before = entry::id_of(value).and_then(|id| self.catalog.by_id(id));
+            let Some(before) = before.filter(|before| !before.building.is_empty()) else {
+                continue;
+            };
+            let after = entry::decode(ns, value, before.state.clone())?;
+            let was_building = |id: &IndexId| before.building_by_id(*id).is_some();
+            let ready: Vec<IndexId> = after
+                .indexes
+                .iter()
+                .map(|index| index.id)
+                .filter(was_building)
+                .collect();
+            if !ready.is_empty() {
+                return Ok(Some((before.id, ready)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether any index is being built.
+    pub(crate) fn is_building(&self) -> bool {
+        self.catalog
+            .collections()
+            .any(|collection| !collection.building.is_empty())
     }
 
     /// The state of the collection that has its records in `tree`.

@@ -44,6 +44,8 @@ pub fn restore_moment(
     if !super::is_empty(dir) {
         return Err(MemberError::Refused(format!("{} is not empty", dir.display())));
     }
+    // A log that is newer than this version is refused.
+    config::read(log)?;
     let checkpoint = checkpoint_at(log, at)?;
     let is_within = |checkpoint: &Checkpoint| at.filter(|at| checkpoint.until.is_some_and(|until| *at < until));
     let within = checkpoint.as_ref().and_then(is_within);
@@ -115,6 +117,7 @@ fn checkpoint_at(log: &dyn Log, at: Option<Timestamp>) -> Result<Option<Checkpoi
 ///
 /// Errors: as [`restore_moment`]; there is a log at `to`.
 pub fn branch(origin: &dyn Log, to: &dyn Log, at: Option<Timestamp>) -> Result<Moment, MemberError> {
+    config::read(origin)?;
     let mut writer = to.open_writer()?;
     if writer.last()? > 0 || config::read(to)?.is_some() || read(to)?.0 > 0 {
         let address = to.address();

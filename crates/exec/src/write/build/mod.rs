@@ -19,9 +19,11 @@
 //! round is what keeps a key that moved from one document to another from looking like a duplicate.
 
 mod distinct;
+mod fill;
 mod progress;
 
 pub use crate::key_sorter::{KeySorter, Sorted};
+pub use fill::FromDocuments;
 pub use progress::{BuildProgress, Phase};
 
 use super::admission::Admission;
@@ -146,6 +148,48 @@ fn aborted() -> Error {
         ErrorCode::IndexBuildAborted,
         "Index build aborted: the index or its collection was dropped",
     )
+}
+
+/// The entries of all documents of a collection in a snapshot, by index, and which of their paths hold arrays. `room` is the memory for all of them
+/// in bytes, and where files go beyond it. `each` is called with the number of each document, from 1.
+///
+/// Errors: those of making keys, of temporary files and of `each`.
+fn sort_entries(
+    (snapshot, collection): (&Snapshot, &Collection),
+    writers: &[IndexWriter],
+    op: &OpContext,
+    room: (usize, Scratch),
+    mut each: impl FnMut(u64) -> Result<()>,
+) -> Result<(Vec<KeySorter>, Vec<MultikeyPaths>)> {
+    let memory = room.0 / writers.len().max(1);
+    let sorter = |_| KeySorter::new(memory, room.1.clone());
+    let mut sorters: Vec<KeySorter> = writers.iter().map(sorter).collect();
+    let mut found = vec![MultikeyPaths::default(); writers.len()];
+    let mut cursor = snapshot.cursor(collection.records);
+    let mut more = cursor.first()?;
+    let mut seen = 0u64;
+    while more {
+        seen += 1;
+        work(ROW)?;
+        each(seen)?;
+        let document = cursor.value_bytes()?;
+        // A few large documents are as much work as many small ones.
+        work(document.len() / BYTES_PER_UNIT)?;
+        let doc = document.document().as_doc();
+        for (at, writer) in writers.iter().enumerate() {
+            let (entries, multikey) = writer.entries(doc, op)?;
+            for (key, type_bits) in &entries {
+                work(1 + key.len() / BYTES_PER_UNIT)?;
+                let (key, value) = writer.encoder.format.entry(key, type_bits, cursor.key());
+                sorters[at].push(&key, &value)?;
+            }
+            if multikey.is_multikey() {
+                found[at].merge(&multikey);
+            }
+        }
+        more = cursor.next()?;
+    }
+    Ok((sorters, found))
 }
 
 /// A build under way.
@@ -281,41 +325,23 @@ impl<'b> Build<'b> {
     fn scan(&mut self) -> Result<Vec<KeySorter>> {
         let documents = u64::try_from(self.collection.state.documents()).unwrap_or(0);
         self.options.progress.begin(Phase::Scan, documents);
-        let memory = self.options.memory_bytes_max / self.writers.len().max(1);
-        let mut sorters: Vec<KeySorter> = self
-            .writers
-            .iter()
-            .map(|_| KeySorter::new(memory, self.options.spill_dir.clone()))
-            .collect();
-        let mut cursor = self.before.cursor(self.collection.records);
-        let mut more = cursor.first()?;
         let mut interrupt = self.options.interrupt.paced();
-        let mut seen = 0u64;
-        while more {
-            seen += 1;
-            work(ROW)?;
-            self.options.progress.set_done(seen);
-            interrupt.check()?;
-            if seen.is_multiple_of(LOOK_EVERY) {
-                self.check()?;
-            }
-            let document = cursor.value_bytes()?;
-            // A few large documents are as much work as many small ones.
-            work(document.len() / BYTES_PER_UNIT)?;
-            let doc = document.document().as_doc();
-            for (at, writer) in self.writers.iter().enumerate() {
-                let (entries, multikey) = writer.entries(doc, self.options.op)?;
-                for (key, type_bits) in &entries {
-                    work(1 + key.len() / BYTES_PER_UNIT)?;
-                    let (key, value) = writer.encoder.format.entry(key, type_bits, cursor.key());
-                    sorters[at].push(&key, &value)?;
+        let room = (self.options.memory_bytes_max, self.options.spill_dir.clone());
+        let (sorters, multikey) = sort_entries(
+            (&self.before, &self.collection),
+            &self.writers,
+            self.options.op,
+            room,
+            |seen| {
+                self.options.progress.set_done(seen);
+                interrupt.check()?;
+                match seen.is_multiple_of(LOOK_EVERY) {
+                    true => self.check(),
+                    false => Ok(()),
                 }
-                if multikey.is_multikey() {
-                    self.multikey[at].merge(&multikey);
-                }
-            }
-            more = cursor.next()?;
-        }
+            },
+        )?;
+        self.multikey = multikey;
         Ok(sorters)
     }
 
@@ -340,7 +366,7 @@ impl<'b> Build<'b> {
                 ));
             }
             if !more {
-                return Ok(());
+                return Ok(self.engine.end_load(self.id, self.ids[at])?);
             }
             self.check()?;
         }
