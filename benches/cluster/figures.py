@@ -26,11 +26,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "e2e"))
 import cluster  # noqa: E402
 import harness  # noqa: E402
 import pymongo  # noqa: E402
+from bson.codec_options import CodecOptions  # noqa: E402
+from bson.raw_bson import RawBSONDocument  # noqa: E402
 from pymongo.errors import PyMongoError  # noqa: E402
 from pymongo.read_preferences import ReadPreference  # noqa: E402
 from pymongo.write_concern import WriteConcern  # noqa: E402
 from s3 import Store  # noqa: E402
 
+RAW = CodecOptions(document_class=RawBSONDocument)
 MAJORITY = WriteConcern(w="majority")
 
 
@@ -189,13 +192,14 @@ def lag(members, arguments):
 def beginning(members, arguments):
     """How long a new member takes with so much data, beside writing as much to the disk."""
     client = members.client()
-    things = client.test.get_collection("things", write_concern=WriteConcern(w=1))
+    # Those who write faster than the double takes the log keep it from renewing the lease.
+    things = client.test.get_collection("things", write_concern=MAJORITY)
     pad = random.Random(1)
     documents = int(arguments.gigabytes * 1e9 / 1000)
-    for first in range(0, documents, 2_000):
-        things.insert_many([{"_id": n, "text": pad.randbytes(950)} for n in range(first, min(documents, first + 2_000))])
-    client.test.get_collection("things", write_concern=WriteConcern(w=3)).insert_one({})
-    new = (members.primary() + 1) % 3
+    for first in range(0, documents, 1_000):
+        things.insert_many([{"_id": n, "text": pad.randbytes(950)} for n in range(first, min(documents, first + 1_000))])
+    client.test.get_collection("things", write_concern=WriteConcern(w=2)).insert_one({})
+    new = (members.primary() + 1) % 2
     records = lambda: sum("/records/checkpoints/" in path for path in list(arguments.store.objects))  # noqa: E731
     begun = time.monotonic()
     while not records():
@@ -207,8 +211,9 @@ def beginning(members, arguments):
     shutil.rmtree(folder)
     begun = time.monotonic()
     with open(folder.parent / "probe", "wb") as probe:
+        noise = os.urandom(1 << 20)
         for _ in range(uploaded >> 20):
-            probe.write(os.urandom(1 << 20))
+            probe.write(noise)
         os.fsync(probe.fileno())
     disk = time.monotonic() - begun
     (folder.parent / "probe").unlink()
@@ -221,6 +226,21 @@ def beginning(members, arguments):
         f" writing as much to the disk takes {disk:.1f} s",
         flush=True,
     )
+    # The same by way of documents: what a member would do that reads those of another one.
+    with harness.Server(folder.parent / "copied") as server:
+        to = server.client().test.get_collection("things", codec_options=RAW)
+        begun = time.monotonic()
+        reading = members.direct(new).test.get_collection("things", codec_options=RAW)
+        many = []
+        for document in reading.find(batch_size=10_000):
+            many.append(document)
+            if len(many) == 10_000:
+                to.insert_many(many, ordered=False)
+                many = []
+        if many:
+            to.insert_many(many, ordered=False)
+        print(f"copying the documents with PyMongo to a single node takes {time.monotonic() - begun:.1f} s", flush=True)
+    shutil.rmtree(server.dbpath)
     # Another checkpoint after a thousandth of the documents has changed.
     known = records()
     sizes = {path: len(entry[0]) for path, entry in list(arguments.store.objects.items()) if "/files/" in path}
@@ -276,8 +296,10 @@ def main():
         for name in arguments.only.split(","):
             below = folder / name
             below.mkdir()
-            flags = ["--logCheckpoints", "1000"] if name == "beginning" else []
-            with cluster.Set(below, log=f"{log}-{name}" if log else None, env=env, flags=flags) as members:
+            flags = ["--logCheckpoints", "1000", "--oplogSize", "990"] if name == "beginning" else []
+            # Of as many gigabytes there is to be room for two.
+            size = 2 if name == "beginning" else 3
+            with cluster.Set(below, size, log=f"{log}-{name}" if log else None, env=env, flags=flags) as members:
                 globals()[name](members, arguments)
 
 

@@ -293,6 +293,49 @@ def test_indexes_and_collections_arrive(members):
         assert direct.test.command("validate", "things")["valid"]
 
 
+def test_members_make_the_entries_of_indexes(members):
+    """While clients write, keys of a unique index go from one document to another, and a member is killed."""
+    client = members.client()
+    things = client.test.get_collection("things", write_concern=WriteConcern(w=1))
+    count = 12_000
+    for first in range(0, count, 4000):
+        things.insert_many([{"_id": n, "u": n, "tags": [n % 7, n % 5], "pad": "x" * 200} for n in range(first, first + 4000)])
+    victim = next(at for at in range(3) if at != members.primary())
+    stop = threading.Event()
+    moved = []
+
+    def move():
+        n = 0
+        while not stop.is_set():
+            n = (n + 611) % (count - 1)
+            things.update_one({"_id": n}, {"$unset": {"u": 1}, "$push": {"tags": 9}})
+            things.update_one({"_id": n + 1}, {"$set": {"u": -n}})
+            things.update_one({"_id": n}, {"$set": {"u": -n - count}})
+            moved.append(n)
+
+    mover = threading.Thread(target=move)
+    mover.start()
+    try:
+        for keys, options in (("tags", {}), ("u", {"unique": True, "sparse": True})):
+            killer = threading.Timer(0.3, members.kill, [victim])
+            if keys == "tags":
+                killer.start()
+            things.create_index(keys, **options)
+            if keys == "tags":
+                killer.join()
+                members.start(victim)
+    finally:
+        stop.set()
+        mover.join()
+    assert len(moved) > 10
+    client.test.things.with_options(write_concern=WriteConcern(w=3)).insert_one({"_id": "last"})
+    wanted = [things.count_documents({"tags": 9}), things.count_documents({"u": {"$lt": 0}})]
+    for at in range(3):
+        there = members.direct(at).test
+        assert [there.things.count_documents({"tags": 9}, hint="tags_1"), there.things.count_documents({"u": {"$lt": 0}}, hint="u_1")] == wanted
+        assert there.command("validate", "things")["valid"], at
+
+
 def test_reads_and_writes_while_the_store_is_gone(tmp_path):
     cluster.needs_cluster(tmp_path)
     with Store() as store:

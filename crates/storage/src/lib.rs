@@ -84,9 +84,9 @@ pub use clock::Clock;
 pub use cursor::Cursor;
 pub use encryption::MasterKey;
 pub use engine::{
-    BLOCK_BYTES, Backup, BaseHold, BlockHash, CollectionDocuments, CommitFrame, Engine, EngineOptions, EngineStats,
-    Filling, FrameReader, HistoryStats, MakeEntries, PastState, Pins, PutBlock, RestoreOptions, Restored, Room,
-    Subscription, UPLOAD, block_hashes, hash_of_block, restore, time_of_frame,
+    BLOCK_BYTES, Backup, BaseHold, Begun, BlockHash, CollectionDocuments, CommitFrame, Engine, EngineOptions,
+    EngineStats, Filling, FrameReader, HistoryStats, MakeEntries, PastState, Pins, PutBlock, RestoreOptions, Restored,
+    Room, Subscription, UPLOAD, block_hashes, hash_of_block, restore, time_of_frame,
 };
 pub use error::{Result, StorageError};
 pub use ids::{CollectionId, IndexId, Lsn, TreeId};

@@ -338,6 +338,11 @@ impl Sequencer {
                 active.insert(*tree, *seq, changes, &live, |_, _| {});
             }
             replayed.dropped.iter().for_each(|tree| active.drop_tree(*tree));
+            for watch in self.watches.iter().filter_map(Weak::upgrade) {
+                if let Some(changes) = replayed.trees.get(&watch.tree) {
+                    watch.note_keys(changes.iter().map(|(key, _)| key.as_slice()));
+                }
+            }
             active.note_commit(*seq);
             last = *seq;
         }

@@ -86,6 +86,11 @@ impl WatchState {
         overlay.keys().for_each(|key| touched.insert(key));
     }
 
+    pub(crate) fn note_keys<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
+        let mut touched = self.touched.lock().expect("no holder of the lock panics");
+        keys.for_each(|key| touched.insert(key));
+    }
+
     pub(crate) fn take(&self) -> Touched {
         std::mem::take(&mut self.touched.lock().expect("no holder of the lock panics"))
     }

@@ -102,6 +102,7 @@ impl Member {
 impl Drop for Member {
     fn drop(&mut self) {
         self.stop.set();
+        self.engine.end_beginnings();
         // The store wakes whoever waits in it.
         for thread in self.threads.drain(..) {
             if thread.thread().id() != std::thread::current().id() {

@@ -10,7 +10,8 @@
 //! So journal and log of the set have the definition of an index and what was written beside its build, and not its entries. Whoever repeats R
 //! needs them from elsewhere: from the base, if it has the mark, and else they are made of the documents. That is so where
 //!
-//! - a member applies R: it makes them when it has everything before R, and then goes on with R ([`Engine::apply`]);
+//! - a member applies R: it makes them when it has everything before R, and then goes on with R ([`Engine::apply`]). It has begun with that at B, so that
+//!   at R it only makes up for what was written since;
 //! - a directory was put together of a base and a journal that is newer: a backup that was made during the build, an older one with the oplog
 //!   behind it, a checkpoint of a set, a copy by a tool. They are made when it is opened, of what the journal's end shows.
 //!
@@ -27,6 +28,7 @@ use crate::catalog::entry;
 use crate::snapshot::View;
 use crate::{Bytes, CollectionId, Engine, IndexId, Result, StorageError, TreeId};
 use nestor_model::ErrorCode;
+use std::sync::MutexGuard;
 
 /// Makes the entries of indexes of the documents of a collection.
 pub trait MakeEntries: Send + Sync {
@@ -35,6 +37,28 @@ pub trait MakeEntries: Send + Sync {
     ///
     /// Errors: those of the store; [`StorageError::Entries`] of documents.
     fn fill(&self, engine: &Engine, collection: CollectionId, indexes: &[IndexId]) -> Result<()>;
+
+    /// Begins to do so although commits go on, if it can: these indexes are being built, and their entries will be wanted. It does not wait for
+    /// anything.
+    fn begin(&self, _engine: &Engine, _collection: CollectionId, _indexes: &[IndexId]) -> Option<Box<dyn Begun>> {
+        None
+    }
+}
+
+/// Work that [`MakeEntries::begin`] has begun; dropping it ends it.
+pub trait Begun: Send {
+    /// Does what [`MakeEntries::fill`] does, with less left to do. False if that did not succeed, so that all is to be done again.
+    ///
+    /// Errors: those of the store.
+    fn finish(self: Box<Self>, engine: &Engine) -> Result<bool>;
+}
+
+/// What a member has begun.
+#[derive(Default)]
+pub(super) struct Beginnings {
+    /// Whether it has looked what is being built since it was opened.
+    has_looked: bool,
+    begun: Vec<(CollectionId, Vec<IndexId>, Option<Box<dyn Begun>>)>,
 }
 
 /// A tree that is being filled.
@@ -48,13 +72,20 @@ impl Engine {
     ///
     /// Errors: `IndexNotFound`; those of the base.
     pub fn fill(&self, collection: CollectionId, index: IndexId) -> Result<Filling<'_>> {
-        let inner = &*self.inner;
-        let Some(store) = &inner.store else {
+        let filling = self.go_on_filling(collection, index)?;
+        let store = self.inner.store.as_ref().ok_or(StorageError::Closed)?;
+        self.inner.empty(store, filling.place.tree)?;
+        Ok(filling)
+    }
+
+    /// As [`Engine::fill`], with what was loaded before.
+    pub fn go_on_filling(&self, collection: CollectionId, index: IndexId) -> Result<Filling<'_>> {
+        if self.inner.store.is_none() {
             return Err(StorageError::catalog(
                 ErrorCode::IllegalOperation,
                 "a store that lives in memory has no trees to be filled",
             ));
-        };
+        }
         let found = self.snapshot();
         let found = found.catalog().by_id(collection);
         let found = found.and_then(|c| c.all_indexes().find(|found| found.id == index).cloned());
@@ -66,8 +97,47 @@ impl Engine {
             index,
             tree: found.tree,
         };
-        inner.empty(store, place.tree)?;
         Ok(Filling { engine: self, place })
+    }
+
+    /// Has somebody begin with the entries of indexes that are being built, and end what is not any more.
+    pub(super) fn look_at_builds(&self, is_changed: bool) {
+        let Some(entries) = &self.inner.options.entries else {
+            return;
+        };
+        let mut beginnings = self.inner.beginnings();
+        if beginnings.has_looked && !is_changed {
+            return;
+        }
+        beginnings.has_looked = true;
+        let snapshot = self.snapshot();
+        let mut known = Vec::new();
+        let mut ended = Vec::new();
+        for (id, indexes, begun) in beginnings.begun.drain(..) {
+            let collection = snapshot.catalog().by_id(id);
+            let is_there = |index: &IndexId| collection.is_some_and(|c| c.building_by_id(*index).is_some());
+            match indexes.iter().all(is_there) {
+                true => known.push((id, indexes, begun)),
+                false => ended.push(begun),
+            }
+        }
+        for collection in snapshot.catalog().collections() {
+            let is_known = |index: &IndexId| known.iter().any(|(_, indexes, _)| indexes.contains(index));
+            let building = collection.building.iter().map(|index| index.id);
+            let new: Vec<IndexId> = building.filter(|index| !is_known(index)).collect();
+            if !new.is_empty() {
+                let begun = entries.begin(self, collection.id, &new);
+                known.push((collection.id, new, begun));
+            }
+        }
+        beginnings.begun = known;
+        drop(beginnings);
+        drop(ended);
+    }
+
+    /// Ends what was begun for indexes that are being built: the member stops.
+    pub fn end_beginnings(&self) {
+        self.inner.end_beginnings();
     }
 
     /// Says that all that is to be loaded of an index is, as of the present commit. Without it a copy of the base does not count as one that has
@@ -84,6 +154,16 @@ impl Engine {
 
     /// Has somebody make the entries that neither journal nor base have.
     pub(super) fn make_entries(&self, collection: CollectionId, indexes: &[IndexId]) -> Result<()> {
+        let begun = {
+            let mut beginnings = self.inner.beginnings();
+            let found = beginnings.begun.iter_mut().find(|(_, known, _)| known == indexes);
+            found.and_then(|(_, _, begun)| begun.take())
+        };
+        if let Some(begun) = begun
+            && begun.finish(self)?
+        {
+            return Ok(());
+        }
         tracing::info!(
             collection = collection.0,
             indexes = indexes.len(),
@@ -114,6 +194,16 @@ impl Filling<'_> {
 }
 
 impl Inner {
+    fn beginnings(&self) -> MutexGuard<'_, Beginnings> {
+        self.beginnings.lock().expect("no holder of the lock panics")
+    }
+
+    pub(super) fn end_beginnings(&self) {
+        let ended = std::mem::take(&mut self.beginnings().begun);
+        // Whoever ends waits for a thread, which may ask for the lock.
+        drop(ended);
+    }
+
     /// Takes the mark of a tree away, and its entries.
     fn empty(&self, store: &Store, tree: TreeId) -> Result<()> {
         let key = catalog_key(&entry::filled_key(tree));

@@ -4,7 +4,7 @@ use super::recovery_tests::copy;
 use super::*;
 use crate::base::changes;
 use crate::cursor::Overlay;
-use crate::watch::Touched;
+use crate::watch::{Touched, Watch};
 use crate::{CollectionId, IndexId, View};
 use nestor_model::random::Random;
 use nestor_model::{CollectionOptions, IndexSpec, Namespace, doc};
@@ -38,6 +38,60 @@ impl MakeEntries for ByValue {
         }
         Ok(())
     }
+
+    fn begin(&self, engine: &Engine, collection: CollectionId, indexes: &[IndexId]) -> Option<Box<dyn Begun>> {
+        let (watch, before) = engine.watch(TreeId(collection.0));
+        let entries = entries(&before);
+        for index in indexes {
+            let filling = engine.fill(collection, *index).unwrap();
+            load(entries.iter().collect(), |source| filling.load(source)).unwrap();
+        }
+        Some(Box::new(Ahead {
+            collection,
+            indexes: indexes.to_vec(),
+            watch,
+            before,
+        }))
+    }
+}
+
+/// Has the entries of an earlier state.
+struct Ahead {
+    collection: CollectionId,
+    indexes: Vec<IndexId>,
+    watch: Watch,
+    before: Snapshot,
+}
+
+impl Begun for Ahead {
+    fn finish(self: Box<Self>, engine: &Engine) -> Result<bool> {
+        let mut touched = Touched::default();
+        let now = engine.read_watch(&self.watch, &mut touched);
+        let overlay = changed(&self.before, &now, &touched);
+        for index in self.indexes {
+            let filling = engine.go_on_filling(self.collection, index)?;
+            let all = overlay.iter().map(|(key, value)| Change {
+                key,
+                value: value.as_deref(),
+            });
+            filling.load(&mut changes(all))?;
+            filling.end()?;
+        }
+        Ok(true)
+    }
+}
+
+/// What brings the entries of one state to those of another.
+fn changed(before: &Snapshot, now: &Snapshot, touched: &Touched) -> Overlay {
+    let mut overlay = Overlay::new();
+    for (view, value) in [(before, None), (now, Some(Bytes::from([])))] {
+        for key in touched.iter() {
+            if let Some(found) = view.get(TreeId(COLLECTION.0), &key).unwrap() {
+                overlay.insert(entry_of(&key, &found).into(), value.clone());
+            }
+        }
+    }
+    overlay
 }
 
 fn load(entries: Vec<&Vec<u8>>, load: impl Fn(&mut dyn crate::base::ChangeSource) -> Result<bool>) -> Result<()> {
@@ -222,25 +276,12 @@ impl World {
         load(all.iter().collect(), |source| engine.load(COLLECTION, index.id, source)).unwrap();
         engine.end_load(COLLECTION, index.id).unwrap();
         assert_eq!(engine.last_lsn(), last, "no commit has the entries");
-        let change = |before: &Snapshot, now: &Snapshot, touched: Touched| {
-            let mut overlay = Overlay::new();
-            let mut note = |view: &Snapshot, value: Option<Bytes>| {
-                for key in touched.iter() {
-                    if let Some(found) = view.get(TreeId(COLLECTION.0), &key).unwrap() {
-                        overlay.insert(entry_of(&key, &found).into(), value.clone());
-                    }
-                }
-            };
-            note(before, None);
-            note(now, Some(Bytes::from([])));
-            overlay
-        };
         for _ in 0..self.below(3) {
             self.happen();
             let mut touched = Touched::default();
             let now = engine.read_watch(&watch, &mut touched);
             let mut ws = engine.begin();
-            ws.trees.insert(index.tree, Arc::new(change(&before, &now, touched)));
+            ws.trees.insert(index.tree, Arc::new(changed(&before, &now, &touched)));
             engine.commit(ws).unwrap();
             before = now;
         }
@@ -248,7 +289,7 @@ impl World {
         engine
             .commit_alone(&watch, |now, touched| -> Result<_> {
                 let mut ws = engine.begin_at(now.clone());
-                ws.trees.insert(index.tree, Arc::new(change(&before, &now, touched)));
+                ws.trees.insert(index.tree, Arc::new(changed(&before, &now, &touched)));
                 ws.finish_index(COLLECTION, index.id)?;
                 Ok(Some(ws))
             })

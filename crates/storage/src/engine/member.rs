@@ -171,6 +171,9 @@ impl Engine {
                 self.note_committed(lsn, self.last_optime());
                 inner.commits.announce(lsn);
             }
+            if applied.lacks.is_none() {
+                self.look_at_builds(applied.changes_catalog);
+            }
             has_entries = applied.lacks.is_some();
             if let Some((collection, indexes)) = applied.lacks {
                 self.make_entries(collection, &indexes)?;
@@ -226,6 +229,7 @@ impl Engine {
         let running = self._guard.running.lock().expect("no holder of the lock panics").take();
         let Some(running) = running else { return };
         self.inner.closed.store(true, Ordering::Release);
+        self.inner.end_beginnings();
         self.inner.reached.end();
         self.inner.checkpointer.stop();
         if let Some(store) = &self.inner.store {
@@ -246,6 +250,8 @@ fn mismatch(seq: u64, reason: &'static str) -> StorageError {
 struct Applied {
     /// So many were applied.
     count: usize,
+    /// The catalog is another one now.
+    changes_catalog: bool,
     /// The next one makes indexes ready whose entries no commit has.
     lacks: Option<(CollectionId, Vec<IndexId>)>,
 }
@@ -299,7 +305,11 @@ impl Inner {
         }
         let count = commits.len();
         let (frames, Some(last)) = (&frames[..count], sound[..count].last()) else {
-            return Ok(Applied { count, lacks });
+            return Ok(Applied {
+                count,
+                changes_catalog: false,
+                lacks,
+            });
         };
         let (seq, optime) = (last.seq(), last.optime());
         let bytes = frames.concat();
@@ -329,6 +339,10 @@ impl Inner {
         if !news.is_empty() {
             log_of_commits::spread(self, news, seq);
         }
-        Ok(Applied { count, lacks })
+        Ok(Applied {
+            count,
+            changes_catalog: is_changed,
+            lacks,
+        })
     }
 }

@@ -34,7 +34,7 @@ pub use backup::{
     restore,
 };
 pub use commits::Subscription;
-pub use fill::{Filling, MakeEntries};
+pub use fill::{Begun, Filling, MakeEntries};
 pub use history::{HistoryStats, PastState};
 pub use member::{CollectionDocuments, CommitFrame, FrameReader, time_of_frame};
 pub use options::{EngineOptions, EngineStats, Pins, Room};
@@ -59,6 +59,7 @@ use crate::{Bytes, Lsn, Result, StorageError, TreeId};
 use checkpoint::Checkpointer;
 use commits::Commits;
 use directory::Directory;
+use fill::Beginnings;
 use history::History;
 use log::Retention;
 use nestor_model::Timestamp;
@@ -117,6 +118,8 @@ pub(crate) struct Inner {
     backup: AtomicBool,
     /// Trees of indexes of which the base has entries that no commit has, and the last commit that it had when it got them.
     filled: Mutex<BTreeMap<TreeId, u64>>,
+    /// What was begun of indexes that are being built.
+    beginnings: Mutex<Beginnings>,
     /// This member leaves entries out of the log: all members know how to make them.
     entries_left_out: AtomicBool,
 }
@@ -630,6 +633,7 @@ impl Inner {
             closed: AtomicBool::new(false),
             backup: AtomicBool::new(false),
             filled: Mutex::default(),
+            beginnings: Mutex::default(),
             entries_left_out: AtomicBool::new(false),
         }
     }
@@ -899,6 +903,7 @@ impl Guard {
         let sequencer = inner.lock_sequencer();
         inner.closed.store(true, Ordering::Release);
         drop(sequencer);
+        inner.end_beginnings();
         inner.checkpointer.end_holds();
         inner.reached.end();
         let result = inner.checkpoint(|_| Ok(()));
