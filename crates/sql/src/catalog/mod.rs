@@ -1,8 +1,10 @@
 //! Tables as the binder sees them.
 //!
 //! A collection is a table whose columns were declared, or those of its [`documents`] as far as they are [`known`], as views are. [`system`] has the
-//! tables of `pg_catalog` and `information_schema`, [`files`](mod@files) what is known of files that are read as tables.
+//! tables of `pg_catalog` and `information_schema`, [`files`](mod@files) what is known of files that are read as tables. [`answers`] says whether what was
+//! made of them still holds.
 
+pub mod answers;
 pub mod documents;
 pub mod files;
 pub mod known;

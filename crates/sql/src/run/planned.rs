@@ -1,17 +1,14 @@
 //! The plan of a query, and under which facts it holds: a prepared statement keeps its plan until one of them changes.
 //!
-//! A plan was made of what the binder was told: which table has a name, and what settings are. [`Asked`] writes that down, and a kept plan is
-//! used again when the same questions get the same answers, of a table the very same version. So asking checks the user's rights
-//! each time as well. What was made of facts that are not asked again (numbers of relations, the list of settings) is not kept.
+//! A plan was made of what the binder was told: [`Asked`] writes that down, and a kept plan is used again when the same questions get the same answers.
 
 use super::element_index;
 use super::find;
 use super::ordered;
 use super::tables::{Find, Reading};
 use crate::bind::{Binder, Bound, ScopeColumn};
-use crate::catalog::files::Named;
-use crate::catalog::routines::Routine;
-use crate::catalog::{Catalog, Column, Kind, Table};
+use crate::catalog::answers::{Answers, Asked};
+use crate::catalog::{Column, Kind, Table};
 use crate::expr::Expr;
 use crate::functions::coerce;
 use crate::plan::estimate::{Given, Statistics};
@@ -19,19 +16,16 @@ use crate::plan::rewrite::rewrite;
 use crate::plan::{Plan, elements};
 use crate::types::Type;
 use crate::types::cast::Context;
-use crate::types::enums::Enum;
-use nestor_database::connections::Slot;
 use nestor_database::read;
-use nestor_database::users::Account;
 use nestor_exec::Step;
 use nestor_model::{Document, Namespace, Result, ValueRef};
 use nestor_planner::kinds::expression;
 use nestor_planner::relation::{Env, Relation, Scan};
 use nestor_storage::{Collection, Index};
 use sqlparser::ast::Query;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A column of a result.
 #[derive(Clone, Debug)]
@@ -382,198 +376,6 @@ impl<T> Kept<T> {
     /// Keeps something, or nothing.
     pub(crate) fn set(&self, kept: Option<Arc<T>>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = kept;
-    }
-}
-
-/// What the binder was told.
-#[derive(Debug, Default)]
-pub(crate) struct Answers {
-    tables: Vec<(Option<String>, String, Option<Arc<Table>>)>,
-    settings: Vec<(String, Option<String>)>,
-    /// Under what the tables were last found to be the same.
-    found: Mutex<Option<Found>>,
-}
-
-/// What tables depend on that were all declared: they are the same where it is.
-#[derive(Debug)]
-struct Found {
-    /// The state of the catalog, which is another one after each change.
-    catalog: Weak<nestor_storage::Catalog>,
-    /// Who asks; whose rights change has another account.
-    account: Option<Weak<Account>>,
-    path: Option<String>,
-}
-
-impl Found {
-    fn now(reading: &Reading<'_, '_>) -> Self {
-        Self {
-            catalog: Arc::downgrade(reading.view.catalog()),
-            account: reading.session.account.as_ref().map(Arc::downgrade),
-            path: reading.session.settings.get(SEARCH_PATH).cloned(),
-        }
-    }
-
-    fn holds(&self, reading: &Reading<'_, '_>) -> bool {
-        let session = reading.session;
-        let is_same = match (&self.account, &session.account) {
-            (Some(before), Some(now)) => before.as_ptr() == Arc::as_ptr(now),
-            (None, None) => true,
-            _ => false,
-        };
-        is_same
-            && self.catalog.as_ptr() == Arc::as_ptr(reading.view.catalog())
-            && self.path.as_ref() == session.settings.get(SEARCH_PATH)
-    }
-}
-
-/// The setting that says in which schemas names are looked for.
-const SEARCH_PATH: &str = "search_path";
-
-/// A catalog that writes down what it is asked.
-pub(crate) struct Asked<'c> {
-    catalog: &'c dyn Catalog,
-    answers: RefCell<Answers>,
-    /// Something was asked that is not asked again.
-    once: Cell<bool>,
-}
-
-impl<'c> Asked<'c> {
-    /// Asks a catalog.
-    pub(crate) fn new(catalog: &'c dyn Catalog) -> Self {
-        Self {
-            catalog,
-            answers: RefCell::default(),
-            once: Cell::new(false),
-        }
-    }
-
-    /// The answers, and whether they can be the same again.
-    pub(crate) fn answers(self) -> (Answers, bool) {
-        // Literals of a plan were read in the session's zone, and shown in its style.
-        self.setting("timezone");
-        self.setting("datestyle");
-        self.setting("intervalstyle");
-        self.setting("bytea_output");
-        let answers = self.answers.into_inner();
-        let may_hold = !self.once.get() && answers.may_hold();
-        (answers, may_hold)
-    }
-}
-
-impl Catalog for Asked<'_> {
-    fn table(&self, schema: Option<&str>, name: &str) -> Result<Option<Arc<Table>>> {
-        let table = self.catalog.table(schema, name)?;
-        let answer = (schema.map(str::to_owned), name.to_owned(), table.clone());
-        self.answers.borrow_mut().tables.push(answer);
-        Ok(table)
-    }
-
-    fn files(&self, named: &Named) -> Result<Arc<Table>> {
-        self.once.set(true);
-        self.catalog.files(named)
-    }
-
-    fn setting(&self, name: &str) -> Option<String> {
-        let setting = self.catalog.setting(name);
-        let answer = (name.to_owned(), setting.clone());
-        self.answers.borrow_mut().settings.push(answer);
-        setting
-    }
-
-    fn routines(&self, name: &str) -> Vec<Arc<Routine>> {
-        self.once.set(true);
-        self.catalog.routines(name)
-    }
-
-    fn enum_of(&self, schema: Option<&str>, name: &str) -> Option<Arc<Enum>> {
-        self.once.set(true);
-        self.catalog.enum_of(schema, name)
-    }
-
-    fn settings(&self) -> Vec<(String, String)> {
-        self.once.set(true);
-        self.catalog.settings()
-    }
-
-    fn connections(&self) -> Vec<(Arc<Slot>, bool)> {
-        self.once.set(true);
-        self.catalog.connections()
-    }
-
-    fn number_of(&self, table: &Table) -> u32 {
-        self.catalog.number_of(table)
-    }
-
-    fn oid_of(&self, name: &str) -> u32 {
-        self.once.set(true);
-        self.catalog.oid_of(name)
-    }
-
-    fn texts(&self, function: &str) -> Result<Option<Vec<(i64, String)>>> {
-        let texts = self.catalog.texts(function)?;
-        // Most functions ask for nothing of the catalog.
-        self.once.set(self.once.get() || texts.is_some());
-        Ok(texts)
-    }
-
-    fn sizes(&self, function: &str, of: Option<&str>) -> Result<Vec<(String, i64)>> {
-        self.once.set(true);
-        self.catalog.sizes(function, of)
-    }
-
-    fn descriptions(&self) -> Result<Vec<(String, String)>> {
-        self.once.set(true);
-        self.catalog.descriptions()
-    }
-
-    fn serial_sequences(&self) -> Result<Document> {
-        self.once.set(true);
-        self.catalog.serial_sequences()
-    }
-
-    fn name_of(&self, oid: u32) -> Option<String> {
-        self.once.set(true);
-        self.catalog.name_of(oid)
-    }
-}
-
-impl Answers {
-    /// Whether they are given still.
-    ///
-    /// Errors: those of [`Catalog::table`], that the user may not read a table any more among them.
-    pub(crate) fn hold(&self, reading: &Reading<'_, '_>) -> Result<bool> {
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if !found.as_ref().is_some_and(|found| found.holds(reading)) {
-            *found = None;
-            for (schema, name, before) in &self.tables {
-                let same = match (before, reading.table(schema.as_deref(), name)?) {
-                    (Some(before), Some(now)) => Arc::ptr_eq(before, &now),
-                    (None, None) => true,
-                    _ => false,
-                };
-                if !same {
-                    return Ok(false);
-                }
-            }
-            // What others are is seen in their documents.
-            let mut tables = self.tables.iter().filter_map(|(_, _, table)| table.as_ref());
-            if tables.all(|table| table.declared) {
-                *found = Some(Found::now(reading));
-            }
-        }
-        drop(found);
-        // What is no setting by its own name is asked for.
-        let is_same = |(name, before): &(String, Option<String>)| match reading.session.settings.get(name) {
-            Some(now) => before.as_ref() == Some(now),
-            None => reading.setting(name) == *before,
-        };
-        Ok(self.settings.iter().all(is_same))
-    }
-
-    /// Whether they can be the same again: rows in memory and the columns of views are made anew each time.
-    fn may_hold(&self) -> bool {
-        let mut tables = self.tables.iter().filter_map(|(_, _, table)| table.as_ref());
-        tables.all(|table| matches!(table.kind, Kind::Collection(_)))
     }
 }
 

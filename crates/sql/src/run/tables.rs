@@ -10,6 +10,7 @@ use crate::bind::Binder;
 use crate::bind::declared::Declared;
 use crate::bind::duality::with_etag;
 use crate::bind::entry::{self, Object};
+use crate::catalog::answers::{Answers, Asked, Current};
 use crate::catalog::documents::{Inference, SAMPLE};
 use crate::catalog::files::Named;
 use crate::catalog::routines::Routine;
@@ -25,23 +26,26 @@ use nestor_database::read;
 use nestor_database::rights::{Action, Resource};
 use nestor_database::shape::{Shape, Words};
 use nestor_database::statement::Statement;
+use nestor_database::users::Account;
 use nestor_database::write::comments;
 use nestor_exec::catalog::indexes;
 use nestor_exec::summary::totals;
 use nestor_exec::{BoxOperator, Step};
 use nestor_model::extjson::{self, Form};
-use nestor_model::{Array, ArrayRef, Document, Namespace, Path, RawDocBuf, Result, Str, Value, ValueRef, bail, doc};
+use nestor_model::{
+    Array, ArrayRef, Document, Error, Namespace, Path, RawDocBuf, Result, Str, Value, ValueRef, bail, doc,
+};
 use nestor_planner::choose::tells;
 use nestor_planner::find::Wanted;
 use nestor_planner::pipeline::distinct_scan;
 use nestor_planner::{FindQuery, PlanNode};
 use nestor_query::env::OpContext;
 use nestor_query::sort::SortSpec;
-use nestor_storage::{Collection, Index, View};
+use nestor_storage::{Collection, Derive, Index, View};
 use sqlparser::ast::Query;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What is to be found in a collection or view.
 #[derive(Clone, Debug)]
@@ -399,6 +403,28 @@ impl<'s, 'r> Reading<'s, 'r> {
             }
             None => {}
         }
+        self.views.borrow_mut().insert(ns.clone(), None);
+        match self.view_made(ns, text, collection) {
+            Ok(table) => {
+                self.views.borrow_mut().insert(ns.clone(), Some(table.clone()));
+                Ok(table)
+            }
+            Err(error) => {
+                self.views.borrow_mut().remove(ns);
+                Err(error)
+            }
+        }
+    }
+
+    /// The table that a view is, which nobody else of the statement asks for meanwhile: that of another statement if it still holds.
+    fn view_made(&self, ns: &Namespace, text: &str, collection: &Collection) -> Result<Arc<Table>> {
+        let kept = collection.derived::<OfView>()?;
+        let last = kept.get();
+        if let Some(last) = last
+            && last.answers.hold(self)?
+        {
+            return Ok(last.table.clone());
+        }
         let is_duality = entry::is_duality(collection);
         let duality = entry::parsed(text).filter(|_| is_duality);
         let query = match is_duality {
@@ -408,23 +434,19 @@ impl<'s, 'r> Reading<'s, 'r> {
         let Some(query) = query else {
             return fail("42601", format!("the query of view \"{}\" is none", ns.coll));
         };
-        self.views.borrow_mut().insert(ns.clone(), None);
-        let table = table_of(self, schemas::split(self.view, ns), query);
-        match table {
-            Ok(table) => {
-                let table = Arc::new(Table {
-                    check_option: entry::check_option_of(collection),
-                    duality,
-                    ..table
-                });
-                self.views.borrow_mut().insert(ns.clone(), Some(table.clone()));
-                Ok(table)
-            }
-            Err(error) => {
-                self.views.borrow_mut().remove(ns);
-                Err(error)
-            }
+        let asked = Asked::new(self);
+        let table = table_of(&asked, schemas::split(self.view, ns), query)?;
+        let (answers, holds) = asked.answers();
+        let table = Arc::new(Table {
+            check_option: entry::check_option_of(collection),
+            duality,
+            ..table
+        });
+        if holds {
+            let table = table.clone();
+            kept.set(Made { answers, table });
         }
+        Ok(table)
     }
 
     /// The table at a namespace.
@@ -894,9 +916,50 @@ impl Catalog for Reading<'_, '_> {
     }
 }
 
+/// The table that a version of a view was, and of what that was made. Names in views have their schemas, so that it is every session's.
+#[derive(Default)]
+struct OfView(Mutex<Option<Arc<Made>>>);
+
+struct Made {
+    answers: Answers,
+    table: Arc<Table>,
+}
+
+impl Derive for OfView {
+    type Error = Error;
+
+    fn derive(_: &Collection) -> Result<Self> {
+        Ok(Self::default())
+    }
+}
+
+impl OfView {
+    fn get(&self) -> Option<Arc<Made>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, made: Made) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(made));
+    }
+}
+
+impl Current for Reading<'_, '_> {
+    fn state(&self) -> &Arc<nestor_storage::Catalog> {
+        self.view.catalog()
+    }
+
+    fn account(&self) -> Option<&Arc<Account>> {
+        self.session.account.as_ref()
+    }
+
+    fn own_setting(&self, name: &str) -> Option<&String> {
+        self.session.settings.get(name)
+    }
+}
+
 /// The table that a view of SQL is.
-fn table_of(reading: &Reading<'_, '_>, (schema, name): (&str, &str), query: Arc<Query>) -> Result<Table> {
-    let columns = Binder::new(reading, Vec::new()).of_view(schema).query(&query)?.columns;
+fn table_of(catalog: &dyn Catalog, (schema, name): (&str, &str), query: Arc<Query>) -> Result<Table> {
+    let columns = Binder::new(catalog, Vec::new()).of_view(schema).query(&query)?.columns;
     let columns = columns.into_iter().filter(|column| !column.hidden).map(|column| {
         let ty = match column.ty {
             Type::Unknown => Type::Text,
