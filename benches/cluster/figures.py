@@ -296,7 +296,9 @@ def main():
         for name in arguments.only.split(","):
             below = folder / name
             below.mkdir()
-            flags = ["--logCheckpoints", "1000", "--oplogSize", "990"] if name == "beginning" else []
+            # The first checkpoint is due when all documents are there.
+            commits = str(int(arguments.gigabytes * 1000))
+            flags = ["--logCheckpoints", commits, "--oplogSize", "990"] if name == "beginning" else []
             # Of as many gigabytes there is to be room for two.
             size = 2 if name == "beginning" else 3
             with cluster.Set(below, size, log=f"{log}-{name}" if log else None, env=env, flags=flags) as members:

@@ -427,6 +427,9 @@ def test_moments_are_restored_and_branched_off(tmp_path):
             while lists() < 3:
                 things.insert_one({"_id": written, "x": written % 7})
                 written += 1
+                if written == 1020:
+                    # Its entries are in no commit.
+                    things.create_index("text")
                 if written % 40 == 0:
                     moments[written] = client.test.command("ping")["operationTime"]
                     # The next commit is of a later time, whatever the clock says.
@@ -447,6 +450,7 @@ def test_moments_are_restored_and_branched_off(tmp_path):
                 with cluster.harness.Server(tmp_path / f"at{count}") as alone:
                     restored = alone.client().test
                     assert restored.things.count_documents({}) == count
+                    assert restored.things.count_documents({"text": "x" * 1000}, hint="text_1") == 1000
                     assert restored.command("validate", "things")["valid"]
                     restored.things.insert_one({"_id": "own"})
             status, said = nestor("restore", "--log", origin, "--dbpath", str(tmp_path / "newest"))
@@ -469,6 +473,7 @@ def test_moments_are_restored_and_branched_off(tmp_path):
             with cluster.Set(tmp_path / "branch", size=2, log=to, env=env, flags=["--logCheckpoints", "40"]) as other:
                 staging = other.client().test.get_collection("things", write_concern=WriteConcern(w=2))
                 assert staging.count_documents({}) == count
+                assert staging.count_documents({"text": "x" * 1000}, hint="text_1") == 1000
                 staging.delete_many({"x": 3})
                 staging.insert_one({"_id": "own"})
                 assert other.direct(0).test.things.count_documents({}) == other.direct(1).test.things.count_documents({})

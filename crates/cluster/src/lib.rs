@@ -12,7 +12,7 @@
 //!
 //! What this does not know: what a frame means (that is the store's), which sockets and clients there are.
 //!
-//! Reading order: [`log`] (the contract), [`error`], [`lease`], [`mod@reconcile`], [`memory`] and `slate` (who fulfil the contract; `ticks` is the clock of the latter), [`member`] (a store over
+//! Reading order: [`log`] (the contract), [`error`], [`lease`], [`mod@reconcile`], [`trimming`], [`memory`] and `slate` (who fulfil the contract; `ticks` is the clock of the latter), [`member`] (a store over
 //! the log).
 
 pub mod error;
@@ -25,6 +25,7 @@ pub mod reconcile;
 pub mod slate;
 #[cfg(feature = "cluster")]
 mod ticks;
+pub mod trimming;
 
 pub use error::{LogError, Result};
 pub use lease::{Lease, LeaseWatch, Standing};

@@ -473,7 +473,9 @@ impl Keeper {
         out.append("set", self.set.as_str());
         out.append("primary", state.own.is_some());
         out.append("electable", self.may_lead(state));
-        out.append("applied", i64::try_from(lsn.0).unwrap_or(i64::MAX));
+        // What a primary has and the log does not, others may have written otherwise by the time that this is read.
+        let applied = lsn.min(engine.committed_lsn());
+        out.append("applied", i64::try_from(applied.0).unwrap_or(i64::MAX));
         out.append("term", positions.last.term);
         out.append("optime", positions.last.ts);
         out.append("durable", positions.durable.ts);
@@ -538,12 +540,13 @@ impl Keeper {
         }
     }
 
-    /// The last commit that all members have of which anything was heard lately.
-    pub(super) fn applied_by_all(&self) -> u64 {
-        let state = self.state();
+    /// The last commit that all other members have of which anything was heard lately, by what they say now.
+    pub(super) fn applied_by_all(&self) -> Result<u64, LogError> {
+        let mut state = self.state();
+        self.hear(&mut state)?;
         let heard = state.heard.values().filter(|(_, at)| at.elapsed() < REMEMBERED);
         let applied = heard.filter_map(|(said, _)| Some(decode(said)?.applied));
-        applied.min().unwrap_or(u64::MAX)
+        Ok(applied.min().unwrap_or(u64::MAX))
     }
 
     /// Makes the primary a secondary, as [`Steward::step_down`] says; with `heir` that member is the next one.

@@ -4,6 +4,7 @@ use super::checkpoints;
 use super::keeper::Keeper;
 use super::knocks::{About, Knock};
 use super::{MemberError, Stop};
+use crate::trimming::keeps_from;
 use crate::{Entry, Log, LogError, Writer};
 use nestor_storage::{CommitFrame, Engine, StorageError};
 use std::sync::Arc;
@@ -160,9 +161,7 @@ fn ship(
     Ok(())
 }
 
-/// Removes what nobody needs who has said anything lately, and whoever begins from a checkpoint that is kept. The entry of a checkpoint's last
-/// commit stays, by which its base is known to be of this log. While the oldest checkpoint is of the time that the oplog is to be kept,
-/// everything stays: the moments of that time before it are restored from the log alone. Returns below which number there is nothing.
+/// Removes what nobody needs any more ([`crate::trimming`]). Returns below which number there is nothing.
 fn trim(
     engine: &Engine,
     writer: &mut dyn Writer,
@@ -171,17 +170,20 @@ fn trim(
     trimmed: u64,
 ) -> Result<u64, LogError> {
     let (_, kept) = checkpoints::read(log)?;
-    let Some(oldest) = kept.first() else { return Ok(trimmed) };
-    let age = engine.log_retention().age_min.as_secs();
-    let begins = u64::from(engine.last_optime().secs).saturating_sub(age);
-    if age > 0 && u64::from(oldest.from().unwrap_or_default().secs) > begins {
+    let oldest = kept.first();
+    let oldest = oldest.map(|oldest| (oldest.seq, u64::from(oldest.from().unwrap_or_default().secs)));
+    if oldest.is_none() {
         return Ok(trimmed);
     }
-    let below = oldest.seq.min(keeper.applied_by_all());
-    if below > trimmed {
-        writer.trim(below)?;
+    let age = engine.log_retention().age_min.as_secs();
+    let begins = (age > 0).then(|| u64::from(engine.last_optime().secs).saturating_sub(age));
+    match keeps_from(oldest, keeper.applied_by_all()?, begins) {
+        Some(from) if from > trimmed => {
+            writer.trim(from)?;
+            Ok(from)
+        }
+        _ => Ok(trimmed),
     }
-    Ok(trimmed.max(below))
 }
 
 #[cfg(test)]

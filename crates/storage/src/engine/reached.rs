@@ -381,6 +381,11 @@ impl Engine {
         }
     }
 
+    /// The last commit that is never rolled back.
+    pub fn committed_lsn(&self) -> Lsn {
+        Lsn(self.inner.committed().seq)
+    }
+
     /// How far the history reaches with each guarantee.
     pub fn positions(&self) -> Positions {
         let term = self.term();

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::member::keeper::Keeper;
 use crate::member::{MemberError, MemberOptions, Stop, shipper};
+use crate::trimming::{Span, kept_checkpoints};
 use crate::{Log, LogError, Version};
 use nestor_model::Timestamp;
 use nestor_storage::{BlockHash, Engine, StorageError, UPLOAD, block_hashes, hash_of_block};
@@ -18,10 +19,6 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Checkpoints that are kept. The log is kept from the older one on, for members that are just beginning from it.
-const KEPT: usize = 2;
-/// Of those that are kept for moments to restore there are about so many in the time that the oplog is to be kept.
-const KEPT_FOR_MOMENTS: u32 = 24;
 /// Packs of which less than half is used, as the last one of a checkpoint may be: if there are more their blocks are uploaded again.
 const SMALL_PACKS: usize = 8;
 /// How often a member looks whether one is due.
@@ -257,25 +254,16 @@ fn packs_of_branches(log: &dyn Log) -> Result<BTreeSet<String>, LogError> {
     Ok(packs)
 }
 
-/// Those of the checkpoints that stay: the newest, and those from which every moment of that time can be restored, some apart.
+/// Those of the checkpoints that stay.
 fn kept(checkpoints: &[Checkpoint], age: Duration) -> Vec<Checkpoint> {
     let secs = |time: Option<Timestamp>| u64::from(time.unwrap_or_default().secs);
-    let now = secs(checkpoints.last().and_then(|newest| newest.until));
-    let begins = now.saturating_sub(age.as_secs());
-    let apart = age.as_secs() / u64::from(KEPT_FOR_MOMENTS);
-    let newest = checkpoints.len().saturating_sub(KEPT);
-    let mut kept: Vec<Checkpoint> = Vec::new();
-    for (at, checkpoint) in checkpoints.iter().enumerate() {
-        let next = checkpoints.get(at + 1);
-        // The moment at which the time begins is restored from the last one before it.
-        let is_within = age > Duration::ZERO && next.is_some_and(|next| secs(next.from) > begins);
-        let follows = kept.last().map(|before| secs(before.from));
-        let is_apart = follows.is_none_or(|before| secs(checkpoint.from) >= before + apart);
-        if at >= newest || (is_within && is_apart) {
-            kept.push(checkpoint.clone());
-        }
-    }
-    kept
+    let span = |checkpoint: &Checkpoint| Span {
+        from: secs(checkpoint.from),
+        until: secs(checkpoint.until),
+    };
+    let spans: Vec<Span> = checkpoints.iter().map(span).collect();
+    let kept = kept_checkpoints(&spans, age);
+    kept.into_iter().map(|at| checkpoints[at].clone()).collect()
 }
 
 /// The checkpoint before.
