@@ -44,15 +44,15 @@ pub fn kept_checkpoints(checkpoints: &[Span], age: Duration) -> Vec<usize> {
 /// The number of the oldest commit that the log has to keep, if anything is known that can go.
 ///
 /// `oldest` is the last commit in the base of the oldest checkpoint, and its time in seconds: the entry of that commit stays, by which the base is known
-/// to be of this log. `applied` is how far all other members are of which anything was heard lately; whoever asks looks what they say right before: one
+/// to be of this log. `kept` is what all members of which anything was heard lately have on their disks, whoever asks included; whoever asks looks what they say right before: one
 /// that has just begun may not have been there. `begins` is when the time begins whose moments are to be restored, if any are: while the
 /// oldest checkpoint is younger, those before it are restored from the log alone, and everything stays.
-pub fn keeps_from(oldest: Option<(u64, u64)>, applied: u64, begins: Option<u64>) -> Option<u64> {
+pub fn keeps_from(oldest: Option<(u64, u64)>, kept: u64, begins: Option<u64>) -> Option<u64> {
     let (seq, secs) = oldest?;
     if begins.is_some_and(|begins| secs > begins) {
         return None;
     }
-    Some(seq.min(applied))
+    Some(seq.min(kept))
 }
 
 #[cfg(test)]

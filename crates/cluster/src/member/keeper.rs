@@ -465,7 +465,7 @@ impl Keeper {
     fn announce(&self, state: &mut State) -> Result<(), LogError> {
         let Some(engine) = &state.engine else { return Ok(()) };
         // Before the positions, which may have gone on.
-        let lsn = engine.last_lsn();
+        let (lsn, durable) = (engine.last_lsn(), engine.durable_lsn());
         let positions = engine.positions();
         let mut out = RawWriter::onto(Vec::new());
         out.append("host", self.host.as_str());
@@ -476,6 +476,9 @@ impl Keeper {
         // What a primary has and the log does not, others may have written otherwise by the time that this is read.
         let applied = lsn.min(engine.committed_lsn());
         out.append("applied", i64::try_from(applied.0).unwrap_or(i64::MAX));
+        // For that alone the log need not be kept.
+        let kept = applied.min(durable);
+        out.append("kept", i64::try_from(kept.0).unwrap_or(i64::MAX));
         out.append("term", positions.last.term);
         out.append("optime", positions.last.ts);
         out.append("durable", positions.durable.ts);
@@ -540,13 +543,14 @@ impl Keeper {
         }
     }
 
-    /// The last commit that all other members have of which anything was heard lately, by what they say now.
-    pub(super) fn applied_by_all(&self) -> Result<u64, LogError> {
+    /// The last commit that all members of which anything was heard lately have on their disks, by what they say now.
+    pub(super) fn kept_by_all(&self) -> Result<u64, LogError> {
         let mut state = self.state();
         self.hear(&mut state)?;
         let heard = state.heard.values().filter(|(_, at)| at.elapsed() < REMEMBERED);
-        let applied = heard.filter_map(|(said, _)| Some(decode(said)?.applied));
-        Ok(applied.min().unwrap_or(u64::MAX))
+        let kept = heard.filter_map(|(said, _)| kept_of(said));
+        let own = state.engine.as_ref().map(|engine| engine.durable_lsn().0);
+        Ok(kept.chain(own).min().unwrap_or(0))
     }
 
     /// Makes the primary a secondary, as [`Steward::step_down`] says; with `heir` that member is the next one.
@@ -656,6 +660,13 @@ fn format_of(said: &[u8]) -> i64 {
     let said = RawDoc::validate(said).ok();
     let format = said.and_then(|said| said.get("format").and_then(safe_i64));
     format.unwrap_or(1)
+}
+
+/// The last commit of the log that a member has on its disk, by what it said. Versions before said only what it shows.
+fn kept_of(said: &[u8]) -> Option<u64> {
+    let said = RawDoc::validate(said).ok()?;
+    let number = |name| said.get(name).and_then(safe_i64).and_then(|n| u64::try_from(n).ok());
+    number("kept").or_else(|| number("applied"))
 }
 
 fn gone() -> String {

@@ -177,7 +177,7 @@ fn trim(
     }
     let age = engine.log_retention().age_min.as_secs();
     let begins = (age > 0).then(|| u64::from(engine.last_optime().secs).saturating_sub(age));
-    match keeps_from(oldest, keeper.applied_by_all()?, begins) {
+    match keeps_from(oldest, keeper.kept_by_all()?, begins) {
         Some(from) if from > trimmed => {
             writer.trim(from)?;
             Ok(from)

@@ -381,6 +381,14 @@ impl Engine {
         }
     }
 
+    /// The last commit that survives a crash of this node.
+    pub fn durable_lsn(&self) -> Lsn {
+        match &self.inner.store {
+            Some(store) => Lsn(store.journal.syncer.durable()),
+            None => self.last_lsn(),
+        }
+    }
+
     /// The last commit that is never rolled back.
     pub fn committed_lsn(&self) -> Lsn {
         Lsn(self.inner.committed().seq)
