@@ -17,6 +17,10 @@ pub trait Statistics {
     fn is_unique(&self, table: usize, column: usize) -> bool;
     /// Whether an index finds rows by the values of a column.
     fn is_indexed(&self, table: usize, column: usize) -> bool;
+    /// What a row costs that an index finds by the values of a column, in rows that are read in order; `None` where no index does.
+    fn found_cost(&self, table: usize, column: usize) -> Option<f64> {
+        self.is_indexed(table, column).then_some(FOUND_COST)
+    }
     /// Whether it can be told how often values of a column are: by an index, or by what is known of its values.
     fn is_told(&self, table: usize, column: usize) -> bool {
         self.is_indexed(table, column)

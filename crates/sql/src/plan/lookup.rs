@@ -5,7 +5,7 @@
 //! `a` for the different keys of few rows of `b`.
 
 use super::Plan;
-use super::estimate::{self, FOUND_COST, LOOKUP_COST, Statistics};
+use super::estimate::{self, LOOKUP_COST, Statistics};
 use super::unnest::placed;
 use crate::expr::{Expr, Node};
 use crate::types::Type;
@@ -151,10 +151,13 @@ fn looked_up(join: &Join<Expr>) -> Option<(Join<Expr>, Scan<Expr>)> {
 fn is_cheaper(join: &Join<Expr>, scan: &Scan<Expr>, statistics: &dyn Statistics) -> bool {
     let width = join.left.width() as isize;
     let source = |key: &Expr| estimate::source(&join.right, &key.shifted(-width));
-    let is_indexed = |key: &Expr| source(key).is_some_and(|(table, column)| statistics.is_indexed(table, column));
-    if !join.keys.iter().any(|(_, key)| is_indexed(key)) {
+    let found_cost = |(_, key): &(Expr, Expr)| {
+        let (table, column) = source(key)?;
+        statistics.found_cost(table, column)
+    };
+    let Some(each) = join.keys.iter().filter_map(found_cost).min_by(f64::total_cmp) else {
         return false;
-    }
+    };
     let left = estimate::rows(&join.left, statistics);
     let keys = join.keys.iter().map(|(a, b)| (a.clone(), b.shifted(-width)));
     // All that have the key are fetched, whatever the table's own conditions say of them then.
@@ -168,5 +171,5 @@ fn is_cheaper(join: &Join<Expr>, scan: &Scan<Expr>, statistics: &dyn Statistics)
     let read = statistics
         .reads(scan.table)
         .min(estimate::rows(&join.right, statistics) * estimate::LEFT_COST);
-    left * LOOKUP_COST + found * FOUND_COST < read
+    left * LOOKUP_COST + found * each < read
 }

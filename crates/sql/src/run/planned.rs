@@ -11,7 +11,7 @@ use crate::catalog::answers::{Answers, Asked};
 use crate::catalog::{Column, Kind, Table};
 use crate::expr::Expr;
 use crate::functions::coerce;
-use crate::plan::estimate::{Given, Statistics};
+use crate::plan::estimate::{FOUND_COST, Given, Statistics};
 use crate::plan::rewrite::rewrite;
 use crate::plan::{Plan, elements};
 use crate::types::Type;
@@ -239,6 +239,23 @@ impl Statistics for Sizes<'_, '_> {
 
     fn is_indexed(&self, table: usize, column: usize) -> bool {
         self.has_index(table, column, false)
+    }
+
+    fn found_cost(&self, table: usize, column: usize) -> Option<f64> {
+        let own = self.tables.get(table)?;
+        let cost = match own.elements {
+            None => 1.0,
+            // With a document all of its elements are read, of which a field finds one and the document's own columns all.
+            Some(_) => {
+                let rows = self.rows_each(table);
+                let document = 1.0 + rows * ELEMENT_COST;
+                match element_index::path(own, column) {
+                    Some(_) => document,
+                    None => document / rows,
+                }
+            }
+        };
+        self.is_indexed(table, column).then_some(cost * FOUND_COST)
     }
 
     fn is_told(&self, table: usize, column: usize) -> bool {

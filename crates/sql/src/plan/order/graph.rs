@@ -20,8 +20,8 @@ pub struct Member {
     pub distinct: f64,
     /// No two rows of its table have the same.
     pub is_unique: bool,
-    /// An index finds the input's rows by it.
-    pub is_indexed: bool,
+    /// What a row of the input costs that an index finds by it; `None` where no index does.
+    pub found_cost: Option<f64>,
 }
 
 /// What is equal by the conditions: of each input one member, since members of one input are equal by a condition on it.
@@ -238,13 +238,12 @@ impl Graph {
             .collect()
     }
 
-    /// Whether an index finds the rows of an input by what a class says of it and of `others`.
-    pub fn is_found(&self, input: usize, others: Mask) -> bool {
-        let mut classes = self.classes.iter().filter(|class| class.mask & others != 0);
-        classes.any(|class| {
-            let mut members = class.members.iter();
-            members.any(|member| member.input == input && member.is_indexed)
-        })
+    /// What a row of an input costs that an index finds by what a class says of it and of `others`; `None` where no index does.
+    pub fn found_cost(&self, input: usize, others: Mask) -> Option<f64> {
+        let classes = self.classes.iter().filter(|class| class.mask & others != 0);
+        let members = classes.flat_map(|class| &class.members);
+        let own = members.filter(|member| member.input == input);
+        own.filter_map(|member| member.found_cost).min_by(f64::total_cmp)
     }
 
     /// How many rows the join of a set of inputs gives, in whatever order.
@@ -317,7 +316,7 @@ fn class(set: Vec<(usize, Expr)>, inputs: &[Input], statistics: &dyn Statistics)
             expr,
             distinct,
             is_unique,
-            is_indexed: source.is_some_and(|(table, column)| statistics.is_indexed(table, column)),
+            found_cost: source.and_then(|(table, column)| statistics.found_cost(table, column)),
         });
     }
     for member in &mut out.members {

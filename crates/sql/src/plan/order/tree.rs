@@ -5,7 +5,7 @@
 //! inputs, with a factor for the length of a set.
 
 use super::graph::{Graph, Mask};
-use crate::plan::estimate::{FOUND_COST, LOOKUP_COST};
+use crate::plan::estimate::LOOKUP_COST;
 
 /// A tree of joins. The right input of each is kept in memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,11 +50,12 @@ fn input(graph: &Graph, i: usize) -> Set {
 fn cost(graph: &Graph, left: &Set, right: &Set, rows: f64) -> f64 {
     let mut kept = right.cost + right.rows * KEEP_COST + left.rows;
     let only = right.mask.trailing_zeros() as usize;
-    if right.mask.count_ones() == 1 && graph.is_found(only, left.mask) {
+    let each = graph.found_cost(only, left.mask);
+    if let Some(each) = each.filter(|_| right.mask.count_ones() == 1) {
         // All that have the key are fetched, whatever the table's own conditions say of them then.
         let input = &graph.inputs[only];
         let found = rows * (input.read / input.rows.max(1.0)).max(1.0);
-        kept = kept.min(left.rows * LOOKUP_COST + found * FOUND_COST);
+        kept = kept.min(left.rows * LOOKUP_COST + found * each);
     }
     left.cost + kept + rows
 }
