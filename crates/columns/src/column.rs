@@ -3,6 +3,7 @@
 use crate::packed::{Packed, Places};
 use nestor_model::vector::{Builder, Data, Texts, Vector};
 use nestor_model::{ObjectId, Value, ValueRef};
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 /// Bytes of a value that is held, at most.
@@ -291,11 +292,9 @@ impl ColumnBuilder {
         let has_documents = self.states.contains(&State::Document);
         let is_full = self.states.iter().all(|state| *state == State::Value);
         let vector = self.values.finish();
-        let is_value = |row: &usize| self.states[*row] == State::Value;
-        let values_of_all = (0..rows).filter(is_value).map(|row| vector.value(row));
         let range = match has_documents {
             true => None,
-            false => range_of(values_of_all),
+            false => range_of(&vector.data, &self.states),
         };
         let values = match vector.data {
             Data::Same(..) => Values::Nothing,
@@ -325,29 +324,73 @@ fn packed(values: impl Iterator<Item = i64>) -> Packed {
 }
 
 /// The least and the largest of values that are all of one type and have an order that says what lies between.
-fn range_of(mut values: impl Iterator<Item = Value>) -> Option<(Value, Value)> {
-    let first = values.next()?;
-    let kind = first.as_ref().bson_type();
-    let (mut least, mut most) = (first.clone(), first);
-    let is_nan = |value: &Value| match value {
+fn range_of(data: &Data, states: &[State]) -> Option<(Value, Value)> {
+    let has = |row: usize| states[row] == State::Value;
+    match data {
+        Data::Bool(all) => ends(all, has, Some(bool::cmp)).map(both(|value| Value::Bool(*value))),
+        Data::Int32(all) => ends(all, has, Some(i32::cmp)).map(both(|value| Value::Int32(*value))),
+        Data::Int64(all) => ends(all, has, Some(i64::cmp)).map(both(|value| Value::Int64(*value))),
+        Data::Double(all) => {
+            let is_nan = (0..all.len()).any(|row| has(row) && all[row].is_nan());
+            // Zeros of both signs are one value, of which the first is taken.
+            let order = |a: &f64, b: &f64| a.partial_cmp(b).unwrap_or(Ordering::Equal);
+            ends(all, has, (!is_nan).then_some(order)).map(both(|value| Value::Double(*value)))
+        }
+        Data::Decimal { digits, scale } => {
+            let value = |digits: &i64| Value::Decimal128(nestor_model::vector::decimal(*digits, *scale));
+            ends(digits, has, Some(i64::cmp)).map(both(value))
+        }
+        Data::Text(texts) => {
+            let mut all = (0..texts.len()).filter(|row| has(*row)).map(|row| texts.get(row));
+            let first = all.next()?;
+            let ends = all.fold((first, first), |(least, most), text| (least.min(text), most.max(text)));
+            Some((Value::from(ends.0), Value::from(ends.1)))
+        }
+        Data::Same(value, rows) => {
+            let value = (0..*rows).any(has).then_some(value)?;
+            (!is_unordered(value)).then(|| (value.clone(), value.clone()))
+        }
+        Data::Values(all) => {
+            let kind = (0..all.len())
+                .find(|row| has(*row))
+                .map(|row| all[row].as_ref().bson_type());
+            let fits = |value: &Value| Some(value.as_ref().bson_type()) == kind && !is_unordered(value);
+            let is_one = all.iter().enumerate().all(|(row, value)| !has(row) || fits(value));
+            let order = |a: &Value, b: &Value| nestor_model::compare(a, b);
+            ends(all, has, is_one.then_some(order)).map(both(Value::clone))
+        }
+    }
+}
+
+/// Whether a value is no number that others are less or more than.
+fn is_unordered(value: &Value) -> bool {
+    match value {
         Value::Double(value) => value.is_nan(),
         Value::Decimal128(value) => !value.is_finite(),
         _ => false,
-    };
-    if is_nan(&least) {
-        return None;
     }
-    for value in values {
-        if value.as_ref().bson_type() != kind || is_nan(&value) {
-            return None;
+}
+
+/// The least and the largest of those of some rows, the first of equal ones; `None` where they have no order.
+fn ends<T>(all: &[T], has: impl Fn(usize) -> bool, order: Option<impl Fn(&T, &T) -> Ordering>) -> Option<(&T, &T)> {
+    let order = order?;
+    let mut out: Option<(&T, &T)> = None;
+    for (row, value) in all.iter().enumerate() {
+        if !has(row) {
+            continue;
         }
-        if nestor_model::compare(&value, &least).is_lt() {
-            least = value;
-        } else if nestor_model::compare(&value, &most).is_gt() {
-            most = value;
-        }
+        out = Some(match out {
+            None => (value, value),
+            Some((least, most)) if order(value, least).is_lt() => (value, most),
+            Some((least, most)) if order(value, most).is_gt() => (least, value),
+            Some(known) => known,
+        });
     }
-    Some((least, most))
+    out
+}
+
+fn both<'v, T: 'v>(value: impl Fn(&'v T) -> Value) -> impl Fn((&'v T, &'v T)) -> (Value, Value) {
+    move |(least, most)| (value(least), value(most))
 }
 
 /// Numbers that were written with few digits behind the point, as whole numbers and what they are divided by.
