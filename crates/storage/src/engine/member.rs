@@ -61,9 +61,10 @@ impl FrameReader {
         let limit = self.engine.last_lsn().0;
         let (mut found, mut bytes) = (Vec::new(), 0);
         while self.seq < limit && bytes < bytes_max {
+            // At the end of a segment the next frame may come behind it or begin another one.
             let (segment, offset) = match self.place.take() {
-                Some(place) => place,
-                None => self.find()?,
+                Some((segment, offset)) if offset < segment.len() => (segment, offset),
+                _ => self.find()?,
             };
             let piece = read_piece(&segment, offset)?;
             let (mut done, before) = (0, self.seq);
@@ -89,11 +90,10 @@ impl FrameReader {
             if done == 0 && !at_end && bytes < bytes_max {
                 return Err(segment.corrupt(offset, "no frame begins here"));
             }
-            if !at_end {
-                self.place = Some((segment, offset + done as u64));
-            } else if self.seq == before && done == 0 {
+            if at_end && self.seq == before && done == 0 {
                 return Err(segment.corrupt(offset, "frames are missing"));
             }
+            self.place = Some((segment, offset + done as u64));
         }
         Ok(found)
     }
@@ -344,5 +344,31 @@ impl Inner {
             changes_catalog: is_changed,
             lacks,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::recovery_tests::put;
+    use super::*;
+    use crate::EngineOptions;
+
+    /// Whoever ships each commit as it comes would pass all frames of a segment each time.
+    #[test]
+    fn a_reader_at_the_end_goes_on_from_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut options = EngineOptions::at_time(100);
+        options.journal.segment_bytes = 1_000;
+        let engine = Engine::open(dir.path(), options).unwrap();
+        let mut reader = engine.frames(Lsn(0));
+        for n in 1..60 {
+            put(&engine, &format!("{n:03}")).unwrap();
+            let found: Vec<u64> = reader.next(1).unwrap().iter().map(|frame| frame.lsn.0).collect();
+            assert_eq!(found, [n]);
+            assert!(reader.place.is_some(), "it knows where the next one will be");
+            assert!(reader.next(1).unwrap().is_empty());
+        }
+        let segments = engine.inner.store.as_ref().unwrap().journal.segments();
+        assert!(segments.len() > 3, "{} segments", segments.len());
     }
 }
