@@ -201,7 +201,7 @@ impl World {
             dropped: 0,
             trimmed: 0,
             fault,
-            age: Duration::from_secs(if seed % 2 == 0 { 0 } else { 6_000 }),
+            age: Duration::from_secs(if seed.is_multiple_of(2) { 0 } else { 6_000 }),
             times: BTreeMap::new(),
             uploads: BTreeMap::new(),
             begun: 0,

@@ -70,7 +70,7 @@ pub const FOUND_COST: f64 = 4.0;
 /// What a subquery costs that runs for a row and reads by an index.
 pub const SUBQUERY_COST: f64 = 20.0;
 /// What a row costs at most that conditions leave, if an index may have them.
-pub const LEFT_COST: f64 = 20.0;
+const LEFT_COST: f64 = 20.0;
 /// Rows of tables of which nothing is known.
 const ROWS_UNKNOWN: f64 = 1000.0;
 
@@ -177,6 +177,20 @@ fn parts(plan: &Plan, conditions: &[Expr], statistics: &dyn Statistics) -> f64 {
         };
     }
     all
+}
+
+/// What it costs to read the rows of a scan, of which `left` are left by its conditions: an index may have these only.
+pub fn reads(scan: &Scan<Expr>, left: f64, statistics: &dyn Statistics) -> f64 {
+    let is_indexed = |condition: &Expr| {
+        let mut any = false;
+        condition.for_each_column(&mut |column| any |= statistics.is_indexed(scan.table, column));
+        any
+    };
+    let all = statistics.reads(scan.table);
+    match scan.conditions.iter().any(is_indexed) {
+        true => all.min(left * LEFT_COST),
+        false => all,
+    }
 }
 
 /// Different values of an expression over the rows of `plan`, were there no conditions.

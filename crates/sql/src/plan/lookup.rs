@@ -167,9 +167,6 @@ fn is_cheaper(join: &Join<Expr>, scan: &Scan<Expr>, statistics: &dyn Statistics)
         &keys.collect::<Vec<_>>(),
         statistics,
     );
-    // What the scan reads, whatever its conditions let through.
-    let read = statistics
-        .reads(scan.table)
-        .min(estimate::rows(&join.right, statistics) * estimate::LEFT_COST);
+    let read = estimate::reads(scan, estimate::rows(&join.right, statistics), statistics);
     left * LOOKUP_COST + found * each < read
 }

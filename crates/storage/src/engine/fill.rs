@@ -58,8 +58,11 @@ pub trait Begun: Send {
 pub(super) struct Beginnings {
     /// Whether it has looked what is being built since it was opened.
     has_looked: bool,
-    begun: Vec<(CollectionId, Vec<IndexId>, Option<Box<dyn Begun>>)>,
+    begun: Vec<OfCollection>,
 }
+
+/// The indexes of a collection that are being built, and the work for these, if any could be begun.
+type OfCollection = (CollectionId, Vec<IndexId>, Option<Box<dyn Begun>>);
 
 /// A tree that is being filled.
 pub struct Filling<'e> {
@@ -212,7 +215,7 @@ impl Inner {
             start: &start,
             end: end.as_ref().map(|end| end.as_slice()),
         };
-        let mut mark = changes([Change { key: &key, value: None }].into_iter());
+        let mut mark = changes([Change { key: &key, value: None }]);
         self.change_base(store, &[range], &mut mark)?;
         self.filled().remove(&tree);
         Ok(())
@@ -226,7 +229,7 @@ impl Inner {
             key: &key,
             value: Some(&value),
         };
-        self.change_base(store, &[], &mut changes([change].into_iter()))?;
+        self.change_base(store, &[], &mut changes([change]))?;
         self.filled().insert(tree, seq);
         Ok(())
     }

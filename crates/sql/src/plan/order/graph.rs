@@ -3,7 +3,7 @@
 use super::implied;
 use super::input::Input;
 use crate::expr::{Comparison, Expr, Node};
-use crate::plan::estimate::{self, LEFT_COST, Statistics};
+use crate::plan::estimate::{self, Statistics};
 use crate::plan::{Plan, pushdown};
 use nestor_planner::relation::Relation;
 
@@ -182,8 +182,7 @@ impl Graph {
             input.plan = rewrite(plan);
             input.rows = estimate::rows(&input.plan, statistics).max(1.0);
             input.read = match estimate::scan_of(&input.plan) {
-                // An index may find them.
-                Some(scan) => statistics.reads(scan.table).min(input.rows * LEFT_COST),
+                Some(scan) => estimate::reads(scan, input.rows, statistics),
                 None => input.rows,
             };
         }
