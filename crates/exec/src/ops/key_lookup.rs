@@ -88,7 +88,8 @@ pub struct KeyLookup {
     records: RecordReader,
     gathered: Gathered,
     /// The documents so far, where one may have several of the keys.
-    dedup: Option<Dedup>,
+    dedup: Dedup,
+    may_repeat: bool,
     counters: Counters,
 }
 
@@ -99,7 +100,8 @@ impl KeyLookup {
         let format = index.entry_format(collection);
         let points = format.unique && parts == format.descending.len();
         Self {
-            dedup: index.is_multikey().then(Dedup::default),
+            dedup: Dedup::default(),
+            may_repeat: index.is_multikey(),
             index,
             format,
             keys,
@@ -165,10 +167,7 @@ impl KeyLookup {
             work(ROW / 2)?;
             self.counters.keys_examined += 1;
             let record = self.format.split(cursor.key(), cursor.value()?)?.record;
-            if match &mut self.dedup {
-                Some(dedup) => dedup.is_new_record(record)?,
-                None => true,
-            } {
+            if !self.may_repeat || self.dedup.is_new_record(record)? {
                 self.gathered.add(record)?;
             }
             more = cursor.next()?;
@@ -216,6 +215,7 @@ impl Operator for KeyLookup {
     }
 
     fn save(&mut self) {
+        self.dedup.rest();
         // What the cursor stands at is looked for again.
         self.cursor = None;
         self.within = false;
@@ -223,9 +223,10 @@ impl Operator for KeyLookup {
     }
 
     fn report(&self) -> Report<'_> {
+        let report = Report::new(NodeKind::IndexScan, &self.counters);
         Report {
             index: Some(&self.index),
-            ..Report::new(NodeKind::IndexScan, &self.counters).explained_by(self)
+            ..report.holding(self.dedup.memory()).explained_by(self)
         }
     }
 }
