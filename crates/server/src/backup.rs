@@ -5,12 +5,10 @@ use crate::master_key;
 use clap::Args;
 use nestor_cluster::member::checkpoints::moments::{self, Moment};
 use nestor_cluster::member::open_log;
-use nestor_exec::write::build::FromDocuments;
 use nestor_model::namespace::ADMIN;
 use nestor_model::{RawDoc, Timestamp, ValueRef, doc};
 use nestor_storage::{EngineOptions, RestoreOptions, restore};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Arguments of `nestor backup`.
 #[derive(Args, Debug)]
@@ -160,10 +158,9 @@ pub fn run_restore(args: &RestoreArgs) -> Result<(), String> {
 }
 
 fn engine_options() -> EngineOptions {
-    let mut options = EngineOptions::new(Arc::new(crate::serve::wall_secs));
+    let mut options = crate::serve::usual_engine_options();
     // How much of the oplog is kept, the server decides that opens the directory.
     options.oplog_bytes_max = u64::MAX;
-    options.entries = Some(Arc::new(FromDocuments::default()));
     options
 }
 

@@ -1,12 +1,12 @@
 //! The database as a library: commands in, replies out, no sockets.
 
+use crate::serve::usual_engine_options;
 use nestor_command::{Connection, Outcome, Request, Service, Wake};
 use nestor_database::DatabaseOptions;
 use nestor_database::node::ProcessOptions;
-use nestor_exec::write::build::FromDocuments;
 use nestor_model::{DocRef, Document, Error, ErrorCode, RawDocBuf, ValueRef};
 use nestor_sql::stage::SqlStage;
-use nestor_storage::{Engine, EngineOptions, StorageError};
+use nestor_storage::{Engine, StorageError};
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -130,12 +130,12 @@ impl Database {
     /// Opens the database in the directory `path`, which is made if it does not exist, and recovers what a
     /// crash left. One process at a time can have it open. Among the files of something else no database is made.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StorageError> {
-        Ok(Self::over(Engine::open(path.as_ref(), options())?))
+        Ok(Self::over(Engine::open(path.as_ref(), usual_engine_options())?))
     }
 
     /// A database in memory, gone when its last clone is dropped.
     pub fn ephemeral() -> Self {
-        Self::over(Engine::ephemeral(options()))
+        Self::over(Engine::ephemeral(usual_engine_options()))
     }
 
     fn over(engine: Engine) -> Self {
@@ -217,12 +217,6 @@ impl Database {
             return outcome;
         }
     }
-}
-
-fn options() -> EngineOptions {
-    let mut options = EngineOptions::new(Arc::new(crate::serve::wall_secs));
-    options.entries = Some(Arc::new(FromDocuments::default()));
-    options
 }
 
 /// The error that an `ok: 0` reply tells of.

@@ -694,10 +694,16 @@ fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
     }
 }
 
-/// How the store is opened.
+/// How every store is opened: with the clock, and with who makes entries of indexes that no commit has.
+pub(crate) fn usual_engine_options() -> EngineOptions {
+    let mut options = EngineOptions::new(Arc::new(wall_secs));
+    options.entries = Some(Arc::new(FromDocuments::default()));
+    options
+}
+
+/// How the store of a server is opened.
 fn engine_options(options: &ServeOptions) -> Result<EngineOptions, String> {
-    let mut engine_options = EngineOptions::new(Arc::new(wall_secs));
-    engine_options.entries = Some(Arc::new(FromDocuments::default()));
+    let mut engine_options = usual_engine_options();
     engine_options.before_wait = Some(nestor_exec::lose_patience);
     engine_options.packs = options.block_compressor.as_deref() != Some("none");
     engine_options.give_up_after = options.give_up_after;

@@ -41,28 +41,32 @@ pub(crate) fn collection_ns(key: &[u8]) -> Option<Namespace> {
 
 /// Key of the counts of a collection.
 pub(crate) fn numbers_key(id: CollectionId) -> Bytes {
-    let [a, b, c, d] = id.0.to_be_bytes();
-    Bytes::from([NUMBERS, a, b, c, d])
+    numbered_key(NUMBERS, id.0)
 }
 
 /// The collection of a key made by [`numbers_key`].
 pub(crate) fn numbers_collection(key: &[u8]) -> Option<CollectionId> {
-    match key {
-        [NUMBERS, id @ ..] => Some(CollectionId(u32::from_be_bytes(id.try_into().ok()?))),
-        _ => None,
-    }
+    number_in(NUMBERS, key).map(CollectionId)
 }
 
 /// Key of the mark of a tree that was filled.
 pub(crate) fn filled_key(tree: TreeId) -> Bytes {
-    let [a, b, c, d] = tree.0.to_be_bytes();
-    Bytes::from([FILLED, a, b, c, d])
+    numbered_key(FILLED, tree.0)
 }
 
 /// The tree of a key made by [`filled_key`].
 pub(crate) fn filled_tree(key: &[u8]) -> Option<TreeId> {
+    number_in(FILLED, key).map(TreeId)
+}
+
+fn numbered_key(kind: u8, number: u32) -> Bytes {
+    let [a, b, c, d] = number.to_be_bytes();
+    Bytes::from([kind, a, b, c, d])
+}
+
+fn number_in(kind: u8, key: &[u8]) -> Option<u32> {
     match key {
-        [FILLED, tree @ ..] => Some(TreeId(u32::from_be_bytes(tree.try_into().ok()?))),
+        [own, number @ ..] if *own == kind => Some(u32::from_be_bytes(number.try_into().ok()?)),
         _ => None,
     }
 }
