@@ -214,3 +214,31 @@ impl Answers {
         tables.all(|table| matches!(table.kind, Kind::Collection(_) | Kind::Query(_)))
     }
 }
+
+/// Where what was made of answers is kept: by a prepared statement, by a view. Clones share it.
+#[derive(Debug)]
+pub struct Kept<T>(Arc<Mutex<Option<Arc<T>>>>);
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T> Clone for Kept<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> Kept<T> {
+    /// What is kept.
+    pub fn get(&self) -> Option<Arc<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps something, or nothing.
+    pub fn set(&self, kept: Option<Arc<T>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+    }
+}

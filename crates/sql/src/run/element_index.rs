@@ -15,7 +15,7 @@ use nestor_planner::PlanNode;
 use nestor_planner::access::IndexBounds;
 use nestor_planner::catalog::IndexInfo;
 use nestor_planner::interval::{Interval, IntervalList, bracket_high, bracket_low};
-use nestor_planner::relation::{Env, Scalar};
+use nestor_planner::relation::Env;
 use nestor_query::Scope;
 use nestor_query::matcher::MatchExpr;
 use nestor_storage::{Collection, Index, View, keys};
@@ -70,7 +70,8 @@ pub fn column(table: &Table, path: &str) -> Option<usize> {
         .filter(|_| find::usable(array) && find::usable(field))
 }
 
-/// The entries to read for conditions: those of the index that has the fewest; `None` when no index is on what they say.
+/// The entries to read for conditions: those of the index that has the fewest; `None` when no index is on what they say, and of tables that are
+/// not of elements.
 ///
 /// Errors: those of the values that columns are compared with, and of storage.
 pub fn fewest(
@@ -81,6 +82,9 @@ pub fn fewest(
     view: &dyn View,
 ) -> Result<Option<Entries>> {
     let mut best: Option<Entries> = None;
+    if table.elements.is_none() {
+        return Ok(None);
+    }
     for index in indexes(collection)?.iter().filter(|index| probe::is_plain(index)) {
         let first = index.parts.first();
         let Some(column) = first.and_then(|part| column(table, part.path.as_str())) else {
@@ -123,27 +127,10 @@ fn values(conditions: &[Expr], column: usize, ty: &Type, env: &Env<'_>) -> Resul
     };
     let mut all: Option<IntervalList> = None;
     for condition in conditions {
-        let own = match condition.node() {
-            Node::Compare(op, a, b) if is_it(a) && b.is_constant() => compared(*op, ty, &b.ty(), b.value(&[], env)?),
-            Node::Compare(op, a, b) if is_it(b) && a.is_constant() => {
-                compared(op.mirrored(), ty, &a.ty(), a.value(&[], env)?)
-            }
-            Node::InList(a, items, false) if is_it(a) && items.iter().all(Expr::is_constant) => {
-                let each = items.iter().map(|item| Ok((item.ty(), item.value(&[], env)?)));
-                any(ty, each.collect::<Result<_>>()?)
-            }
-            Node::Quantified {
-                op: Comparison::Equal,
-                arg,
-                array,
-                all: false,
-            } if is_it(arg) && array.is_constant() => match array.value(&[], env)? {
-                Value::Array(items) => any(ty, items.iter().map(|item| (arg.ty(), item.to_value())).collect()),
-                _ => Some(IntervalList::none()),
-            },
-            _ => None,
+        let Some(said) = find::said(condition, &is_it, env)? else {
+            continue;
         };
-        if let Some(own) = own {
+        if let Some(own) = any(said.op, ty, &said.of.ty(), said.values) {
             all = Some(all.map_or_else(|| own.clone(), |all| all.intersect(&own)));
         }
     }
@@ -169,12 +156,10 @@ fn others(kind: BsonType) -> IntervalList {
     IntervalList::union_of(vec![null, Interval::new(low, from, high, to)]).complement()
 }
 
-/// The values of which one of several is equal to a column.
-fn any(ty: &Type, values: Vec<(Type, Value)>) -> Option<IntervalList> {
-    let each = values
-        .into_iter()
-        .map(|(of, value)| compared(Comparison::Equal, ty, &of, value));
-    each.reduce(|all, own| Some(all?.union(&own?)))?
+/// As [`compared`], with one of some values.
+fn any(op: Comparison, ty: &Type, of: &Type, values: Vec<Value>) -> Option<IntervalList> {
+    let mut each = values.into_iter().map(|value| compared(op, ty, of, value));
+    each.try_fold(IntervalList::none(), |all, own| Some(all.union(&own?)))
 }
 
 /// What documents hold, of the BSON type of a column's values, that compares so with a value of type `of`; `None` where that is not told.

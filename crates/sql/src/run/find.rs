@@ -32,6 +32,46 @@ pub(super) fn is_exact(expr: &Expr, ty: &Type, table: &Table) -> bool {
         }
 }
 
+/// What a condition says of an expression: how that compares with values that are known.
+pub(super) struct Said<'c> {
+    /// The expression.
+    pub expr: &'c Expr,
+    /// How it compares.
+    pub op: Comparison,
+    /// What has the type of the values.
+    pub of: &'c Expr,
+    /// The value; of [`Comparison::Equal`] all those of which it is equal to one.
+    pub values: Vec<Value>,
+}
+
+/// What a condition says of an expression that `is_it`.
+///
+/// Errors: those of the values.
+pub(super) fn said<'c>(condition: &'c Expr, is_it: &dyn Fn(&Expr) -> bool, env: &Env<'_>) -> Result<Option<Said<'c>>> {
+    let (expr, op, of, values) = match condition.node() {
+        Node::Compare(op, a, b) if is_it(a) && b.is_constant() => (a, *op, b, vec![b.value(&[], env)?]),
+        Node::Compare(op, a, b) if is_it(b) && a.is_constant() => (b, op.mirrored(), a, vec![a.value(&[], env)?]),
+        Node::InList(a, items, false) if is_it(a) && items.iter().all(Expr::is_constant) => {
+            let values = items.iter().map(|item| item.value(&[], env));
+            (a, Comparison::Equal, a, values.collect::<Result<_>>()?)
+        }
+        Node::Quantified {
+            op: Comparison::Equal,
+            arg,
+            array,
+            all: false,
+        } if is_it(arg) && array.is_constant() => {
+            let values = match array.value(&[], env)? {
+                Value::Array(items) => items.iter().map(|item| item.to_value()).collect(),
+                _ => Vec::new(),
+            };
+            (arg, Comparison::Equal, arg, values)
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(Said { expr, op, of, values }))
+}
+
 /// The different `_id`s of which just the rows of which a condition holds have one, in order; `None` when it does not say that.
 ///
 /// Errors: those of the values that it is compared with.
@@ -43,24 +83,10 @@ pub fn ids(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Option<Vec<
         }
         _ => false,
     };
-    let (column, values) = match condition.node() {
-        Node::Compare(Comparison::Equal, a, b) if is_id(a) && b.is_constant() => (a, vec![b.value(&[], env)?]),
-        Node::Compare(Comparison::Equal, a, b) if is_id(b) && a.is_constant() => (b, vec![a.value(&[], env)?]),
-        Node::InList(a, items, false) if is_id(a) && items.iter().all(Expr::is_constant) => {
-            let values = items.iter().map(|item| item.value(&[], env));
-            (a, values.collect::<Result<_>>()?)
-        }
-        Node::Quantified {
-            op: Comparison::Equal,
-            arg,
-            array,
-            all: false,
-        } if is_id(arg) && array.is_constant() => match array.value(&[], env)? {
-            Value::Array(items) => (arg, items.iter().map(|item| item.to_value()).collect()),
-            _ => return Ok(Some(Vec::new())),
-        },
-        _ => return Ok(None),
+    let Some(said) = said(condition, &is_id, env)?.filter(|said| said.op == Comparison::Equal) else {
+        return Ok(None);
     };
+    let (column, values) = (said.expr, said.values);
     let ty = column.ty();
     let values = values.into_iter().filter(|value| !matches!(value, Value::Null));
     let mut values: Vec<Value> = values.map(|value| stored::write(&ty, value)).collect();

@@ -384,13 +384,12 @@ impl Tables<'_, '_> {
         env: &Env<'_>,
     ) -> Result<Option<BoxOperator>> {
         let reading = self.reading;
-        let found = match table.elements {
-            Some(_) if !collection.is_clustered() => {
-                element_index::fewest(&scan.conditions, table, collection, env, reading.view)?
-            }
-            _ => None,
+        if collection.is_clustered() {
+            return Ok(None);
+        }
+        let Some(found) = element_index::fewest(&scan.conditions, table, collection, env, reading.view)? else {
+            return Ok(None);
         };
-        let Some(found) = found else { return Ok(None) };
         // Documents that do not count are not read further, whatever their elements hold.
         let find::Found { filter, .. } = find::filter(&scan.conditions, table, env)?;
         let documents = collection.state.documents();

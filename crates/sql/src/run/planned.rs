@@ -7,7 +7,7 @@ use super::find;
 use super::ordered;
 use super::tables::{Find, Reading};
 use crate::bind::{Binder, Bound, ScopeColumn};
-use crate::catalog::answers::{Answers, Asked};
+use crate::catalog::answers::{Answers, Asked, Kept};
 use crate::catalog::{Column, Kind, Table};
 use crate::expr::Expr;
 use crate::functions::coerce;
@@ -25,7 +25,7 @@ use nestor_storage::{Collection, Index};
 use sqlparser::ast::Query;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// A column of a result.
 #[derive(Clone, Debug)]
@@ -166,20 +166,10 @@ impl<'s, 'r> Sizes<'s, 'r> {
         })
     }
 
-    /// What a table of elements has for a condition on a field of these, by an index on that; `None` for other columns.
-    fn found_by_elements(&self, table: usize, conditions: &[Expr], env: &Env<'_>) -> Option<f64> {
-        let (own, collection) = (self.tables.get(table)?, self.collection(table)?);
-        let entries = element_index::fewest(conditions, own, collection, env, self.reading.view).ok()?;
-        entries.map(|entries| entries.count as f64)
-    }
-
-    /// How many different values a field of elements has, by an index on it; `None` for other columns.
-    fn different_in_elements(&self, table: usize, column: usize) -> Option<f64> {
-        let path = element_index::path(self.tables.get(table)?, column)?;
-        let index = self
-            .collection(table)?
-            .all_indexes()
-            .find(|index| begins_with(index, &path))?;
+    /// How many different values the field of elements at a path has, by an index on it.
+    fn different_in_elements(&self, table: usize, path: &str) -> Option<f64> {
+        let mut indexes = self.collection(table)?.all_indexes();
+        let index = indexes.find(|index| begins_with(index, path))?;
         element_index::different(index, self.reading.view).ok()?
     }
 }
@@ -277,13 +267,13 @@ impl Statistics for Sizes<'_, '_> {
                 effects: None,
                 compared: None,
             };
-            if self.tables.get(table)?.elements.is_some()
-                && let Some(rows) = self.found_by_elements(table, conditions, &env)
-            {
-                return Some(rows / self.rows_each(table));
+            let own = self.tables.get(table)?;
+            let by_elements = element_index::fewest(conditions, own, collection, &env, self.reading.view).ok();
+            if let Some(entries) = by_elements.flatten() {
+                return Some(entries.count as f64 / self.rows_each(table));
             }
             // What cannot be computed ends the statement when it runs.
-            let found = find::filter(conditions, self.tables.get(table)?, &env).ok()?;
+            let found = find::filter(conditions, own, &env).ok()?;
             let by_index = self.reading.estimated(collection, &found.filter).ok()?;
             match by_index {
                 Some(entries) => Some(entries as f64),
@@ -302,8 +292,8 @@ impl Statistics for Sizes<'_, '_> {
         let column_of = self.tables.get(table).and_then(|table| table.columns.get(column));
         let is_indexed = self.has_index(table, column, false);
         let find = |own: &Column| {
-            if element_index::path(&self.tables[table], column).is_some() {
-                return self.different_in_elements(table, column);
+            if let Some(path) = element_index::path(&self.tables[table], column) {
+                return self.different_in_elements(table, &path);
             }
             let collection = self.collection(table)?;
             match self.reading.different_by_columns(collection, &own.path) {
@@ -365,36 +355,8 @@ pub struct Planned {
     answers: Answers,
 }
 
-/// Where a prepared statement keeps what was made of it. Clones share it.
-#[derive(Debug)]
-pub struct Kept<T>(Arc<Mutex<Option<Arc<T>>>>);
-
 /// Where a prepared query keeps its plan.
 pub type PlanCell = Kept<Planned>;
-
-impl<T> Default for Kept<T> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
-}
-
-impl<T> Clone for Kept<T> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<T> Kept<T> {
-    /// What is kept.
-    pub(crate) fn get(&self) -> Option<Arc<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Keeps something, or nothing.
-    pub(crate) fn set(&self, kept: Option<Arc<T>>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = kept;
-    }
-}
 
 impl Planned {
     /// Plans a query whose parameters have these types; says whether the plan may be kept.

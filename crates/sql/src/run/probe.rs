@@ -299,29 +299,9 @@ impl Asked {
     fn of(conditions: &[Expr], table: &Table, env: &Env<'_>) -> Result<Self> {
         let mut compared = Vec::new();
         for condition in conditions {
-            let (expr, op, values) = match condition.node() {
-                Node::Compare(op, a, b) if b.is_constant() => (a, *op, vec![b.value(&[], env)?]),
-                Node::Compare(op, a, b) if a.is_constant() => (b, op.mirrored(), vec![a.value(&[], env)?]),
-                Node::InList(a, items, false) if items.iter().all(Expr::is_constant) => {
-                    let values = items.iter().map(|item| item.value(&[], env));
-                    (a, Comparison::Equal, values.collect::<Result<_>>()?)
-                }
-                Node::Quantified {
-                    op: Comparison::Equal,
-                    arg,
-                    array,
-                    all: false,
-                } if array.is_constant() => match array.value(&[], env)? {
-                    Value::Array(items) => {
-                        let values = items.iter().map(|item| item.to_value()).collect();
-                        (arg, Comparison::Equal, values)
-                    }
-                    _ => (arg, Comparison::Equal, Vec::new()),
-                },
-                _ => continue,
-            };
-            if op != Comparison::NotEqual {
-                compared.push((indexed::normal(expr, &table.columns), op, values));
+            let said = find::said(condition, &|_| true, env)?;
+            if let Some(said) = said.filter(|said| said.op != Comparison::NotEqual) {
+                compared.push((indexed::normal(said.expr, &table.columns), said.op, said.values));
             }
         }
         let filter = find::filter(conditions, table, env)?.filter;

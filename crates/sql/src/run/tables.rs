@@ -10,7 +10,7 @@ use crate::bind::Binder;
 use crate::bind::declared::Declared;
 use crate::bind::duality::with_etag;
 use crate::bind::entry::{self, Object};
-use crate::catalog::answers::{Answers, Asked, Current};
+use crate::catalog::answers::{Answers, Asked, Current, Kept};
 use crate::catalog::documents::{Inference, SAMPLE};
 use crate::catalog::files::Named;
 use crate::catalog::routines::Routine;
@@ -45,7 +45,7 @@ use nestor_storage::{Collection, Derive, Index, View};
 use sqlparser::ast::Query;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// What is to be found in a collection or view.
 #[derive(Clone, Debug)]
@@ -418,9 +418,8 @@ impl<'s, 'r> Reading<'s, 'r> {
 
     /// The table that a view is, which nobody else of the statement asks for meanwhile: that of another statement if it still holds.
     fn view_made(&self, ns: &Namespace, text: &str, collection: &Collection) -> Result<Arc<Table>> {
-        let kept = collection.derived::<OfView>()?;
-        let last = kept.get();
-        if let Some(last) = last
+        let OfView(kept) = collection.derived()?;
+        if let Some(last) = kept.get()
             && last.answers.hold(self)?
         {
             return Ok(last.table.clone());
@@ -444,7 +443,7 @@ impl<'s, 'r> Reading<'s, 'r> {
         });
         if holds {
             let table = table.clone();
-            kept.set(Made { answers, table });
+            kept.set(Some(Arc::new(Made { answers, table })));
         }
         Ok(table)
     }
@@ -918,7 +917,7 @@ impl Catalog for Reading<'_, '_> {
 
 /// The table that a version of a view was, and of what that was made. Names in views have their schemas, so that it is every session's.
 #[derive(Default)]
-struct OfView(Mutex<Option<Arc<Made>>>);
+struct OfView(Kept<Made>);
 
 struct Made {
     answers: Answers,
@@ -930,16 +929,6 @@ impl Derive for OfView {
 
     fn derive(_: &Collection) -> Result<Self> {
         Ok(Self::default())
-    }
-}
-
-impl OfView {
-    fn get(&self) -> Option<Arc<Made>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn set(&self, made: Made) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(made));
     }
 }
 
