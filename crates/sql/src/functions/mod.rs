@@ -33,8 +33,9 @@ mod uuids;
 pub use crate::expr::function::{Function, Param, Run};
 pub(crate) use records::typed_into;
 pub use records::{is_of_records, records};
-pub use system::{STANDARD, folded, part_key, type_number, uuid_v7};
+pub use system::{STANDARD, folded, part_key, type_number};
 pub use tables::{Table, as_documents, once, side_by_side, table};
+pub use uuids::uuid_v7;
 
 use crate::error::{error, fail, no_function, no_operator};
 use crate::expr::{Expr, Node};

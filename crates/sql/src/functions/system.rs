@@ -7,9 +7,8 @@ use crate::types::{Type, integer, output};
 use crate::{asked, current};
 use nestor_model::interrupt::while_waiting;
 use nestor_model::statement::{UNITS, work};
-use nestor_model::{Array, Binary, Value, ValueRef};
+use nestor_model::{Array, Value, ValueRef};
 use nestor_planner::relation::{Effects, Env};
-use nestor_query::env::OpContext;
 use std::time::{Duration, Instant};
 
 fn oid(value: &Value) -> Option<Type> {
@@ -158,21 +157,6 @@ fn set(env: &Env<'_>, args: &[Value]) -> nestor_model::Result<Value> {
     let is_called = !matches!(args.get(2), Some(Value::Bool(false)));
     sequences(env)?.set(&args[0], number, is_called)?;
     Ok(Value::Int64(number))
-}
-
-/// A UUID of version 7: those that are made later are larger.
-pub fn uuid_v7(op: &OpContext) -> Value {
-    let (a, b) = (op.random_u64(), op.random_u64());
-    let ms = u64::try_from(op.now_ms).unwrap_or(0);
-    let high = (ms << 16) | 0x7000 | (a & 0x0FFF);
-    let low = (b & (u64::MAX >> 2)) | (1 << 63);
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&high.to_be_bytes());
-    bytes[8..].copy_from_slice(&low.to_be_bytes());
-    Value::Binary(Binary {
-        subtype: 4,
-        bytes: bytes.as_slice().into(),
-    })
 }
 
 /// Waits, until the statement is stopped.
@@ -422,7 +406,6 @@ pub(super) const ROWS: &[Row] = &[
     ("setval", "!text,int8,bool->int8", |a, env, _| set(env, a)),
     ("setval", "!regclass,int8,bool->int8", |a, env, _| set(env, a)),
     // Version 7: those that are made later are larger.
-    ("uuidv7", "!->uuid", |_, env, _| Ok(uuid_v7(env.op))),
     // What it means the query decides that groups (`bind/select.rs`); elsewhere there are no groups.
     ("grouping", "?any...->int4", |_, _, _| {
         crate::error::fail("42803", "GROUPING needs a GROUP BY")

@@ -161,7 +161,7 @@ impl Applying<'_, '_, '_> {
                 None | Some(Type::ObjectId | Type::Jsonb) if !table.declared || id.is_none() => {
                     doc.set("_id", self.op.object_id());
                 }
-                Some(Type::Uuid) if !table.declared => doc.set("_id", uuid_v7(self.op)),
+                Some(Type::Uuid) if !table.declared => doc.set("_id", uuid_v7(self.op)?),
                 _ => {}
             }
         }
