@@ -154,6 +154,17 @@ impl Column {
         }
     }
 
+    /// Whether no row has a value.
+    pub(crate) fn is_empty(&self) -> bool {
+        let has_value = |states: &[State]| states.contains(&State::Value);
+        self.states.as_deref().is_some_and(|states| !has_value(states))
+    }
+
+    /// Whether these rows have nothing.
+    pub(crate) fn rows_have_nothing(&self, rows: &[usize]) -> bool {
+        rows.iter().all(|row| self.state(*row) == State::Missing)
+    }
+
     /// What a row has; missing where that is not held, and where it is a document.
     pub fn value(&self, row: usize) -> ValueRef<'_> {
         match self.state(row) {
@@ -175,6 +186,19 @@ impl Column {
             Values::Text(numbers, texts) => ValueRef::String(texts.get(numbers.get(row) as usize)),
             Values::Id(ids) => ValueRef::ObjectId(ids[row]),
             Values::Any(values) => values[row].as_ref(),
+        }
+    }
+
+    /// Whether a row is what a row of another column is, type and bits.
+    pub(crate) fn has_same(&self, row: usize, other: &Column, at: usize) -> bool {
+        if self.state(row) != other.state(at) {
+            return false;
+        }
+        match (self.value(row), other.value(at)) {
+            (ValueRef::Int32(a), ValueRef::Int32(b)) => a == b,
+            (ValueRef::Int64(a), ValueRef::Int64(b)) | (ValueRef::DateTime(a), ValueRef::DateTime(b)) => a == b,
+            (ValueRef::String(a), ValueRef::String(b)) => a == b,
+            (a, b) => a.to_value().identical(&b.to_value()),
         }
     }
 
@@ -267,6 +291,22 @@ impl ColumnBuilder {
         }
         self.states.push(state);
         true
+    }
+
+    /// Adds a row of a column that is held, after rows before it that were not added and have nothing.
+    pub(crate) fn push_from(&mut self, row: usize, column: &Column, from: usize) {
+        match column.state(from) {
+            State::Missing => {}
+            State::Document => {
+                self.fill(row);
+                self.rows += 1;
+                self.values.push_null();
+                self.states.push(State::Document);
+            }
+            State::Value | State::Null | State::Other => {
+                self.push(row, column.value(from));
+            }
+        }
     }
 
     /// How many rows have something.

@@ -13,7 +13,7 @@
 use crate::codec;
 use crate::column::Column;
 use crate::memory::Memory;
-use crate::segment::{Field, Head, Segment, Stored};
+use crate::segment::{Field, Head, Segment, Source, Stored};
 use nestor_model::{Binary, Document, RawDocBuf, Value, ValueRef, doc};
 use nestor_storage::base::NodeName;
 use nestor_storage::beside::Place;
@@ -86,7 +86,12 @@ pub(crate) fn save(segment: &Segment, beside: &Beside, of: Of, origin: Origin) -
         "rows": segment.rows() as i64, "cut": segment.head().is_cut, "fields": fields,
     };
     let len = file.finish(head.to_raw().as_bytes().to_vec())?;
-    Ok(Stored::new(beside.clone(), name, len, places))
+    Ok(Stored::new(
+        beside.clone(),
+        name,
+        (len, places),
+        segment.memory().clone(),
+    ))
 }
 
 fn field_of(field: &Field, place: Option<Place>) -> Document {
@@ -140,9 +145,9 @@ pub(crate) fn load(beside: &Beside, name: &str, memory: &Arc<Memory>) -> io::Res
     let parsed = RawDocBuf::validate(head).ok();
     let parsed = parsed.and_then(|head| parse(&Document::from(head)));
     let (head, of, origin, places) = parsed.ok_or(ErrorKind::InvalidData)?;
-    let stored = Stored::new(beside.clone(), name.to_owned(), len, places);
+    let stored = Stored::new(beside.clone(), name.to_owned(), (len, places), memory.clone());
     Ok(Loaded {
-        segment: Segment::stored(Arc::new(head), Arc::new(stored), memory.clone()),
+        segment: Segment::of(Arc::new(head), Source::File(Arc::new(stored)), memory.clone()),
         of,
         origin,
     })

@@ -9,12 +9,13 @@
 //!
 //! Segments are written to files, and read from there column by column when somebody asks for them; what a file has lost is made anew.
 //!
-//! Reading order: `reader`, [`packed`], [`mod@column`], `codec`, [`mod@statistics`], [`segment`], `file`, `memory`, [`pieces`], `tree`, [`store`].
+//! Reading order: `reader`, [`packed`], [`mod@column`], `codec`, [`mod@statistics`], [`segment`], `merged`, `file`, `memory`, [`pieces`], `tree`, [`store`].
 
 mod codec;
 pub mod column;
 mod file;
 mod memory;
+mod merged;
 pub mod packed;
 pub mod pieces;
 mod reader;

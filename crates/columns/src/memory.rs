@@ -12,6 +12,7 @@ pub(crate) struct Memory {
     relief: OnceLock<Box<dyn Fn() + Send + Sync>>,
     pub(crate) disk_bytes: AtomicU64,
     pub(crate) built: AtomicU64,
+    pub(crate) merged: AtomicU64,
     pub(crate) columns_read: AtomicU64,
     pub(crate) bytes_read: AtomicU64,
     pub(crate) damaged: AtomicU64,
@@ -27,8 +28,10 @@ pub struct Figures {
     pub bytes_max: u64,
     /// Bytes of files.
     pub disk_bytes: u64,
-    /// Segments that were made.
+    /// Segments that were made of documents.
     pub built: u64,
+    /// Segments that were made of others and the documents that were changed.
+    pub merged: u64,
     /// Columns that were read from files.
     pub columns_read: u64,
     /// Bytes of these.
@@ -91,6 +94,7 @@ impl Memory {
             bytes_max: self.bytes_max as u64,
             disk_bytes: self.disk_bytes.load(Relaxed),
             built: self.built.load(Relaxed),
+            merged: self.merged.load(Relaxed),
             columns_read: self.columns_read.load(Relaxed),
             bytes_read: self.bytes_read.load(Relaxed),
             damaged: self.damaged.load(Relaxed),

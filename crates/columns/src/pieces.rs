@@ -23,7 +23,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    fn new(from: &[u8], to: Option<&[u8]>) -> Self {
+    pub(crate) fn new(from: &[u8], to: Option<&[u8]>) -> Self {
         Self {
             from: from.to_vec(),
             to: to.map(<[u8]>::to_vec),

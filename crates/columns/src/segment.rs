@@ -2,18 +2,19 @@
 
 use crate::column::{Column, ColumnBuilder, Values};
 use crate::memory::Memory;
+use crate::merged::Merged;
 use crate::statistics::Part;
 use nestor_model::{RecordId, Str, Value, ValueRef};
 use nestor_storage::base::NodeName;
 use nestor_storage::beside::Place;
-use nestor_storage::{Beside, Block, Blocks, record};
+use nestor_storage::{Beside, Block, Blocks, Bytes, record};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// Paths of a segment, at most; of documents with more some are not held.
-const PATHS_MAX: usize = 1000;
+pub(crate) const PATHS_MAX: usize = 1000;
 
 /// Of segments with more paths than these only those are held that more than one in [`RARE`] documents has.
 const PATHS_MANY: usize = 100;
@@ -35,12 +36,21 @@ const DEPTH_MAX: usize = 16;
 pub struct Segment {
     head: Arc<Head>,
     /// Of each field its column, if it is in memory.
-    columns: Box<[OnceLock<Column>]>,
-    stored: Option<Arc<Stored>>,
+    columns: Box<[OnceLock<Arc<Column>>]>,
+    source: Source,
     memory: Arc<Memory>,
     /// Bytes in memory.
     bytes: AtomicUsize,
     is_damaged: AtomicBool,
+}
+
+/// Where a segment has the columns from that are not in memory.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    /// All are in memory.
+    Memory,
+    File(Arc<Stored>),
+    Merged(Arc<Merged>),
 }
 
 /// What is known of a segment without its columns.
@@ -71,7 +81,7 @@ pub(crate) struct Field {
     pub(crate) has_documents: bool,
     /// There is a column of it.
     pub(crate) is_held: bool,
-    /// Its least and largest value, as [`Column::range`].
+    /// Its least and largest value, as [`Column::range`]; of a segment with changes all values lie between these.
     pub(crate) range: Option<(Value, Value)>,
 }
 
@@ -83,6 +93,9 @@ pub(crate) struct Stored {
     /// Of each field the place of its column.
     pub(crate) places: Vec<Place>,
     is_removed: AtomicBool,
+    /// Nobody who begins to read now would use it.
+    is_unused: AtomicBool,
+    memory: Arc<Memory>,
 }
 
 /// What a segment has of a path.
@@ -141,64 +154,115 @@ impl Segment {
             }
             at = to.map(|to| (to, more));
         }
-        Ok(Some(builder.finish(parts, begins, memory.clone())))
+        let blocks = parts.iter().map(|(part, _)| part.name).zip(begins).collect();
+        Ok(Some(builder.finish(blocks, RARE, memory.clone())))
+    }
+
+    /// The documents of some keys, which ascend, and which of the keys have one.
+    ///
+    /// Errors: those of reading.
+    pub(crate) fn of_keys(
+        blocks: &Blocks,
+        keys: &[Bytes],
+        memory: &Arc<Memory>,
+    ) -> nestor_storage::Result<(Self, Vec<bool>)> {
+        let mut builder = SegmentBuilder::default();
+        let mut cursor = blocks.base_cursor();
+        let mut there = Vec::with_capacity(keys.len());
+        for key in keys {
+            let is_there = cursor.seek(key.as_slice())? && cursor.key() == key.as_slice();
+            if is_there {
+                builder.add(cursor.key(), cursor.value()?);
+            }
+            there.push(is_there);
+        }
+        // A few documents have few values of any path.
+        Ok((builder.finish(Vec::new(), usize::MAX, memory.clone()), there))
     }
 
     /// A segment of which some columns are in memory.
-    fn new(
+    pub(crate) fn new(
         head: Arc<Head>,
-        columns: Box<[OnceLock<Column>]>,
-        stored: Option<Arc<Stored>>,
+        columns: Box<[OnceLock<Arc<Column>>]>,
+        source: Source,
         memory: Arc<Memory>,
     ) -> Self {
-        let held = columns.iter().filter_map(OnceLock::get).map(Column::bytes);
+        let held = columns.iter().filter_map(OnceLock::get).map(|column| column.bytes());
         let bytes = head.bytes + held.sum::<usize>();
         memory.add(bytes);
         Self {
             head,
             columns,
-            stored,
+            source,
             memory,
             bytes: bytes.into(),
             is_damaged: false.into(),
         }
     }
 
-    /// A segment that is in a file.
-    pub(crate) fn stored(head: Arc<Head>, stored: Arc<Stored>, memory: Arc<Memory>) -> Self {
+    /// A segment none of whose columns is in memory.
+    pub(crate) fn of(head: Arc<Head>, source: Source, memory: Arc<Memory>) -> Self {
         let columns = head.fields.iter().map(|_| OnceLock::new()).collect();
-        Self::new(head, columns, Some(stored), memory)
+        Self::new(head, columns, source, memory)
     }
 
-    /// The same segment without columns in memory, if it has some and there is a file of it.
+    /// The same segment without columns in memory, if it has some that can be had again.
     pub(crate) fn unloaded(&self) -> Option<Self> {
-        let stored = self.stored.clone()?;
-        let is_loaded = self.bytes() > self.head.bytes && !self.is_damaged();
-        is_loaded.then(|| Self::stored(self.head.clone(), stored, self.memory.clone()))
+        let is_loaded = self.bytes() > self.head.bytes && !self.is_damaged() && self.is_in_file();
+        is_loaded.then(|| Self::of(self.head.clone(), self.source.clone(), self.memory.clone()))
+    }
+
+    /// Whether files have its columns, but for what was changed since they were written.
+    pub(crate) fn is_in_file(&self) -> bool {
+        match &self.source {
+            Source::Memory => false,
+            Source::File(_) => true,
+            Source::Merged(merged) => merged.old.is_in_file(),
+        }
     }
 
     /// The same segment, which is in a file by now; its columns stay in memory.
     pub(crate) fn with_file(mut self, stored: Stored) -> Self {
-        self.stored = Some(Arc::new(stored));
+        self.source = Source::File(Arc::new(stored));
         self
+    }
+
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        &self.memory
     }
 
     pub(crate) fn head(&self) -> &Head {
         &self.head
     }
 
+    /// Its own file.
     pub(crate) fn file(&self) -> Option<&Stored> {
-        self.stored.as_deref()
+        match &self.source {
+            Source::File(stored) => Some(stored),
+            Source::Memory | Source::Merged(_) => None,
+        }
     }
 
-    /// Whether its file turned out to be damaged or missing.
+    pub(crate) fn merged(&self) -> Option<&Merged> {
+        match &self.source {
+            Source::Merged(merged) => Some(merged),
+            Source::Memory | Source::File(_) => None,
+        }
+    }
+
+    /// Whether its file, or that of what it was made of, turned out to be damaged or missing.
     pub(crate) fn is_damaged(&self) -> bool {
-        self.is_damaged.load(Relaxed)
+        self.is_damaged.load(Relaxed) || self.merged().is_some_and(|merged| merged.old.is_damaged())
     }
 
     /// The column of a field, if it is held and in memory.
-    pub(crate) fn held(&self, field: usize) -> Option<&Column> {
+    pub(crate) fn held(&self, field: usize) -> Option<&Arc<Column>> {
         self.columns[field].get().filter(|_| self.head.fields[field].is_held)
+    }
+
+    /// The column of a field, which does not stay in memory for that.
+    pub(crate) fn column_once(&self, field: usize) -> Arc<Column> {
+        self.columns[field].get().cloned().unwrap_or_else(|| self.read(field))
     }
 
     /// How many documents it has.
@@ -285,7 +349,7 @@ impl Segment {
 
     /// Bytes that the columns at these paths take, in their file if there is one, of so many of its rows.
     pub fn weight<'p>(&self, paths: impl IntoIterator<Item = &'p str>, rows: usize) -> u64 {
-        let weight = |path: &str| match (self.field(path.split('.')), &self.stored) {
+        let weight = |path: &str| match (self.field(path.split('.')), self.file()) {
             (Ok(field), Some(stored)) => u64::from(stored.places[field].len),
             (Ok(field), None) => self.columns[field].get().map_or(0, |column| column.bytes() as u64),
             (Err(_), _) => 0,
@@ -338,6 +402,11 @@ impl Segment {
         }
     }
 
+    /// Whether the two values of a zone are values of rows.
+    pub fn has_exact_zones(&self) -> bool {
+        self.merged().is_none()
+    }
+
     /// Between which values those at a path lie: known without reading them.
     pub fn zone<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Zone<'_> {
         match self.field_of_values(path) {
@@ -366,19 +435,23 @@ impl Segment {
         }
     }
 
-    fn read(&self, field: usize) -> Column {
-        let Some(stored) = &self.stored else {
-            return Column::unknown();
+    fn read(&self, field: usize) -> Arc<Column> {
+        let stored = match &self.source {
+            Source::Memory => return Column::unknown().into(),
+            Source::Merged(merged) => return merged.column(field, self.head.rows),
+            Source::File(stored) => stored,
         };
-        stored.column(&self.head, field, &self.memory).unwrap_or_else(|error| {
+        let read = stored.column(&self.head, field, &self.memory);
+        let column = read.unwrap_or_else(|error| {
             let is_first = !self.is_damaged.swap(true, Relaxed);
-            // A file is removed when nobody who begins to read now would use it.
+            // Segments of collections that are no more are removed under those who read them.
             if is_first && !stored.is_removed.load(Relaxed) {
                 self.memory.damaged.fetch_add(1, Relaxed);
                 tracing::warn!(name = stored.name, %error, "columns cannot be read and are made anew");
             }
             Column::unknown()
-        })
+        });
+        column.into()
     }
 }
 
@@ -389,19 +462,38 @@ impl Drop for Segment {
 }
 
 impl Stored {
-    pub(crate) fn new(beside: Beside, name: String, len: u64, places: Vec<Place>) -> Self {
+    /// A file that is there, and counts from now on.
+    pub(crate) fn new(beside: Beside, name: String, (len, places): (u64, Vec<Place>), memory: Arc<Memory>) -> Self {
+        memory.disk_bytes.fetch_add(len, Relaxed);
         Self {
             beside,
             name,
             len,
             places,
             is_removed: false.into(),
+            is_unused: false.into(),
+            memory,
         }
     }
 
+    /// Removes it, from under those who read it.
     pub(crate) fn remove(&self) {
         if !self.is_removed.swap(true, Relaxed) {
             self.beside.remove(&self.name);
+        }
+    }
+
+    /// Removes it when those who read it now, and segments that were made of it, have ended. There will be no other file of this name.
+    pub(crate) fn remove_in_time(&self) {
+        self.is_unused.store(true, Relaxed);
+    }
+}
+
+impl Drop for Stored {
+    fn drop(&mut self) {
+        self.memory.disk_bytes.fetch_sub(self.len, Relaxed);
+        if self.is_unused.load(Relaxed) {
+            self.remove();
         }
     }
 }
@@ -566,7 +658,8 @@ impl SegmentBuilder {
         }
     }
 
-    fn finish(mut self, parts: &[(&Block, Option<&[u8]>)], begins: Vec<u32>, memory: Arc<Memory>) -> Segment {
+    /// The segment, whose rows are those of these blocks; of many paths those are left out that not one in `rare` documents has.
+    fn finish(mut self, blocks: Vec<(NodeName, u32)>, rare: usize, memory: Arc<Memory>) -> Segment {
         let rows = self.rows;
         if self.bytes > BYTES_MAX {
             self.fields = vec![FieldBuilder::default()];
@@ -576,7 +669,7 @@ impl SegmentBuilder {
         let mut columns = Vec::with_capacity(self.fields.len());
         let mut fields = Vec::with_capacity(self.fields.len());
         for field in self.fields {
-            let column = match are_many && field.column.rows() * RARE < rows {
+            let column = match are_many && field.column.rows().saturating_mul(rare) < rows {
                 true => Column::unknown(),
                 false => field.column.finish(rows),
             };
@@ -592,10 +685,9 @@ impl SegmentBuilder {
                 is_held: column.is_held(),
                 range: column.range().cloned(),
             });
-            columns.push(OnceLock::from(column));
+            columns.push(OnceLock::from(Arc::new(column)));
         }
-        let blocks = parts.iter().map(|(part, _)| part.name).zip(begins).collect();
         let head = Head::new(blocks, rows, fields, self.is_cut);
-        Segment::new(Arc::new(head), columns.into(), None, memory)
+        Segment::new(Arc::new(head), columns.into(), Source::Memory, memory)
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::file::{self, Of, Origin};
 use crate::memory::{Figures, Memory};
+use crate::merged::Change;
 use crate::statistics::Statistics;
-use crate::tree::Tree;
-use crate::{Piece, Segment};
-use nestor_storage::{Catalog, Engine, Result, Snapshot, TreeId, View};
+use crate::tree::{self, Exact, Tree};
+use crate::{Keys, Piece, Segment};
+use nestor_storage::{Bytes, Catalog, Engine, Result, Snapshot, TreeId, View};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -259,6 +260,7 @@ impl Shared {
 
     /// Makes the segments that a tree lacks, and lets go of those that nothing is left of.
     fn make(&self, engine: &Engine, tree: TreeId) -> Result<()> {
+        engine.note_changed(tree);
         let snapshot = engine.snapshot();
         self.forget_dropped(engine, &snapshot, Some(tree));
         let Some(blocks) = snapshot.blocks(tree, ROWS_MIN)? else {
@@ -266,10 +268,13 @@ impl Shared {
         };
         self.load(engine, tree);
         let own = lock(&self.trees).entry(tree).or_default().clone();
-        own.drop_damaged(&self.memory);
+        own.drop_damaged();
         let stopped = || self.stop.load(Ordering::Relaxed);
         let mut live = HashSet::new();
         let now = own.used();
+        let (state, exact) = (blocks.state(), own.exact());
+        // The keys that were changed since a state, for those that segments are exact in.
+        let mut changed: HashMap<u64, Option<Vec<Bytes>>> = HashMap::new();
         for (at, group) in blocks.groups().iter().enumerate() {
             if stopped() {
                 return Ok(());
@@ -277,32 +282,58 @@ impl Shared {
             let parts = blocks.blocks(group)?;
             live.extend(parts.iter().map(|part| part.name));
             let lacking = own.lacking(group, &parts);
+            let end = blocks.groups().get(at + 1).map(|next| next.from.as_slice());
+            let keys = || Keys::new(&group.from, end);
             if lacking.is_empty() {
+                own.note(group.name, state, keys);
                 continue;
             }
             let is_whole = lacking.len() == parts.len();
-            let end = blocks.groups().get(at + 1).map(|next| next.from.as_slice());
             let to = |part: usize| parts.get(part + 1).map(|next| next.from.as_slice()).or(end);
             let lacking: Vec<_> = lacking.into_iter().map(|part| (&parts[part], to(part))).collect();
             while self.memory.is_full() {
                 self.unload();
-                if self.memory.is_full() && !self.give_up_another(tree) {
+                if self.memory.is_full() && !self.give_up_another(engine, tree) {
                     return Ok(());
+                }
+            }
+            let of = |is_whole| Of {
+                tree,
+                group: group.name,
+                is_whole,
+            };
+            let exact_now = Exact { state, keys: keys() };
+            if let Some((known, old)) = tree::source(&exact, &group.from, end) {
+                let between = || engine.changed_between(tree, known.state, state);
+                let changed = changed.entry(known.state).or_insert_with(between);
+                let change = changed.as_ref().map(|all| Change {
+                    old,
+                    within: (&group.from, end),
+                    keys: between_keys(all, &group.from, end),
+                });
+                let merged = change
+                    .map(|change| change.merged(&blocks, &parts, &self.memory))
+                    .transpose()?;
+                if let Some(segment) = merged.flatten() {
+                    self.memory.merged.fetch_add(1, Ordering::Relaxed);
+                    let segment = match segment.merged() {
+                        Some(_) => segment,
+                        None => self.save(engine, segment, of(true)),
+                    };
+                    own.add(of(true), segment, Some(exact_now));
+                    continue;
                 }
             }
             if let Some(segment) = Segment::build(&blocks, &lacking, &stopped, &self.memory)? {
                 self.memory.built.fetch_add(1, Ordering::Relaxed);
-                let of = Of {
-                    tree,
-                    group: group.name,
-                    is_whole,
-                };
-                let segment = self.save(engine, segment, of);
-                own.add(of, segment);
+                let segment = self.save(engine, segment, of(is_whole));
+                own.add(of(is_whole), segment, Some(exact_now));
             }
         }
         own.set_made(now);
-        own.purge(&live, &self.memory);
+        own.purge(&live);
+        let oldest = own.exact().iter().map(|(exact, _)| exact.state).min();
+        engine.forget_changed(tree, Some(oldest.unwrap_or(state)));
         Ok(())
     }
 
@@ -321,10 +352,7 @@ impl Shared {
         });
         let saved = origin.map(|origin| file::save(&segment, beside, of, origin));
         match saved {
-            Some(Ok(stored)) => {
-                self.memory.disk_bytes.fetch_add(stored.len, Ordering::Relaxed);
-                segment.with_file(stored)
-            }
+            Some(Ok(stored)) => segment.with_file(stored),
             failed => {
                 if let Some(Err(error)) = failed {
                     tracing::warn!(%error, "columns stay in memory only");
@@ -349,10 +377,7 @@ impl Shared {
         for name in &names {
             match file::load(beside, name, &self.memory) {
                 Ok(loaded) if is_own(loaded.origin) && loaded.of.tree == tree => {
-                    self.memory
-                        .disk_bytes
-                        .fetch_add(loaded.segment.file().map_or(0, |file| file.len), Ordering::Relaxed);
-                    own.add(loaded.of, loaded.segment);
+                    own.add(loaded.of, loaded.segment, None);
                 }
                 result => {
                     is_whole = false;
@@ -365,6 +390,7 @@ impl Shared {
             }
         }
         lock(&self.trees).entry(tree).or_insert(own);
+        engine.note_changed(tree);
         !is_whole
     }
 
@@ -388,14 +414,14 @@ impl Shared {
     }
 
     /// Gives up the columns of the tree that was read the longest time ago; `false` when there is none but `own`.
-    fn give_up_another(&self, own: TreeId) -> bool {
+    fn give_up_another(&self, engine: &Engine, own: TreeId) -> bool {
         let mut trees = lock(&self.trees);
         let others = trees.iter().filter(|(tree, known)| **tree != own && !known.has_files());
         let oldest = others.min_by_key(|(_, known)| known.used());
         let Some(oldest) = oldest.map(|(tree, _)| *tree) else {
             return false;
         };
-        self.give_up(&mut trees, oldest);
+        self.give_up(engine, &mut trees, oldest);
         true
     }
 
@@ -409,7 +435,9 @@ impl Shared {
             .collect();
         let mut trees = lock(&self.trees);
         let dropped: Vec<TreeId> = trees.keys().filter(|tree| !live.contains(tree)).copied().collect();
-        dropped.into_iter().for_each(|tree| self.give_up(&mut trees, tree));
+        dropped
+            .into_iter()
+            .for_each(|tree| self.give_up(engine, &mut trees, tree));
         drop(trees);
         let mut stored = lock(&self.stored);
         let gone = stored
@@ -418,11 +446,18 @@ impl Shared {
         gone.for_each(|name| engine.beside().into_iter().for_each(|beside| beside.remove(&name)));
     }
 
-    fn give_up(&self, trees: &mut HashMap<TreeId, Arc<Tree>>, tree: TreeId) {
+    fn give_up(&self, engine: &Engine, trees: &mut HashMap<TreeId, Arc<Tree>>, tree: TreeId) {
+        engine.forget_changed(tree, None);
         if let Some(known) = trees.remove(&tree) {
-            known.purge(&HashSet::new(), &self.memory);
+            known.remove_files();
         }
     }
+}
+
+/// Of keys in order those from one on, up to another.
+fn between_keys<'k>(keys: &'k [Bytes], from: &[u8], to: Option<&[u8]>) -> &'k [Bytes] {
+    let at = |key: &[u8]| keys.partition_point(|own| own.as_slice() < key);
+    &keys[at(from)..to.map_or(keys.len(), at)]
 }
 
 /// The files that a store has, by tree; what cannot be used is removed.

@@ -1,8 +1,8 @@
 //! The segments of one tree.
 
 use crate::file::Of;
-use crate::memory::Memory;
-use crate::pieces::Pieces;
+use crate::pieces::{Keys, Pieces};
+use crate::segment::Stored;
 use crate::statistics::{self, Part, Statistics};
 use crate::{Segment, Zone};
 use nestor_model::Value;
@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::iter::Peekable;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// A group is made anew when more than one of so many of its blocks are not in the segment that has most of them.
 const STALE_PART: usize = 8;
@@ -57,6 +57,22 @@ impl Segments {
 pub(crate) struct Slot {
     segment: RwLock<Arc<Segment>>,
     used: AtomicU64,
+    /// Of the segment of a group, where it is known.
+    exact: Mutex<Option<Exact>>,
+}
+
+/// A state of the base ([`Blocks::state`]) in which a segment has all of some keys, as they are.
+#[derive(Debug, Clone)]
+pub(crate) struct Exact {
+    pub(crate) state: u64,
+    pub(crate) keys: Keys,
+}
+
+impl Exact {
+    fn has(&self, from: &[u8], to: Option<&[u8]>) -> bool {
+        let ends_behind = |end: &Vec<u8>| to.is_some_and(|to| to <= end.as_slice());
+        self.keys.from.as_slice() <= from && self.keys.to.as_ref().is_none_or(ends_behind)
+    }
 }
 
 impl Slot {
@@ -82,10 +98,21 @@ impl Slot {
         drop(unloaded);
     }
 
-    fn remove_file(&self, memory: &Memory) {
+    fn exact(&self) -> MutexGuard<'_, Option<Exact>> {
+        self.exact.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says in which state it is exact, if that is newer than the one that is known.
+    fn note(&self, state: u64, keys: impl FnOnce() -> Keys) {
+        let mut exact = self.exact();
+        if exact.as_ref().is_none_or(|known| known.state < state) {
+            *exact = Some(Exact { state, keys: keys() });
+        }
+    }
+
+    fn with_file(&self, then: impl FnOnce(&Stored)) {
         if let Some(file) = self.get().file() {
-            file.remove();
-            memory.disk_bytes.fetch_sub(file.len, Ordering::Relaxed);
+            then(file);
         }
     }
 }
@@ -109,6 +136,16 @@ fn range(segments: &[Arc<Segment>], path: &str) -> Option<(Value, Value)> {
         });
     }
     all
+}
+
+/// Of segments in the order of their first keys the one that has all keys from one on, up to another.
+pub(crate) fn source<'e>(
+    exact: &'e [(Exact, Arc<Segment>)],
+    from: &[u8],
+    to: Option<&[u8]>,
+) -> Option<&'e (Exact, Arc<Segment>)> {
+    let behind = exact.partition_point(|(exact, _)| exact.keys.from.as_slice() <= from);
+    exact[..behind].last().filter(|(exact, _)| exact.has(from, to))
 }
 
 impl Tree {
@@ -157,7 +194,25 @@ impl Tree {
     /// Whether files have some of it.
     pub(crate) fn has_files(&self) -> bool {
         let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
-        segments.slots().any(|slot| slot.get().file().is_some())
+        segments.slots().any(|slot| slot.get().is_in_file())
+    }
+
+    /// The segments of groups of which it is known in which state they are exact, in the order of their first keys.
+    pub(crate) fn exact(&self) -> Vec<(Exact, Arc<Segment>)> {
+        let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
+        let exact = |slot: &Arc<Slot>| Some((slot.exact().clone()?, slot.get()));
+        let mut all: Vec<_> = segments.groups.values().filter_map(exact).collect();
+        all.retain(|(_, segment)| !segment.is_damaged());
+        all.sort_by(|(a, _), (b, _)| (&a.keys.from, a.state).cmp(&(&b.keys.from, b.state)));
+        all
+    }
+
+    /// Says that the segment of a group, which has all of it in a state, is exact.
+    pub(crate) fn note(&self, group: NodeName, state: u64, keys: impl FnOnce() -> Keys) {
+        let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = segments.groups.get(&group) {
+            slot.note(state, keys);
+        }
     }
 
     pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {
@@ -194,11 +249,12 @@ impl Tree {
         }
     }
 
-    pub(crate) fn add(&self, of: Of, segment: Segment) {
+    pub(crate) fn add(&self, of: Of, segment: Segment, exact: Option<Exact>) {
         let names: Vec<NodeName> = segment.blocks().collect();
         let slot = Arc::new(Slot {
             segment: RwLock::new(Arc::new(segment)),
             used: AtomicU64::new(self.used()),
+            exact: Mutex::new(exact.filter(|_| of.is_whole)),
         });
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
         for (at, block) in names.into_iter().enumerate() {
@@ -211,27 +267,32 @@ impl Tree {
     }
 
     /// Lets go of segments that cannot be read.
-    pub(crate) fn drop_damaged(&self, memory: &Memory) {
+    pub(crate) fn drop_damaged(&self) {
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
         segments.blocks.retain(|_, (slot, _)| slot.is_sound());
         segments.retain(|slot| {
             let is_sound = slot.is_sound();
             if !is_sound {
-                slot.remove_file(memory);
+                slot.with_file(Stored::remove);
             }
             is_sound
         });
     }
 
+    /// Removes the files of all segments.
+    pub(crate) fn remove_files(&self) {
+        self.slots().iter().for_each(|slot| slot.with_file(Stored::remove));
+    }
+
     /// Lets go of segments none of whose blocks is used, and of their files.
-    pub(crate) fn purge(&self, live: &HashSet<NodeName>, memory: &Memory) {
+    pub(crate) fn purge(&self, live: &HashSet<NodeName>) {
         let mut segments = self.segments.write().unwrap_or_else(PoisonError::into_inner);
         segments.blocks.retain(|name, _| live.contains(name));
         let used: HashSet<*const Slot> = segments.blocks.values().map(|(slot, _)| Arc::as_ptr(slot)).collect();
         segments.retain(|slot| {
             let is_used = used.contains(&Arc::as_ptr(slot));
             if !is_used {
-                slot.remove_file(memory);
+                slot.with_file(Stored::remove_in_time);
             }
             is_used
         });
@@ -252,7 +313,11 @@ impl Tree {
         while let Some(group) = groups.next() {
             let to = groups.peek().map(|next| next.from.as_slice());
             let is_changed = changed.peek().is_some_and(|key| to.is_none_or(|to| *key < to));
-            if let Some(segment) = segments.groups.get(&group.name).and_then(sound) {
+            let found = segments.groups.get(&group.name);
+            if let Some(segment) = found.and_then(sound) {
+                found
+                    .into_iter()
+                    .for_each(|slot| slot.note(blocks.state(), || Keys::new(&group.from, to)));
                 let all = 0..segment.rows();
                 match is_changed {
                     false => pieces.columns(&segment, all, (&group.from, to)),

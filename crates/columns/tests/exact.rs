@@ -3,7 +3,7 @@
 mod shared;
 
 use nestor_columns::{Columns, Found, Piece};
-use nestor_model::{RecordId, doc};
+use nestor_model::{RecordId, Value, doc};
 use nestor_storage::record::record_key;
 use nestor_storage::{Engine, EngineOptions, Snapshot, TreeId};
 use shared::{Dice, check, made};
@@ -87,6 +87,72 @@ fn columns_are_exact_for_every_snapshot() {
     }
     assert!(by_columns > 20 && most > 8000, "{by_columns} {most}");
     assert!(columns.bytes() > 0);
+}
+
+#[test]
+fn segments_are_made_of_others_and_what_was_changed() {
+    let dir = tempfile::tempdir().expect("sound");
+    let engine = Engine::open(dir.path(), EngineOptions::at_time(1)).expect("sound");
+    let dice = Dice(Cell::new(9));
+    let count = 4500;
+    let plain = |id: u64| doc! { "_id": id as i64, "a": dice.below(300) as i32, "b": dice.below(5) as i64, "c": format!("text {}", id % 9), "p": format!("{:0160}", dice.below(1 << 30)), "e": doc! { "f": Value::DateTime(id as i64) } };
+    let mut ws = engine.begin();
+    for id in 0..count {
+        ws.put_document(RECORDS, record_key(RecordId(id * 2)), plain(id * 2).to_raw());
+    }
+    engine.commit(ws).expect("sound");
+    engine.checkpoint().expect("sound");
+    let columns = Columns::new(engine.clone(), 64 << 20);
+    columns.want(RECORDS);
+    columns.settle();
+    let built = columns.figures().built;
+    let mut held = vec![engine.snapshot()];
+    for round in 0..30 {
+        let mut ws = engine.begin();
+        for _ in 0..100 {
+            // Between the records that are there, and instead of them.
+            let id = dice.below(count * 2);
+            let key = record_key(RecordId(id));
+            let mut doc = plain(id);
+            match (round, dice.below(10)) {
+                (0..5, _) => {}
+                (5..10, 0..3) => ws.delete(RECORDS, key),
+                (10..15, 0) => doc.push("d", 0.5 * dice.below(100) as f64),
+                (15..20, 0) => doc = doc! { "e": doc! { "g": 1, "f": "text" }, "b": Value::Null },
+                (20..25, 0) => doc.push("g", doc! { "h": Value::Null }),
+                (25..30, 0) if dice.below(50) == 0 => doc = made(&dice, id),
+                _ => {}
+            }
+            match (round, id % 2) {
+                // Only documents that are there are changed at first, in one of their fields.
+                (0..5, 1) => {}
+                (5..10, _) if dice.below(4) == 0 => ws.delete(RECORDS, key),
+                _ => ws.put_document(RECORDS, key, doc.to_raw()),
+            }
+        }
+        engine.commit(ws).expect("sound");
+        if round % 3 > 0 {
+            engine.checkpoint().expect("sound");
+        }
+        let snapshot = engine.snapshot();
+        columns.read(&snapshot, RECORDS).expect("sound");
+        columns.settle();
+        let rows = check(&columns, &snapshot, RECORDS);
+        assert!(round % 3 == 0 || rows as u64 * 10 > count * 9, "{round}: {rows}");
+        if round % 4 == 0 {
+            held.push(snapshot);
+        }
+        if held.len() > 3 {
+            held.remove(0);
+        }
+        if round % 5 == 4 {
+            for snapshot in &held {
+                check(&columns, snapshot, RECORDS);
+            }
+        }
+    }
+    let figures = columns.figures();
+    assert!(figures.merged > 15 && figures.built < built + 5, "{built} {figures:?}");
 }
 
 #[test]

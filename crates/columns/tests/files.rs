@@ -261,7 +261,7 @@ fn a_crash_at_each_step_harms_nothing() {
     let (engine, tree) = filled(dir.path(), options, &dice);
     // Made, made anew after a checkpoint that took most of them away, and dropped with the collection.
     let columns = built(&engine, tree);
-    change(&engine, tree, &dice, 400);
+    change(&engine, tree, &dice, 12_000);
     engine.checkpoint().expect("sound");
     columns.want(tree);
     columns.settle();

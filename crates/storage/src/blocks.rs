@@ -52,6 +52,11 @@ impl Blocks {
         })
     }
 
+    /// Of which state of the base the parts are: the number grows whenever commits reach it.
+    pub fn state(&self) -> u64 {
+        self.base.state()
+    }
+
     /// How many entries of the tree the parts have.
     pub fn entries(&self) -> u64 {
         self.entries

@@ -123,7 +123,7 @@ impl ByColumns {
 
     /// Two rows of the least and the largest values of a segment, where only these matter and they are known without reading it.
     fn extremes(&self, segment: &Segment, rows: &Range<usize>) -> Option<Chunk> {
-        if !self.only_extremes || *rows != (0..segment.rows()) {
+        if !self.only_extremes || *rows != (0..segment.rows()) || !segment.has_exact_zones() {
             return None;
         }
         let mut columns = Vec::with_capacity(self.needed.len());

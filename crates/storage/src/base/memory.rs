@@ -20,6 +20,8 @@ pub struct MemoryBase {
 struct State {
     entries: BTreeMap<Vec<u8>, BaseBytes>,
     meta: Vec<u8>,
+    /// How many changes made it.
+    number: u64,
 }
 
 impl MemoryBase {
@@ -61,6 +63,7 @@ impl Base for MemoryBase {
             changes.advance();
         }
         state.meta = meta.to_vec();
+        state.number += 1;
         *current = Arc::new(state);
         Ok(stats)
     }
@@ -95,6 +98,10 @@ impl BaseSnapshot for State {
 
     fn meta(&self) -> &[u8] {
         &self.meta
+    }
+
+    fn state(&self) -> u64 {
+        self.number
     }
 
     fn entries(&self) -> u64 {

@@ -345,6 +345,9 @@ pub trait BaseSnapshot: Send + Sync {
     /// The metadata blob of the `apply` that made this state; empty for a new base.
     fn meta(&self) -> &[u8];
 
+    /// A number of this state, which grows with every `apply`.
+    fn state(&self) -> u64;
+
     /// Number of entries.
     fn entries(&self) -> u64;
 

@@ -352,9 +352,11 @@ impl Inner {
         let rebase = || self.change_layers(|sequencer| sequencer.rebased(store.base.snapshot()));
         let freed = |bytes| self.history.freed(bytes);
         let known = self.unneeded_marks(&frozen.catalog);
+        self.changed.begin(&frozen.memtable, store.base.snapshot().state());
         if let Err(error) = apply(&*store.base, frozen, &known, self.options.slice_bytes, freed, rebase) {
             return Err(store.base_failed(error));
         }
+        self.changed.end(store.base.snapshot().state());
         self.filled().retain(|tree, _| !known.contains(tree));
         self.change_layers(|sequencer| sequencer.merged(store.base.snapshot()));
         let position = frozen.meta.checkpoint.position;

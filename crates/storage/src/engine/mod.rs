@@ -14,6 +14,7 @@
 //! - `member`: what a member of a replica set does with frames: it hands them out, applies them, and drops them.
 
 mod backup;
+mod changed;
 mod checkpoint;
 mod commits;
 mod derived;
@@ -56,6 +57,7 @@ use crate::snapshot::{Layers, Published, Snapshot, View};
 use crate::watch::Brakes;
 use crate::write_set::{Commit, Ids, WriteSet};
 use crate::{Bytes, Lsn, Result, StorageError, TreeId};
+use changed::Changed;
 use checkpoint::Checkpointer;
 use commits::Commits;
 use directory::Directory;
@@ -102,6 +104,7 @@ pub(crate) struct Inner {
     pub(crate) followers: Followers,
     retention: Retention,
     history: History,
+    changed: Changed,
     checkpointer: Checkpointer,
     /// The versions to be freed, in a store that lives in memory.
     reclaimer: Reclaimer,
@@ -624,6 +627,7 @@ impl Inner {
             followers: Followers::default(),
             retention: Retention::new(log_bytes_max),
             history: History::default(),
+            changed: Changed::default(),
             checkpointer: Checkpointer::default(),
             reclaimer: Reclaimer::default(),
             reached: Reached::new(is_member),

@@ -214,6 +214,10 @@ impl BaseSnapshot for Version {
         &self.meta
     }
 
+    fn state(&self) -> u64 {
+        self.txn
+    }
+
     fn entries(&self) -> u64 {
         self.root.map_or(0, |(root, _)| root.entries)
     }

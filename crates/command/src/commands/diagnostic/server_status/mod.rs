@@ -296,6 +296,7 @@ fn store(context: &Context<'_>, reply: &mut RawWriter) {
         ("bytesMax", columns.bytes_max),
         ("diskBytes", columns.disk_bytes),
         ("segmentsMade", columns.built),
+        ("segmentsMerged", columns.merged),
         ("segmentsNotSaved", columns.not_saved),
         ("filesDamaged", columns.damaged),
         ("columnsRead", columns.columns_read),
