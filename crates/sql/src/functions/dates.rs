@@ -3,7 +3,7 @@
 use super::Row;
 use super::args::int;
 use super::formats::{self, Clock};
-use crate::error::{error, fail};
+use crate::error::fail;
 use crate::types::datetime::{self, Parts};
 use crate::types::interval::{DAY_US, Interval};
 use crate::types::numeric;
@@ -83,10 +83,6 @@ fn milliseconds(us: i64) -> Result<Value> {
     let sign = if us < 0 { "-" } else { "" };
     let us = us.unsigned_abs();
     numeric::parse(&format!("{sign}{}.{:03}", us / 1000, us % 1000)).map(Value::Decimal128)
-}
-
-fn out_of_range() -> nestor_model::Error {
-    error("22008", "interval out of range")
 }
 
 /// A part of a time of day; `None` for units that it has not.
@@ -575,22 +571,10 @@ pub(super) const ROWS: &[Row] = &[
         |a, _, _| Ok(overlaps(a)),
     ),
     ("justify_days", "interval->interval", |a, _, _| {
-        let i = Interval::of(&a[0]);
-        Ok(Interval {
-            months: i.months.checked_add(i.days / 30).ok_or_else(out_of_range)?,
-            days: i.days % 30,
-            us: i.us,
-        }
-        .to_value())
+        Interval::of(&a[0]).with_months_of_days().map(Interval::to_value)
     }),
     ("justify_hours", "interval->interval", |a, _, _| {
-        let i = Interval::of(&a[0]);
-        Ok(Interval {
-            months: i.months,
-            days: i.days.checked_add((i.us / DAY_US) as i32).ok_or_else(out_of_range)?,
-            us: i.us % DAY_US,
-        }
-        .to_value())
+        Interval::of(&a[0]).with_days_of_hours().map(Interval::to_value)
     }),
     ("justify_interval", "interval->interval", |a, _, _| {
         Interval::of(&a[0]).justified().map(Interval::to_value)

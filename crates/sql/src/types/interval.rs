@@ -63,6 +63,15 @@ fn overflow() -> nestor_model::Error {
     error("22008", "interval out of range")
 }
 
+/// A larger part and a smaller one, of which `unit` are one of the larger and fewer are there, so that both have the same sign.
+fn of_one_sign(large: i64, small: i64, unit: i64) -> (i64, i64) {
+    match (large.signum(), small.signum()) {
+        (1, -1) => (large - 1, small + unit),
+        (-1, 1) => (large + 1, small - unit),
+        _ => (large, small),
+    }
+}
+
 impl Interval {
     /// The interval that a value is; none is zero.
     pub fn of(value: &Value) -> Self {
@@ -131,15 +140,31 @@ impl Interval {
         } else if months < 0 && (days > 0 || (days == 0 && us > 0)) {
             (months, days) = (months + 1, days - 30);
         }
-        if days > 0 && us < 0 {
-            (days, us) = (days - 1, us + DAY_US);
-        } else if days < 0 && us > 0 {
-            (days, us) = (days + 1, us - DAY_US);
-        }
+        (days, us) = of_one_sign(days, us, DAY_US);
         Ok(Self {
             months: whole(months)?,
             days: whole(days)?,
             us,
+        })
+    }
+
+    /// 24 hours as a day, and both with one sign. Errors: 22008.
+    pub fn with_days_of_hours(self) -> Result<Self> {
+        let days = i64::from(self.days) + self.us / DAY_US;
+        let (days, us) = of_one_sign(days, self.us % DAY_US, DAY_US);
+        let days = i32::try_from(days).map_err(|_| overflow())?;
+        Ok(Self { days, us, ..self })
+    }
+
+    /// 30 days as a month, and both with one sign. Errors: 22008.
+    pub fn with_months_of_days(self) -> Result<Self> {
+        let months = i64::from(self.months) + i64::from(self.days / 30);
+        let (months, days) = of_one_sign(months, i64::from(self.days % 30), 30);
+        let whole = |n: i64| i32::try_from(n).map_err(|_| overflow());
+        Ok(Self {
+            months: whole(months)?,
+            days: whole(days)?,
+            ..self
         })
     }
 

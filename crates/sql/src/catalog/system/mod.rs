@@ -46,14 +46,30 @@ pub const SEQUENCES: u32 = 3_000_000_000;
 pub const INDEXES: u32 = 1_000_000_000;
 /// `pg_get_constraintdef` where it is to be easy to read.
 pub const PRETTY_CONSTRAINTDEF: &str = "pg_get_constraintdef pretty";
-/// Types that arguments of functions have, and no values.
-const POLYMORPHIC: [(i64, &str); 6] = [
+/// PostgreSQL's pseudo-types that are none of [`Type`]: what functions take and return, and no value has. That nothing returns a `trigger`
+/// is what clients ask by its name.
+const PSEUDO_TYPES: [(i64, &str); 21] = [
+    (269, "table_am_handler"),
+    (325, "index_am_handler"),
+    (2275, "cstring"),
     (2276, "\"any\""),
     (2277, "anyarray"),
+    (2279, "trigger"),
+    (2280, "language_handler"),
+    (2281, "internal"),
     (2283, "anyelement"),
+    (2776, "anynonarray"),
+    (3115, "fdw_handler"),
+    (3310, "tsm_handler"),
     (3500, "anyenum"),
     (3831, "anyrange"),
+    (3838, "event_trigger"),
     (4537, "anymultirange"),
+    (4538, "anycompatiblemultirange"),
+    (5077, "anycompatible"),
+    (5078, "anycompatiblearray"),
+    (5079, "anycompatiblenonarray"),
+    (5080, "anycompatiblerange"),
 ];
 /// What is added to a relation's OID for that of the type of its rows.
 pub const ROW_TYPES: u32 = 1_500_000_000;
@@ -444,7 +460,10 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
                 out.push((of_arrays, format!("{shown}[]")));
                 out.push((number, shown));
             }
-            out.extend(POLYMORPHIC.map(|(number, name)| (number, name.to_owned())));
+            out.extend(PSEUDO_TYPES.map(|(number, name)| (number, name.to_owned())));
+            if function == "type_key" {
+                out.extend(PSEUDO_TYPES.map(|(number, name)| (number, format!("pg_catalog.{name}"))));
+            }
             out
         }
         "pg_sequence_last_value" => {
