@@ -307,7 +307,7 @@ impl Shared {
                 let between = || engine.changed_between(tree, known.state, state);
                 let changed = changed.entry(known.state).or_insert_with(between);
                 let change = changed.as_ref().map(|all| Change {
-                    old,
+                    old: &old,
                     within: (&group.from, end),
                     keys: between_keys(all, &group.from, end),
                 });

@@ -140,12 +140,13 @@ fn range(segments: &[Arc<Segment>], path: &str) -> Option<(Value, Value)> {
 
 /// Of segments in the order of their first keys the one that has all keys from one on, up to another.
 pub(crate) fn source<'e>(
-    exact: &'e [(Exact, Arc<Segment>)],
+    exact: &'e [(Exact, Arc<Slot>)],
     from: &[u8],
     to: Option<&[u8]>,
-) -> Option<&'e (Exact, Arc<Segment>)> {
+) -> Option<(&'e Exact, Arc<Segment>)> {
     let behind = exact.partition_point(|(exact, _)| exact.keys.from.as_slice() <= from);
-    exact[..behind].last().filter(|(exact, _)| exact.has(from, to))
+    let (exact, slot) = exact[..behind].last().filter(|(exact, _)| exact.has(from, to))?;
+    Some((exact, slot.get())).filter(|(_, segment)| !segment.is_damaged())
 }
 
 impl Tree {
@@ -198,11 +199,10 @@ impl Tree {
     }
 
     /// The segments of groups of which it is known in which state they are exact, in the order of their first keys.
-    pub(crate) fn exact(&self) -> Vec<(Exact, Arc<Segment>)> {
+    pub(crate) fn exact(&self) -> Vec<(Exact, Arc<Slot>)> {
         let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
-        let exact = |slot: &Arc<Slot>| Some((slot.exact().clone()?, slot.get()));
+        let exact = |slot: &Arc<Slot>| Some((slot.exact().clone()?, slot.clone()));
         let mut all: Vec<_> = segments.groups.values().filter_map(exact).collect();
-        all.retain(|(_, segment)| !segment.is_damaged());
         all.sort_by(|(a, _), (b, _)| (&a.keys.from, a.state).cmp(&(&b.keys.from, b.state)));
         all
     }
