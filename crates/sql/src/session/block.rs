@@ -29,6 +29,8 @@ use std::collections::BTreeMap;
 /// What a transaction sees of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Isolation {
+    /// A name only: it is [`Isolation::ReadCommitted`].
+    ReadUncommitted,
     ReadCommitted,
     RepeatableRead,
     Serializable,
@@ -38,7 +40,8 @@ impl Isolation {
     /// The level of a name, as settings have it.
     pub(super) fn of_name(name: &str) -> Option<Self> {
         match name {
-            "read committed" | "read uncommitted" => Some(Self::ReadCommitted),
+            "read uncommitted" => Some(Self::ReadUncommitted),
+            "read committed" => Some(Self::ReadCommitted),
             "repeatable read" => Some(Self::RepeatableRead),
             "serializable" => Some(Self::Serializable),
             _ => None,
@@ -48,17 +51,22 @@ impl Isolation {
     /// Its name in settings.
     pub(super) fn name(self) -> &'static str {
         match self {
+            Self::ReadUncommitted => "read uncommitted",
             Self::ReadCommitted => "read committed",
             Self::RepeatableRead => "repeatable read",
             Self::Serializable => "serializable",
         }
     }
 
+    /// Whether each statement reads what was committed before it.
+    pub(super) fn is_read_committed(self) -> bool {
+        matches!(self, Self::ReadUncommitted | Self::ReadCommitted)
+    }
+
     fn of(level: TransactionIsolationLevel) -> Result<Self> {
         match level {
-            TransactionIsolationLevel::ReadUncommitted | TransactionIsolationLevel::ReadCommitted => {
-                Ok(Self::ReadCommitted)
-            }
+            TransactionIsolationLevel::ReadUncommitted => Ok(Self::ReadUncommitted),
+            TransactionIsolationLevel::ReadCommitted => Ok(Self::ReadCommitted),
             // PostgreSQL's repeatable read is a snapshot.
             TransactionIsolationLevel::RepeatableRead | TransactionIsolationLevel::Snapshot => Ok(Self::RepeatableRead),
             TransactionIsolationLevel::Serializable => Ok(Self::Serializable),
@@ -495,7 +503,7 @@ impl Session {
             start_transaction: begins,
             in_transaction: true,
             ends_transaction: kind == OpKind::EndTransaction,
-            is_read_committed: block.isolation == Isolation::ReadCommitted,
+            is_read_committed: block.isolation.is_read_committed(),
             read_concern: ReadConcern {
                 level: (block.isolation == Isolation::Serializable).then_some(Level::Serializable),
                 ..ReadConcern::default()

@@ -806,7 +806,7 @@ impl Session {
         let Some(level) = level else {
             return fail("25P01", "LOCK TABLE can only be used in transaction blocks");
         };
-        if lock.lock_mode != Some(ast::LockTableMode::AccessShare) || level == block::Isolation::ReadCommitted {
+        if lock.lock_mode != Some(ast::LockTableMode::AccessShare) || level.is_read_committed() {
             return unsupported("LOCK TABLE but for ACCESS SHARE in repeatable read and serializable transactions");
         }
         for table in &lock.tables {
