@@ -99,6 +99,12 @@ async def with_asyncpg(asyncpg, port):
     async with c.transaction(isolation="repeatable_read"):
         seen = [record["id"] async for record in c.cursor("SELECT id FROM kinds WHERE id >= 100 ORDER BY id", prefetch=7)]
         assert seen == list(range(100, 400))
+        # A portal is a cursor that goes forward, before its first row is fetched and after.
+        cursor = await c.cursor("SELECT id FROM kinds WHERE id >= $1 ORDER BY id", 100)
+        assert await cursor.forward(5) == 5
+        assert [(await cursor.fetchrow())["id"], await cursor.forward(2), [r["id"] for r in await cursor.fetch(2)]] == [105, 2, [108, 109]]
+        assert await cursor.forward(1000) == 290
+        assert await cursor.fetchrow() is None
         with pytest.raises(ZeroDivisionError):
             async with c.transaction():
                 await c.execute("DELETE FROM kinds")

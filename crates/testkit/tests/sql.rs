@@ -198,6 +198,50 @@ fn execute(database: &Database, session: &mut Session, name: &str, value: &str) 
     read(&out)
 }
 
+/// A portal gives its rows in parts, by messages and by FETCH and MOVE, each of them once.
+#[test]
+fn rows_of_a_portal_come_once_in_parts() {
+    let database = Database::new();
+    let slot = database.service.connections.add("test");
+    let mut session = Session::new(slot, "tester", "test");
+    let mut send = |messages: Vec<Message<'_>>| {
+        let mut out = Vec::new();
+        for message in messages {
+            session
+                .receive(&database.service, Ok(message), &mut out, &mut |_| Ok(()))
+                .expect("the connection goes on");
+        }
+        match read(&out) {
+            Answer::Rows(rows, tag) => format!("{} {tag}", rows.join(",")),
+            Answer::Error(state, _) => state,
+        }
+    };
+    let part = |rows| vec![Message::Execute { portal: "p", rows }];
+    let text = "SELECT * FROM generate_series(1, 9)";
+    let bind = Message::Bind {
+        portal: "p",
+        statement: "",
+        formats: Vec::new(),
+        values: Vec::new(),
+        results: Vec::new(),
+    };
+    let parse = Message::Parse {
+        name: "",
+        text,
+        types: Vec::new(),
+    };
+    send(vec![Message::Query("BEGIN")]);
+    send(vec![parse, bind]);
+    assert_eq!(send(vec![Message::Query("MOVE 1 IN p")]), " MOVE 1");
+    assert_eq!(send(part(2)), "2,3 ");
+    assert_eq!(send(vec![Message::Query("FETCH 2 FROM p")]), "4,5 FETCH 2");
+    assert_eq!(send(part(0)), "6,7,8,9 SELECT 4");
+    assert_eq!(send(part(0)), " SELECT 0");
+    assert_eq!(send(vec![Message::Query("FETCH PRIOR FROM p")]), "55000");
+    send(vec![Message::Query("ROLLBACK")]);
+    assert_eq!(send(vec![Message::Query("FETCH 1 FROM p")]), "34000");
+}
+
 /// A prepared statement keeps its plan, and gives it up when a table or a setting is another one.
 #[test]
 fn plans_of_prepared_statements_end_with_their_tables() {

@@ -61,7 +61,7 @@ impl Cursor {
     }
 }
 
-fn number(value: &Literal) -> Result<i64> {
+pub(super) fn number(value: &Literal) -> Result<i64> {
     let text = value.to_string();
     text.parse()
         .map_err(|_| error("42601", format!("syntax error at or near \"{text}\"")))
@@ -165,11 +165,16 @@ impl Session {
     /// FETCH, and MOVE without somewhere for the rows to go; how many there were.
     pub(super) fn fetch(
         &mut self,
+        database: &Database,
         name: &Ident,
         direction: &FetchDirection,
         mut sink: Option<&mut Sink<'_, '_>>,
     ) -> Result<u64> {
         let name = ident(name);
+        let is_portal = |portal: &Portal| portal.cursor.is_none() && portal.is_query();
+        if self.portals.get(&name).is_some_and(is_portal) {
+            return self.fetch_portal(database, &name, direction, sink);
+        }
         let missing = || error("34000", format!("cursor \"{name}\" does not exist"));
         let portal = self.portals.get_mut(&name).ok_or_else(missing)?;
         let fields = portal.statement.fields.clone().unwrap_or_default();

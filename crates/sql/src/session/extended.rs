@@ -14,7 +14,7 @@ use crate::{parse, write};
 use nestor_database::Database;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_model::{Result, Value};
-use sqlparser::ast::{Declare, Statement as Ast};
+use sqlparser::ast::{Declare, FetchDirection, Statement as Ast};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -215,12 +215,8 @@ impl Session {
             return Ok(());
         }
         let limit = usize::try_from(rows).ok().filter(|rows| *rows > 0);
-        let is_query = portal
-            .statement
-            .ast
-            .as_deref()
-            .is_some_and(|ast| matches!(ast, Ast::Query(_)) && !writes(ast));
-        let (Some(limit), true) = (limit, is_query) else {
+        let is_in_parts = (limit.is_some() || portal.waiting.is_some()) && portal.is_query();
+        if !is_in_parts {
             let mut sink = Sink {
                 out,
                 flush,
@@ -236,7 +232,64 @@ impl Session {
             }
             self.portals.insert(name.to_owned(), portal);
             return Ok(());
+        }
+        self.fill(database, &mut portal)?;
+        let fields = portal.statement.fields.clone().unwrap_or_default();
+        let mut given = 0;
+        if let Some(waiting) = &mut portal.waiting {
+            for row in waiting.by_ref().take(limit.unwrap_or(usize::MAX)) {
+                backend::data_row(out, &fields, &row, &portal.formats)?;
+                given += 1;
+            }
+        }
+        match portal.waiting.as_ref().is_some_and(|waiting| waiting.len() > 0) {
+            true => backend::empty(out, b's'),
+            false => backend::complete(out, &format!("SELECT {given}")),
+        }
+        self.portals.insert(name.to_owned(), portal);
+        Ok(())
+    }
+
+    /// FETCH and MOVE on a portal, which goes forward only; how many rows there were.
+    pub(super) fn fetch_portal(
+        &mut self,
+        database: &Database,
+        name: &str,
+        direction: &FetchDirection,
+        mut sink: Option<&mut Sink<'_, '_>>,
+    ) -> Result<u64> {
+        let Some(mut portal) = self.portals.remove(name) else {
+            return fail("34000", format!("cursor \"{name}\" does not exist"));
         };
+        let count = match direction {
+            FetchDirection::Count { limit } | FetchDirection::Forward { limit: Some(limit) } => {
+                usize::try_from(super::cursor::number(&limit.value)?).ok()
+            }
+            FetchDirection::Next | FetchDirection::Forward { limit: None } => Some(1),
+            FetchDirection::All | FetchDirection::ForwardAll => Some(usize::MAX),
+            _ => None,
+        };
+        let Some(count) = count.filter(|count| *count > 0) else {
+            return fail("55000", "cursor can only scan forward");
+        };
+        self.fill(database, &mut portal)?;
+        let fields = portal.statement.fields.clone().unwrap_or_default();
+        if let Some(sink) = &mut sink {
+            sink.begin_as(&fields, &portal.formats)?;
+        }
+        let mut given = 0;
+        for row in portal.waiting.iter_mut().flatten().take(count) {
+            if let Some(sink) = &mut sink {
+                sink.row_as(&row, &portal.formats)?;
+            }
+            given += 1;
+        }
+        self.portals.insert(name.to_owned(), portal);
+        Ok(given)
+    }
+
+    /// Runs the query of a portal, if that was not done.
+    fn fill(&mut self, database: &Database, portal: &mut Portal) -> Result<()> {
         if portal.waiting.is_none() {
             let Some(Ast::Query(query)) = portal.statement.ast.as_deref() else {
                 return Ok(());
@@ -264,20 +317,15 @@ impl Session {
             })?;
             portal.waiting = Some(all.into_iter());
         }
-        let fields = portal.statement.fields.clone().unwrap_or_default();
-        let mut given = 0;
-        if let Some(waiting) = &mut portal.waiting {
-            for row in waiting.by_ref().take(limit) {
-                backend::data_row(out, &fields, &row, &portal.formats)?;
-                given += 1;
-            }
-        }
-        match portal.waiting.as_ref().is_some_and(|waiting| waiting.len() > 0) {
-            true => backend::empty(out, b's'),
-            false => backend::complete(out, &format!("SELECT {given}")),
-        }
-        self.portals.insert(name.to_owned(), portal);
         Ok(())
+    }
+}
+
+impl Portal {
+    /// Whether it may be run in parts.
+    pub(super) fn is_query(&self) -> bool {
+        let ast = self.statement.ast.as_deref();
+        ast.is_some_and(|ast| matches!(ast, Ast::Query(_)) && !writes(ast))
     }
 }
 

@@ -614,14 +614,14 @@ impl Session {
                 direction,
                 into: None,
                 ..
-            } => Ok(format!("FETCH {}", self.fetch(name, direction, Some(sink))?)),
+            } => Ok(format!("FETCH {}", self.fetch(database, name, direction, Some(sink))?)),
             Ast::Fetch {
                 name,
                 direction,
                 into: Some(into),
                 ..
             } if into.to_string() == format!("\"{}\"", parse::cursors::NOWHERE) => {
-                Ok(format!("MOVE {}", self.fetch(name, direction, None)?))
+                Ok(format!("MOVE {}", self.fetch(database, name, direction, None)?))
             }
             Ast::Close { cursor } => {
                 self.close(cursor)?;
