@@ -1,7 +1,7 @@
 //! Documents, and how columns of them are compared with the records.
 
 use nestor_columns::{Columns, Found, Piece};
-use nestor_model::{Document, Value, doc};
+use nestor_model::{Document, Value, ValueRef, doc};
 use nestor_storage::record::document;
 use nestor_storage::{TreeId, View};
 use std::cell::Cell;
@@ -55,67 +55,63 @@ pub fn made(dice: &Dice, id: u64) -> Document {
 }
 
 fn follow(doc: &Document, path: &[&str]) -> String {
-    let mut here = nestor_model::ValueRef::Document(doc.as_ref());
+    let mut here = ValueRef::Document(doc.as_ref());
     for name in path {
         here = match here {
-            nestor_model::ValueRef::Document(doc) => doc.get(name).unwrap_or(nestor_model::ValueRef::Missing),
-            _ => nestor_model::ValueRef::Missing,
+            ValueRef::Document(doc) => doc.get(name).unwrap_or(ValueRef::Missing),
+            _ => ValueRef::Missing,
         };
     }
     format!("{here:?}")
 }
 
-/// All values, as they are in the records.
-fn by_records((view, tree): (&dyn View, TreeId), from: &[u8], to: Option<&[u8]>) -> Vec<Vec<String>> {
+/// The keys of all records, and their values.
+fn by_records(view: &dyn View, tree: TreeId) -> (Vec<Vec<u8>>, Vec<Vec<String>>) {
     let mut cursor = view.cursor(tree);
-    let mut rows = Vec::new();
-    let mut more = cursor.seek(from).expect("sound");
-    while more && to.is_none_or(|to| cursor.key() < to) {
+    let (mut keys, mut rows) = (Vec::new(), Vec::new());
+    let mut more = cursor.seek(&[]).expect("sound");
+    while more {
         let doc = document(cursor.value().expect("sound")).as_doc().to_document();
+        keys.push(cursor.key().to_vec());
         rows.push(PATHS.iter().map(|path| follow(&doc, path)).collect());
         more = cursor.next().expect("sound");
     }
-    rows
+    (keys, rows)
 }
 
 /// Compares a tree by columns with its records; how many rows were read by columns.
 pub fn check(columns: &Columns, view: &dyn View, tree: TreeId) -> usize {
-    let all = by_records((view, tree), &[], None);
     let Some(reading) = columns.read(view, tree).expect("sound") else {
         return 0;
     };
-    let (mut rows, mut held) = (Vec::new(), 0);
+    let (keys, all) = by_records(view, tree);
+    let place = |key: &[u8]| keys.partition_point(|own| own.as_slice() < key);
+    let (mut next, mut held) = (0, 0);
     for piece in &reading.pieces {
-        match piece {
-            Piece::Records(keys) => rows.extend(by_records((view, tree), &keys.from, keys.to.as_deref())),
-            Piece::Columns(segment, range, keys) => {
-                let own = &all[rows.len()..][..range.len()];
-                assert!(
-                    by_records((view, tree), &keys.from, keys.to.as_deref()) == own,
-                    "records of other rows"
-                );
-                let begin = rows.len();
-                rows.resize(begin + range.len(), Vec::new());
-                held += range.len();
-                for path in PATHS {
-                    for (at, row) in range.clone().enumerate() {
-                        let expected = &all[begin + at][rows[begin + at].len()];
-                        let found = match segment.find(path.iter().copied()) {
-                            Found::Column(column) => format!("{:?}", column.value(row)),
-                            Found::Nothing => format!("{:?}", nestor_model::ValueRef::Missing),
-                            // Whoever asks for it reads the documents.
-                            Found::Unknown => expected.clone(),
-                        };
-                        rows[begin + at].push(found);
-                    }
-                }
-                assert!(matches!(segment.find(["nothing"]), Found::Nothing));
+        let (Piece::Records(of) | Piece::Columns(_, _, of)) = piece;
+        let places = place(&of.from)..of.to.as_deref().map_or(keys.len(), place);
+        assert_eq!(places.start, next, "pieces lie one behind the other");
+        next = places.end;
+        let Piece::Columns(segment, range, _) = piece else {
+            continue;
+        };
+        assert_eq!(places.len(), range.len(), "records of other rows");
+        held += range.len();
+        for (at, path) in PATHS.iter().enumerate() {
+            let column = match segment.find(path.iter().copied()) {
+                Found::Column(column) => Some(column),
+                Found::Nothing => None,
+                // Whoever asks for it reads the documents.
+                Found::Unknown => continue,
+            };
+            for (row, place) in range.clone().zip(places.clone()) {
+                let value = column.map_or(ValueRef::Missing, |column| column.value(row));
+                assert_eq!(format!("{value:?}"), all[place][at], "{path:?} of row {place}");
             }
         }
+        assert!(matches!(segment.find(["nothing"]), Found::Nothing));
     }
-    assert_eq!(rows.len(), all.len());
-    let differs = rows.iter().zip(&all).position(|(row, expected)| row != expected);
-    assert_eq!(differs.map(|at| (at, &rows[at], &all[at])), None);
+    assert_eq!(next, all.len());
     assert_eq!(held, reading.rows);
     held
 }
