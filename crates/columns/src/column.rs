@@ -1,6 +1,7 @@
 //! The values of one path of many documents.
 
 use crate::packed::{Packed, Places};
+use nestor_model::value::EMPTY_DOC;
 use nestor_model::vector::{Builder, Data, Texts, Vector};
 use nestor_model::{ObjectId, Value, ValueRef};
 use std::cmp::Ordering;
@@ -160,11 +161,6 @@ impl Column {
         self.states.as_deref().is_some_and(|states| !has_value(states))
     }
 
-    /// Whether these rows have nothing.
-    pub(crate) fn rows_have_nothing(&self, rows: &[usize]) -> bool {
-        rows.iter().all(|row| self.state(*row) == State::Missing)
-    }
-
     /// What a row has; missing where that is not held, and where it is a document.
     pub fn value(&self, row: usize) -> ValueRef<'_> {
         match self.state(row) {
@@ -297,11 +293,9 @@ impl ColumnBuilder {
     pub(crate) fn push_from(&mut self, row: usize, column: &Column, from: usize) {
         match column.state(from) {
             State::Missing => {}
+            // Of a document only that it is there is held.
             State::Document => {
-                self.fill(row);
-                self.rows += 1;
-                self.values.push_null();
-                self.states.push(State::Document);
+                self.push(row, ValueRef::Document(EMPTY_DOC));
             }
             State::Value | State::Null | State::Other => {
                 self.push(row, column.value(from));
@@ -400,6 +394,19 @@ fn range_of(data: &Data, states: &[State]) -> Option<(Value, Value)> {
             ends(all, has, is_one.then_some(order)).map(both(Value::clone))
         }
     }
+}
+
+/// The least and the largest value of two ranges ([`Column::range`]); `None` where these are of two types.
+pub(crate) fn range_of_both((least, most): (Value, Value), other: &(Value, Value)) -> Option<(Value, Value)> {
+    let order = |a: &Value, b: &Value| nestor_model::compare(a, b);
+    let is_one = least.as_ref().bson_type() == other.0.as_ref().bson_type();
+    let both = || {
+        (
+            std::cmp::min_by(least, other.0.clone(), order),
+            std::cmp::max_by(most, other.1.clone(), order),
+        )
+    };
+    is_one.then(both)
 }
 
 /// Whether a value is no number that others are less or more than.

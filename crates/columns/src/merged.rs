@@ -3,10 +3,10 @@
 //! Which keys were changed a checkpoint has noted ([`nestor_storage::Engine::changed_between`]), so that nothing is read but what was changed, and
 //! a column that nobody looks at costs nothing. A column of which the changed documents have what they had before is the other's own.
 
-use crate::column::{Column, ColumnBuilder};
+use crate::column::{self, Column, ColumnBuilder, State};
 use crate::memory::Memory;
 use crate::segment::{Field, Head, PATHS_MAX, Segment, Source};
-use nestor_model::{Value, compare};
+use nestor_model::Value;
 use nestor_storage::{Block, Blocks, Bytes};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -51,10 +51,6 @@ struct Two {
 }
 
 impl Merged {
-    pub(crate) fn depth(&self) -> usize {
-        self.depth
-    }
-
     /// The column of a field.
     pub(crate) fn column(&self, field: usize, rows: usize) -> Arc<Column> {
         let Two { old, new } = self.fields[field];
@@ -65,8 +61,8 @@ impl Merged {
         if old.iter().chain(&new).any(|column| !column.is_held()) {
             return Column::unknown().into();
         }
-        if let (Some(replaced), Some(old)) = (&self.replaced, &old)
-            && has_same(old, replaced, new.as_deref())
+        if let Some(old) = &old
+            && self.stays(old, new.as_deref())
         {
             return old.clone();
         }
@@ -83,13 +79,17 @@ impl Merged {
         }
         builder.finish(rows).into()
     }
-}
 
-/// Whether these rows of a column are what another column has, row by row; without one, whether they have nothing.
-fn has_same(old: &Column, rows: &[usize], new: Option<&Column>) -> bool {
-    let nothing = || old.rows_have_nothing(rows);
-    let same = |new: &Column| rows.iter().enumerate().all(|(at, row)| old.has_same(*row, new, at));
-    new.map_or_else(nothing, same)
+    /// Whether a column of the old segment is that of the merged one as well: the documents that were changed have what they had, of which
+    /// the new segment has a column or nothing.
+    fn stays(&self, old: &Column, new: Option<&Column>) -> bool {
+        let same = |(at, row): (usize, &usize)| match new {
+            Some(new) => old.has_same(*row, new, at),
+            None => old.state(*row) == State::Missing,
+        };
+        let replaced = self.replaced.as_ref();
+        replaced.is_some_and(|rows| rows.iter().enumerate().all(same))
+    }
 }
 
 /// What is to become of a segment.
@@ -167,7 +167,7 @@ impl Change<'_> {
             runs: runs.all,
             fields: twos,
             replaced: is_in_place.then_some(gone),
-            depth: before.map_or(0, Merged::depth) + 1,
+            depth: before.map_or(0, |before| before.depth) + 1,
             changed: before.map_or(0, |before| before.changed) + self.keys.len(),
         };
         if merged.depth <= DEPTH_MAX && merged.changed * CHANGED_PART <= head.rows {
@@ -184,12 +184,12 @@ impl Change<'_> {
 impl Merged {
     /// The segment, with the columns of the old one that are in memory and stay as they were.
     fn segment(mut self, head: Head, memory: &Arc<Memory>) -> Segment {
-        let stays = |two: &Two| {
+        let in_memory = |two: &Two| {
             let column = self.old.held(two.old?)?;
             let new = two.new.map(|field| self.new.column_once(field));
-            has_same(column, self.replaced.as_ref()?, new.as_deref()).then(|| column.clone())
+            self.stays(column, new.as_deref()).then(|| column.clone())
         };
-        let columns: Vec<_> = self.fields.iter().map(stays).collect();
+        let columns: Vec<_> = self.fields.iter().map(in_memory).collect();
         if let Some(unloaded) = self.old.unloaded() {
             self.old = Arc::new(unloaded);
         }
@@ -305,13 +305,7 @@ impl<'f> Fields<'f> {
         match (old, new) {
             (None, None) => None,
             (Some(range), None) | (None, Some(range)) => range.cloned(),
-            (Some(old), Some(new)) => {
-                let ((least, most), (new_least, new_most)) = (old?, new?);
-                let is_one = least.as_ref().bson_type() == new_least.as_ref().bson_type();
-                let order = |a: &&Value, b: &&Value| compare(*a, *b);
-                let least = std::cmp::min_by(least, new_least, order).clone();
-                is_one.then(|| (least, std::cmp::max_by(most, new_most, order).clone()))
-            }
+            (Some(old), Some(new)) => column::range_of_both(old?.clone(), new?),
         }
     }
 }

@@ -4,9 +4,9 @@ use crate::file::{self, Of, Origin};
 use crate::memory::{Figures, Memory};
 use crate::merged::Change;
 use crate::statistics::Statistics;
-use crate::tree::{self, Exact, Tree};
+use crate::tree::{self, Exact, Slot, Tree};
 use crate::{Keys, Piece, Segment};
-use nestor_storage::{Bytes, Catalog, Engine, Result, Snapshot, TreeId, View};
+use nestor_storage::{Block, Blocks, Bytes, Catalog, Engine, Result, Snapshot, TreeId, View};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -272,9 +272,14 @@ impl Shared {
         let stopped = || self.stop.load(Ordering::Relaxed);
         let mut live = HashSet::new();
         let now = own.used();
-        let (state, exact) = (blocks.state(), own.exact());
-        // The keys that were changed since a state, for those that segments are exact in.
-        let mut changed: HashMap<u64, Option<Vec<Bytes>>> = HashMap::new();
+        let state = blocks.state();
+        let mut sources = Sources {
+            engine,
+            tree,
+            blocks: &blocks,
+            exact: own.exact(),
+            changed: HashMap::new(),
+        };
         for (at, group) in blocks.groups().iter().enumerate() {
             if stopped() {
                 return Ok(());
@@ -297,49 +302,39 @@ impl Shared {
                     return Ok(());
                 }
             }
-            let of = |is_whole| Of {
-                tree,
-                group: group.name,
-                is_whole,
-            };
-            let exact_now = Exact { state, keys: keys() };
-            if let Some((known, old)) = tree::source(&exact, &group.from, end) {
-                let between = || engine.changed_between(tree, known.state, state);
-                let changed = changed.entry(known.state).or_insert_with(between);
-                let change = changed.as_ref().map(|all| Change {
-                    old: &old,
-                    within: (&group.from, end),
-                    keys: between_keys(all, &group.from, end),
-                });
-                let merged = change
-                    .map(|change| change.merged(&blocks, &parts, &self.memory))
-                    .transpose()?;
-                if let Some(segment) = merged.flatten() {
+            let made = match sources.merged((&group.from, end), &parts, &self.memory)? {
+                Some(segment) => {
                     self.memory.merged.fetch_add(1, Ordering::Relaxed);
-                    let segment = match segment.merged() {
-                        Some(_) => segment,
-                        None => self.save(engine, segment, of(true)),
-                    };
-                    own.add(of(true), segment, Some(exact_now));
-                    continue;
+                    Some((segment, true))
                 }
-            }
-            if let Some(segment) = Segment::build(&blocks, &lacking, &stopped, &self.memory)? {
-                self.memory.built.fetch_add(1, Ordering::Relaxed);
-                let segment = self.save(engine, segment, of(is_whole));
-                own.add(of(is_whole), segment, Some(exact_now));
+                None => {
+                    let built = Segment::build(&blocks, &lacking, &stopped, &self.memory)?;
+                    built.map(|segment| {
+                        self.memory.built.fetch_add(1, Ordering::Relaxed);
+                        (segment, is_whole)
+                    })
+                }
+            };
+            if let Some((segment, is_whole)) = made {
+                let of = Of {
+                    tree,
+                    group: group.name,
+                    is_whole,
+                };
+                let segment = self.save(engine, segment, of);
+                own.add(of, segment, Some(Exact { state, keys: keys() }));
             }
         }
         own.set_made(now);
         own.purge(&live);
         let oldest = own.exact().iter().map(|(exact, _)| exact.state).min();
-        engine.forget_changed(tree, Some(oldest.unwrap_or(state)));
+        engine.forget_changed(tree, oldest.unwrap_or(state));
         Ok(())
     }
 
-    /// The segment with a file, unless none can be written: then it stays in memory only.
+    /// The segment with a file, unless none can be written, or another's file has most of it: then it stays in memory only.
     fn save(&self, engine: &Engine, segment: Segment, of: Of) -> Segment {
-        let Some(beside) = engine.beside() else {
+        let Some(beside) = engine.beside().filter(|_| segment.merged().is_none()) else {
             return segment;
         };
         let is_scarce = engine
@@ -447,17 +442,50 @@ impl Shared {
     }
 
     fn give_up(&self, engine: &Engine, trees: &mut HashMap<TreeId, Arc<Tree>>, tree: TreeId) {
-        engine.forget_changed(tree, None);
+        engine.stop_noting_changed(tree);
         if let Some(known) = trees.remove(&tree) {
             known.remove_files();
         }
     }
 }
 
-/// Of keys in order those from one on, up to another.
-fn between_keys<'k>(keys: &'k [Bytes], from: &[u8], to: Option<&[u8]>) -> &'k [Bytes] {
-    let at = |key: &[u8]| keys.partition_point(|own| own.as_slice() < key);
-    &keys[at(from)..to.map_or(keys.len(), at)]
+/// What segments of a tree can be made of without reading all of their documents.
+struct Sources<'s> {
+    engine: &'s Engine,
+    tree: TreeId,
+    blocks: &'s Blocks,
+    /// The segments of which it is known in which state they are exact.
+    exact: Vec<(Exact, Arc<Slot>)>,
+    /// The keys that were changed since each of these states, if that is known.
+    changed: HashMap<u64, Option<Vec<Bytes>>>,
+}
+
+impl Sources<'_> {
+    /// The segment of a group that has these keys and parts; `None` where it is to be made of its documents.
+    ///
+    /// Errors: those of reading.
+    fn merged(
+        &mut self,
+        within: (&[u8], Option<&[u8]>),
+        parts: &[Block],
+        memory: &Arc<Memory>,
+    ) -> Result<Option<Segment>> {
+        let (from, to) = within;
+        let Some((known, old)) = tree::source(&self.exact, from, to) else {
+            return Ok(None);
+        };
+        let since = || self.engine.changed_between(self.tree, known.state, self.blocks.state());
+        let Some(changed) = self.changed.entry(known.state).or_insert_with(since) else {
+            return Ok(None);
+        };
+        let at = |key: &[u8]| changed.partition_point(|own| own.as_slice() < key);
+        let change = Change {
+            old: &old,
+            within,
+            keys: &changed[at(from)..to.map_or(changed.len(), at)],
+        };
+        change.merged(self.blocks, parts, memory)
+    }
 }
 
 /// The files that a store has, by tree; what cannot be used is removed.

@@ -4,7 +4,7 @@ use crate::file::Of;
 use crate::pieces::{Keys, Pieces};
 use crate::segment::Stored;
 use crate::statistics::{self, Part, Statistics};
-use crate::{Segment, Zone};
+use crate::{Segment, Zone, column};
 use nestor_model::Value;
 use nestor_storage::base::NodeName;
 use nestor_storage::{Block, Blocks, Result};
@@ -121,18 +121,14 @@ impl Slot {
 fn range(segments: &[Arc<Segment>], path: &str) -> Option<(Value, Value)> {
     let mut all: Option<(Value, Value)> = None;
     for segment in segments {
-        let (least, most) = match segment.zone(path.split('.')) {
+        let own = match segment.zone(path.split('.')) {
             Zone::Nothing => continue,
-            Zone::Between((least, most)) => (least, most),
+            Zone::Between(own) => own,
             Zone::Unknown => return None,
         };
         all = Some(match all {
-            None => (least.clone(), most.clone()),
-            Some((own, _)) if own.as_ref().bson_type() != least.as_ref().bson_type() => return None,
-            Some((own_least, own_most)) => (
-                std::cmp::min_by(own_least, least.clone(), |a, b| nestor_model::compare(a, b)),
-                std::cmp::max_by(own_most, most.clone(), |a, b| nestor_model::compare(a, b)),
-            ),
+            None => own.clone(),
+            Some(all) => column::range_of_both(all, own)?,
         });
     }
     all

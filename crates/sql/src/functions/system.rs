@@ -405,7 +405,6 @@ pub(super) const ROWS: &[Row] = &[
     ("setval", "!regclass,int8->int8", |a, env, _| set(env, a)),
     ("setval", "!text,int8,bool->int8", |a, env, _| set(env, a)),
     ("setval", "!regclass,int8,bool->int8", |a, env, _| set(env, a)),
-    // Version 7: those that are made later are larger.
     // What it means the query decides that groups (`bind/select.rs`); elsewhere there are no groups.
     ("grouping", "?any...->int4", |_, _, _| {
         crate::error::fail("42803", "GROUPING needs a GROUP BY")

@@ -39,7 +39,7 @@ struct Step {
     /// The state of the base behind it; `None` while it runs.
     to: Option<u64>,
     /// Ascending.
-    keys: Arc<[Bytes]>,
+    keys: Vec<Bytes>,
 }
 
 fn bytes(steps: &[Step]) -> usize {
@@ -112,13 +112,16 @@ impl Engine {
         });
     }
 
-    /// Lets go of what checkpoints up to a state ([`crate::Blocks::state`]) changed; without one, of all, and notes no more.
-    pub fn forget_changed(&self, tree: TreeId, before: Option<u64>) {
-        let trees = &mut self.inner.changed.lock().trees;
-        match before {
-            Some(before) => drop(trees.entry(tree).and_modify(|noted| noted.forget(before))),
-            None => drop(trees.remove(&tree)),
+    /// Lets go of what checkpoints up to a state ([`crate::Blocks::state`]) changed in a tree.
+    pub fn forget_changed(&self, tree: TreeId, before: u64) {
+        if let Some(noted) = self.inner.changed.lock().trees.get_mut(&tree) {
+            noted.forget(before);
         }
+    }
+
+    /// Notes no more which keys of a tree checkpoints change, and lets go of those that were.
+    pub fn stop_noting_changed(&self, tree: TreeId) {
+        self.inner.changed.lock().trees.remove(&tree);
     }
 
     /// The keys of a tree that may differ between two states of the base ([`crate::Blocks::state`]), ascending; `None` where they were not noted
@@ -179,10 +182,10 @@ mod tests {
         assert_eq!(between(second, third), Some(vec![4, 7]));
         assert_eq!(between(first, third), Some(vec![3, 4, 7]));
         assert_eq!(between(third, first), None);
-        engine.forget_changed(TREE, Some(second));
+        engine.forget_changed(TREE, second);
         assert_eq!(between(first, third), None);
         assert_eq!(between(second, third), Some(vec![4, 7]));
-        engine.forget_changed(TREE, None);
+        engine.stop_noting_changed(TREE);
         assert_eq!(between(second, third), None);
     }
 }
