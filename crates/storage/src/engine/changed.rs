@@ -10,7 +10,7 @@ use crate::{Bytes, TreeId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of the keys that are noted, at most; with more a tree begins anew.
+/// Bytes of the keys that are noted of all trees, at most; with more those that have most begin anew.
 const BYTES_MAX: usize = 32 << 20;
 
 /// The keys that were noted, by tree.
@@ -42,10 +42,6 @@ struct Step {
     keys: Vec<Bytes>,
 }
 
-fn bytes(steps: &[Step]) -> usize {
-    steps.iter().map(|step| step.keys.len() * size_of::<Bytes>()).sum()
-}
-
 impl Changed {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -66,14 +62,31 @@ impl Changed {
         state.running = None;
         for noted in state.trees.values_mut() {
             noted.steps.iter_mut().for_each(|step| step.to = step.to.or(Some(to)));
-            if bytes(&noted.steps) > BYTES_MAX {
-                noted.forget(to);
-            }
+        }
+        state.keep_within(BYTES_MAX, to);
+    }
+}
+
+impl State {
+    /// Lets the trees that have most forget what was changed up to a state of the base, until all have so many bytes at most.
+    fn keep_within(&mut self, bytes_max: usize, before: u64) {
+        let mut bytes: usize = self.trees.values().map(Noted::bytes).sum();
+        while bytes > bytes_max {
+            let Some(most) = self.trees.values_mut().max_by_key(|noted| noted.bytes()) else {
+                return;
+            };
+            bytes -= most.bytes();
+            most.forget(before);
         }
     }
 }
 
 impl Noted {
+    fn bytes(&self) -> usize {
+        let keys = self.steps.iter().flat_map(|step| &step.keys);
+        keys.map(|key| size_of::<Bytes>() + key.len()).sum()
+    }
+
     fn begin(&mut self, tree: TreeId, memtable: &Memtable, mut from: u64) {
         // Of one that failed some of its transactions may be there.
         if let Some(failed) = self.steps.pop_if(|step| step.to.is_none()) {
@@ -146,11 +159,35 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
+    use super::{Noted, State, Step};
     use crate::record::record_key;
     use crate::{Engine, EngineOptions, TreeId, View};
     use nestor_model::{RecordId, doc};
 
     const TREE: TreeId = TreeId(9);
+
+    #[test]
+    fn trees_with_most_keys_begin_anew() {
+        let noted = |keys: u64| Noted {
+            since: 1,
+            steps: vec![Step {
+                from: 1,
+                to: Some(2),
+                keys: (0..keys).map(|id| record_key(RecordId(id)).into()).collect(),
+            }],
+        };
+        let sizes = [30, 10, 20].map(noted);
+        let bytes = sizes[1].bytes();
+        let trees = (0..).map(TreeId).zip(sizes).collect();
+        let mut state = State { trees, running: None };
+        let since = |state: &State| [0, 1, 2].map(|tree| state.trees[&TreeId(tree)].since);
+        state.keep_within(bytes * 6, 2);
+        assert_eq!(since(&state), [1, 1, 1]);
+        state.keep_within(bytes * 5, 2);
+        assert_eq!(since(&state), [2, 1, 1]);
+        state.keep_within(bytes, 2);
+        assert_eq!(since(&state), [2, 1, 2]);
+    }
 
     #[test]
     fn keys_between_states_are_those_of_the_checkpoints_between_them() {
