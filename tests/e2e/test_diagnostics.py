@@ -184,9 +184,11 @@ def test_writers_behind_the_fsync_lock_are_queued_and_shown(server, db):
             return [op for op in admin.command("currentOp", appName="queued", op="insert")["inprog"] if op["waitingForLock"]]
 
         eventually(lambda: len(waiting()) == 2)
-        lock = status(db)["globalLock"]
-        assert lock["currentQueue"] == {"total": 2, "readers": 0, "writers": 2}
-        assert lock["activeClients"]["writers"] == 0
+        # At every moment, also when one of them looks whether the lock is still held.
+        for _ in range(500):
+            lock = status(db)["globalLock"]
+            assert lock["currentQueue"] == {"total": 2, "readers": 0, "writers": 2}
+            assert lock["activeClients"]["writers"] == 0
         opid = {op["command"]["comment"]: op["opid"] for op in waiting()}["goes"]
         admin.command("killOp", op=opid)
         eventually(lambda: failures == [11601])

@@ -300,9 +300,7 @@ impl Service {
                 );
             }
             rw_concern::apply(&self.node.concerns, terms, spec.flags);
-            if conn.parked.is_some() {
-                conn.slot.resume_operation();
-            } else {
+            if conn.parked.is_none() {
                 let opid = self.connections.next_operation();
                 let shown = facts::hidden(body, TABLE.secrets(spec, body));
                 let shown = shown.as_ref().map_or(body, |shown| shown.as_raw());
@@ -338,6 +336,9 @@ impl Service {
                 let allowed = authorization::check(context);
                 audit::checked(context, &allowed);
                 let verdict = allowed.and_then(|()| gate::check(context))?;
+                if verdict == Verdict::Run && context.conn.parked.is_some() {
+                    context.conn.slot.resume_operation();
+                }
                 if verdict == Verdict::Run && !context.conn.is_own {
                     context.admit(context.conn.parked.is_some())?;
                 }

@@ -167,7 +167,8 @@ impl Slot {
         lock(&self.operation).waits = Some(waits);
     }
 
-    /// The operation that waited runs again: it is still the same, and whoever killed it meanwhile meant it.
+    /// The operation that waited runs again: it is still the same, and whoever killed it meanwhile meant it. One that
+    /// only looks whether its wait is over still waits.
     pub fn resume_operation(&self) {
         let mut operation = lock(&self.operation);
         operation.plan.clear();
