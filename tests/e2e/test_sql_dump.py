@@ -19,7 +19,9 @@ CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY (START 10 INCREMENT 
     twice double precision GENERATED ALWAYS AS (total * 2) STORED, m mood DEFAULT 'ok', ms mood[]);
 CREATE INDEX orders_placed ON orders (placed DESC, customer_id);
 CREATE TABLE app.lines (order_id bigint, line int, "Odd Name" text, sku char(8), qty smallint, price real, u uuid, b bytea, t time, i interval,
-    r int4range, bt bit(5), PRIMARY KEY (order_id, line), FOREIGN KEY (order_id) REFERENCES public.orders(id));
+    r int4range, bt bit(5), PRIMARY KEY (order_id, line), FOREIGN KEY (order_id) REFERENCES public.orders(id),
+    UNIQUE (u) INCLUDE (qty, price));
+CREATE UNIQUE INDEX lines_sku ON app.lines (sku) INCLUDE ("Odd Name");
 CREATE VIEW rich AS SELECT id, name, balance FROM customers WHERE balance > 100;
 CREATE MATERIALIZED VIEW totals AS SELECT customer_id, sum(total) AS total FROM orders GROUP BY customer_id;
 CREATE UNIQUE INDEX totals_customer ON totals (customer_id);
@@ -43,6 +45,8 @@ ASKED = [
     "SELECT * FROM totals ORDER BY customer_id",
     "SELECT last_value, is_called FROM counter",
     "SELECT obj_description('customers'::regclass), col_description('customers'::regclass, 2)",
+    "SELECT indexdef FROM pg_indexes WHERE tablename = 'lines' ORDER BY indexname",
+    "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'app.lines'::regclass AND contype <> 'f' ORDER BY conname",
     # What was declared holds, and numbers go on where they were.
     "INSERT INTO customers (name) VALUES ('next') RETURNING id, balance",
     "INSERT INTO orders (customer_id, total) VALUES (3, 4) RETURNING id, twice, m",

@@ -28,7 +28,7 @@ pub mod text;
 pub mod wildcard;
 
 use crate::catalog::{Condition, IndexInfo, IndexKind, IndexUse, KeyTest};
-use nestor_model::index_spec::{IndexSpec, KeyOrder};
+use nestor_model::index_spec::{IndexSpec, KeyOrder, ORDERED};
 use nestor_model::{DocRef, Document, ErrorCode, Result, Value, ValueRef, bail};
 use nestor_query::Scope;
 use nestor_query::collation::Collator;
@@ -87,9 +87,27 @@ pub struct KindDef {
 }
 
 impl KindDef {
-    /// Whether indexes of another kind may have the options of this one.
-    pub fn options_fit(&self, other: &Self) -> bool {
-        self.options_anywhere || self.name == other.name
+    /// Says of an option of this kind that an index of another one has it.
+    pub fn only_here(&self, option: &str) -> String {
+        let kind = if self.name == ORDERED {
+            "n ordered"
+        } else {
+            &format!(" {}", self.name)
+        };
+        format!("The field '{option}' is only allowed in a{kind} index")
+    }
+
+    /// What an option means to indexes of this kind: one of its own, or of a kind whose options all may have.
+    ///
+    /// Errors: the kind that has the option, if this one does not; none where no kind does.
+    pub fn option(&self, name: &str) -> std::result::Result<&'static OptionDef, Option<&'static Self>> {
+        if let Some(own) = self.options.iter().find(|option| option.name == name) {
+            return Ok(own);
+        }
+        match option(name) {
+            Some((owner, option)) if owner.options_anywhere => Ok(option),
+            other => Err(other.map(|(owner, _)| owner)),
+        }
     }
 }
 
@@ -163,7 +181,7 @@ pub fn refused_on_series(key: DocRef<'_>) -> Option<&'static str> {
     key.iter().find_map(refused)
 }
 
-/// The kind that has an option, and the option.
+/// The first kind that has an option, and the option.
 pub fn option(name: &str) -> Option<(&'static KindDef, &'static OptionDef)> {
     KINDS.iter().find_map(|kind| {
         let option = kind.options.iter().find(|option| option.name == name)?;
@@ -189,8 +207,8 @@ pub fn check(spec: IndexSpec) -> Result<IndexSpec> {
         );
     }
     for (name, _) in spec.listed().as_raw().iter() {
-        if let Some((owner, _)) = option(name).filter(|(owner, _)| !owner.options_fit(kind)) {
-            bail!(BadValue, "The field '{name}' is only allowed in a {} index", owner.name);
+        if let Err(Some(owner)) = kind.option(name) {
+            bail!(BadValue, "{}", owner.only_here(name));
         }
     }
     (kind.check)(spec)

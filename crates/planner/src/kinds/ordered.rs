@@ -1,9 +1,19 @@
 //! Ordered indexes: the values of the key's fields, each part ascending or descending.
+//!
+//! One that SQL has made may say how many parts its key has for SQL, and which fields go with it without being of the key:
+//!
+//! ```text
+//! {v: 2, key: {a: 1}, name: "i", unique: true, sql: {keys: 1, include: ["b"]}}     CREATE UNIQUE INDEX i ON t (a) INCLUDE (b)
+//! {v: 2, key: {a: 1, b: 1}, name: "i", sql: {keys: 1, include: ["b"]}}             CREATE INDEX i ON t (a) INCLUDE (b)
+//! ```
+//!
+//! Where keys may repeat, such fields are further parts of the key pattern, so that they are read from entries; in a unique index they
+//! would be a part of what is unique.
 
-use super::KindDef;
+use super::{KindDef, OptionDef, expression};
 use crate::catalog::{EmitKey, IndexKind, IndexPart, PartKind};
 use nestor_model::index_spec::{IndexSpec, KeyOrder, ORDERED};
-use nestor_model::{DocRef, ErrorCode, Path, Result, ValueRef};
+use nestor_model::{DocRef, Document, ErrorCode, Path, Result, Value, ValueRef, bail};
 use nestor_query::keys::{KeyPaths, MultikeyPaths};
 use nestor_query::update::Touched;
 use std::sync::Arc;
@@ -12,7 +22,11 @@ use std::sync::Arc;
 pub const KIND: KindDef = KindDef {
     name: ORDERED,
     options_anywhere: false,
-    options: &[],
+    options: &[OptionDef {
+        name: expression::OPTION,
+        parse: included,
+        shown: None,
+    }],
     misplaced_option: ErrorCode::BadValue,
     is_single: false,
     is_outside_api: false,
@@ -20,6 +34,40 @@ pub const KIND: KindDef = KindDef {
     check: Ok,
     open: |spec, _| Arc::new(FieldKeys::new(spec)),
 };
+
+/// Checks what SQL says of a key pattern: `keys`, the number of parts that are the key there, and `include`, paths of fields.
+///
+/// Errors: 14 for one that is no object, 2 for one of another form.
+fn included(value: ValueRef<'_>, key: &Document) -> Result<Value> {
+    let ValueRef::Document(said) = value else {
+        let kind = value.bson_type().alias();
+        bail!(
+            TypeMismatch,
+            "The field '{}' must be an object, but got {kind}",
+            expression::OPTION
+        );
+    };
+    let keys = said.get("keys").and_then(nestor_model::number::safe_i64);
+    let is_count = keys.and_then(|keys| usize::try_from(keys).ok());
+    let is_count = is_count.is_some_and(|keys| (1..=key.iter().count()).contains(&keys));
+    let are_paths = match said.get("include") {
+        Some(ValueRef::Array(paths)) => {
+            paths.iter().next().is_some()
+                && paths
+                    .iter()
+                    .all(|path| path.as_str().is_some_and(|path| !path.is_empty()))
+        }
+        _ => false,
+    };
+    if !is_count || !are_paths || said.iter().count() != 2 {
+        bail!(
+            BadValue,
+            "The field '{}' of an index on fields says how many of them are 'keys' and which others it has to 'include'",
+            expression::OPTION
+        );
+    }
+    Ok(value.to_value())
+}
 
 /// The keys of an index on given fields.
 #[derive(Debug)]

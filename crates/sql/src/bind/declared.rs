@@ -34,10 +34,37 @@ pub struct Unique {
     pub timing: Timing,
     /// Nulls are values like others.
     pub nulls_equal: bool,
+    /// The paths of columns that INCLUDE names.
+    pub include: Vec<String>,
 }
 
-/// A key while its table is read: the name of its constraint, its columns, when it is looked at, and whether nulls are values like others.
-type Key = (Option<String>, Vec<String>, Timing, bool);
+/// A key while its table is read: as [`Unique`], by the names of columns, and with the name of its constraint if it was given one.
+struct Key {
+    name: Option<String>,
+    columns: Vec<String>,
+    timing: Timing,
+    nulls_equal: bool,
+    include: Vec<String>,
+}
+
+impl Key {
+    /// What a constraint of this form is called by: its columns, INCLUDE's too.
+    fn called(&self) -> String {
+        let all: Vec<&str> = self.columns.iter().chain(&self.include).map(String::as_str).collect();
+        distinct(&all).join("_")
+    }
+}
+
+/// The names of columns as those of indexes have them: one that is there twice gets a number.
+pub fn distinct(columns: &[&str]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for column in columns {
+        let mut all = std::iter::once((*column).to_owned()).chain((1..).map(|n| format!("{column}{n}")));
+        let free = all.find(|name| !out.contains(name));
+        out.extend(free);
+    }
+    out
+}
 
 /// What was declared of a table.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +79,8 @@ pub struct Declared {
     pub key: Vec<String>,
     /// The name of the primary key.
     pub key_name: String,
+    /// The columns that INCLUDE of the primary key names.
+    pub key_include: Vec<String>,
     /// Keys of other tables.
     pub foreign: Vec<Foreign>,
     /// Storage parameters, as `name=value`.
@@ -173,13 +202,13 @@ impl Declared {
                         keys.push(vec![column.clone()]);
                     }
                     ColumnOption::Unique(key) => {
-                        let nulls_equal = key.nulls_distinct == NullsDistinctOption::NotDistinct;
-                        unique.push((
-                            constraint,
-                            vec![column.clone()],
-                            timing(key.characteristics)?,
-                            nulls_equal,
-                        ));
+                        unique.push(Key {
+                            name: constraint,
+                            columns: vec![column.clone()],
+                            timing: timing(key.characteristics)?,
+                            nulls_equal: key.nulls_distinct == NullsDistinctOption::NotDistinct,
+                            include: Vec::new(),
+                        });
                     }
                     ColumnOption::Check(check) if check.enforced != Some(false) => {
                         checks.push((constraint, Some(column.clone()), check.expr.to_string(), true));
@@ -194,16 +223,19 @@ impl Declared {
         }
         for constraint in &create.constraints {
             match constraint {
-                TableConstraint::PrimaryKey(key) if key.include.is_empty() => {
+                TableConstraint::PrimaryKey(key) => {
                     at_once(key.characteristics)?;
                     key_name = key.name.as_ref().map(ident);
+                    out.key_include = key.include.iter().map(ident).collect();
                     keys.push(names(&key.columns)?);
                 }
-                TableConstraint::Unique(key) if key.include.is_empty() => {
-                    let nulls_equal = key.nulls_distinct == NullsDistinctOption::NotDistinct;
-                    let name = key.name.as_ref().map(ident);
-                    unique.push((name, names(&key.columns)?, timing(key.characteristics)?, nulls_equal));
-                }
+                TableConstraint::Unique(key) => unique.push(Key {
+                    name: key.name.as_ref().map(ident),
+                    columns: names(&key.columns)?,
+                    timing: timing(key.characteristics)?,
+                    nulls_equal: key.nulls_distinct == NullsDistinctOption::NotDistinct,
+                    include: key.include.iter().map(ident).collect(),
+                }),
                 // One that is NOT VALID is kept as NOT ENFORCED, which nobody may say.
                 TableConstraint::Check(check) => {
                     let is_valid = check.enforced != Some(false);
@@ -226,13 +258,12 @@ impl Declared {
             true => Ok(()),
             false => fail("42703", format!("column \"{column}\" named in key does not exist")),
         };
-        keys.iter().flatten().try_for_each(known)?;
-        unique.iter().flat_map(|(_, columns, ..)| columns).try_for_each(known)?;
+        keys.iter().flatten().chain(&out.key_include).try_for_each(known)?;
+        let of_unique = unique.iter().flat_map(|key| key.columns.iter().chain(&key.include));
+        of_unique.into_iter().try_for_each(known)?;
         foreign.iter().flat_map(|(_, columns, _)| columns).try_for_each(known)?;
         let mut given = Names::default();
-        let all = [&key_name]
-            .into_iter()
-            .chain(unique.iter().map(|(constraint, ..)| constraint));
+        let all = [&key_name].into_iter().chain(unique.iter().map(|key| &key.name));
         let all = all.chain(checks.iter().map(|(constraint, ..)| constraint));
         let all = all.chain(foreign.iter().map(|(constraint, ..)| constraint));
         all.flatten().try_for_each(|constraint| given.give(constraint, name))?;
@@ -252,24 +283,35 @@ impl Declared {
                         "_id".clone_into(&mut column.path);
                     }
                 }
-                _ => unique.insert(0, (Some(out.key_name.clone()), key, Timing::AtOnce, false)),
+                _ => {
+                    let key = Key {
+                        name: Some(out.key_name.clone()),
+                        columns: key,
+                        timing: Timing::AtOnce,
+                        nulls_equal: false,
+                        include: out.key_include.clone(),
+                    };
+                    unique.insert(0, key);
+                }
             }
         }
         // Documents have one `_id`.
         if out.columns.iter().any(|column| column.name == "_id" && !column.is_key) {
             return unsupported("a column \"_id\" that is not the primary key");
         }
-        for (constraint, columns, timing, nulls_equal) in unique {
-            let constraint = given.choose(constraint, format!("{name}_{}_key", columns.join("_")));
+        for key in unique {
+            let base = format!("{name}_{}_key", key.called());
+            let constraint = given.choose(key.name, base);
             let path = |column: &String| {
                 let found = out.columns.iter().find(|own| own.name == *column);
                 found.map_or_else(|| column.clone(), |column| column.path.clone())
             };
             out.unique.push(Unique {
                 name: constraint,
-                paths: columns.iter().map(path).collect(),
-                timing,
-                nulls_equal,
+                paths: key.columns.iter().map(path).collect(),
+                timing: key.timing,
+                nulls_equal: key.nulls_equal,
+                include: key.include.iter().map(path).collect(),
             });
         }
         for (constraint, column, text, is_valid) in checks {
@@ -315,12 +357,17 @@ impl Declared {
             let column = self.columns.iter().find(|column| column.path == *path);
             column.map_or_else(|| path.clone(), |column| column.name.clone())
         };
+        let including = |names: &[String]| match names.is_empty() {
+            true => String::new(),
+            false => format!(" INCLUDE ({})", list(names)),
+        };
         let mut texts = Vec::new();
         if !self.key.is_empty() {
             texts.push(format!(
-                "CONSTRAINT {} PRIMARY KEY ({})",
+                "CONSTRAINT {} PRIMARY KEY ({}){}",
                 quote(&self.key_name),
-                list(&self.key)
+                list(&self.key),
+                including(&self.key_include)
             ));
         }
         let is_key =
@@ -331,11 +378,13 @@ impl Declared {
                 continue;
             }
             let names: Vec<String> = unique.paths.iter().map(named).collect();
+            let include: Vec<String> = unique.include.iter().map(named).collect();
             texts.push(format!(
-                "CONSTRAINT {} UNIQUE{} ({}){}",
+                "CONSTRAINT {} UNIQUE{} ({}){}{}",
                 quote(&unique.name),
                 if unique.nulls_equal { " NULLS NOT DISTINCT" } else { "" },
                 list(&names),
+                including(&include),
                 unique.timing.words()
             ));
         }

@@ -2,21 +2,21 @@
 
 use super::keys::limit;
 use super::{namespace, partial};
-use crate::bind::declared::Declared;
+use crate::bind::declared::{Declared, distinct};
 use crate::bind::is_plain_collation;
 use crate::bind::{ident, object_name};
-use crate::catalog::{Table, schemas};
+use crate::catalog::{Column, Table, schemas};
 use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
-use crate::run::indexed;
 use crate::run::tables::{Reading, SessionFacts, index_name};
+use crate::run::{included, indexed};
 use crate::types::Type;
 use nestor_database::index_build;
 use nestor_database::parameters::Param;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog, comments};
-use nestor_model::{Document, IndexSpec, Namespace, Result, doc};
+use nestor_model::{DocRef, Document, IndexSpec, Namespace, Result, ValueRef, doc};
 use nestor_planner::kinds::expression;
 use nestor_storage::{Collection, Index, View};
 use sqlparser::ast::{CreateIndex, Expr, Ident, IndexType, ObjectName, OrderByOptions, OrderBySort};
@@ -56,12 +56,15 @@ pub(super) fn create(
     let ns = namespace(statement, session, &create.table_name)?;
     session.check_right(&ns, Right::CreateIndex)?;
     let parts = parts(create)?;
+    let include: Vec<String> = create.include.iter().map(ident).collect();
     let name = match &create.name {
         Some(name) => object_name(name)?.1,
         None => {
             let table = schemas::split(statement.current_view().view(), &ns).1.to_owned();
-            let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
-            free_name(statement, session, &ns, format!("{table}_{}_idx", names.join("_")))?
+            let include = include.iter().map(String::as_str);
+            let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).chain(include).collect();
+            let base = format!("{table}_{}_idx", distinct(&names).join("_"));
+            free_name(statement, session, &ns, base)?
         }
     };
     let mut slot = None;
@@ -89,10 +92,23 @@ pub(super) fn create(
                 return pass_over(create.if_not_exists, taken).map(|()| Step::Done);
             }
             let is_computed = parts.iter().any(|part| part.expr.is_some());
+            let included = included_columns(&table, &include)?;
+            // In a unique index they would be part of what is unique.
+            let read = readable(&parts, &included, create.unique);
+            let all: Vec<&Part<'_>> = parts.iter().chain(&read).collect();
             let (mut listed, nullable) = match is_computed {
-                true => (computed(&table, &parts, &name)?, Vec::new()),
-                false => plain(&table, &parts, method, &name)?,
+                true => (computed(&table, &all, &name)?, Vec::new()),
+                false => plain(&table, &all, method, &name)?,
             };
+            if !included.is_empty() {
+                let mut option = listed
+                    .get("sql")
+                    .and_then(ValueRef::as_document)
+                    .map(DocRef::to_document);
+                let paths: Vec<String> = included.iter().map(|column| column.path.clone()).collect();
+                included::say(option.get_or_insert_default(), parts.len(), &paths);
+                listed.set("sql", option.unwrap_or_default());
+            }
             if create.unique {
                 listed.push("unique", true);
             }
@@ -236,17 +252,38 @@ fn parts(create: &CreateIndex) -> Result<Vec<Part<'_>>> {
             expr,
         });
     }
-    // Further parts of the key are in the entries as well; in a unique one they would be part of what is unique.
-    if create.unique && !create.include.is_empty() {
-        return unsupported("INCLUDE of a unique index");
-    }
-    parts.extend(create.include.iter().map(|name| Part {
-        name: ident(name),
-        descends: false,
-        class: None,
-        expr: None,
-    }));
     Ok(parts)
+}
+
+/// The columns that INCLUDE names.
+///
+/// Errors: 42703.
+fn included_columns<'t>(table: &'t Table, include: &[String]) -> Result<Vec<&'t Column>> {
+    let each = include.iter().map(|name| match table.column(name) {
+        Some(column) => Ok(column),
+        None => missing(name),
+    });
+    each.collect()
+}
+
+/// The parts that an index has beyond its key, so that included columns are read from entries: those that the key has not and that are one
+/// value, as an array would make an entry for each element.
+fn readable(parts: &[Part<'_>], included: &[&Column], unique: bool) -> Vec<Part<'static>> {
+    let mut out: Vec<Part<'static>> = Vec::new();
+    for column in included.iter().filter(|_| !unique) {
+        let is_there = |part: &Part<'_>| part.expr.is_none() && part.name == column.name;
+        let is_nested = matches!(column.ty, Type::Array(_) | Type::Jsonb | Type::Json);
+        if is_nested || parts.iter().any(is_there) || out.iter().any(|part| part.name == column.name) {
+            continue;
+        }
+        out.push(Part {
+            name: column.name.clone(),
+            descends: false,
+            class: None,
+            expr: None,
+        });
+    }
+    out
 }
 
 /// What an expression is called in the name of an index.
@@ -262,7 +299,7 @@ fn missing<T>(column: &str) -> Result<T> {
 }
 
 /// The specification of an index on columns, and the paths of those that may be null.
-fn plain(table: &Table, parts: &[Part<'_>], method: Method, name: &str) -> Result<(Document, Vec<String>)> {
+fn plain(table: &Table, parts: &[&Part<'_>], method: Method, name: &str) -> Result<(Document, Vec<String>)> {
     let (mut key, mut nullable) = (Document::new(), Vec::new());
     for part in parts {
         let Some(column) = table.column(&part.name) else {
@@ -292,7 +329,7 @@ fn plain(table: &Table, parts: &[Part<'_>], method: Method, name: &str) -> Resul
 }
 
 /// The specification of an index some parts of which are computed.
-fn computed(table: &Arc<Table>, parts: &[Part<'_>], name: &str) -> Result<Document> {
+fn computed(table: &Arc<Table>, parts: &[&Part<'_>], name: &str) -> Result<Document> {
     let (mut key, mut texts, mut used) = (Document::new(), Vec::new(), Vec::new());
     for part in parts {
         let (text, bound) = match part.expr {

@@ -2,12 +2,13 @@
 
 use super::alter::{self, set_not_null, uncount};
 use super::namespace;
-use crate::bind::declared::{Declared, names};
+use crate::bind::declared::{Declared, distinct, names};
 use crate::bind::ident;
 use crate::catalog::schemas;
 use crate::error::{fail, unsupported};
 use crate::parse;
 use crate::parse::likes::{self, Like};
+use crate::run::included;
 use crate::run::tables::{Reading, SessionFacts};
 use nestor_database::statement::Statement;
 use nestor_database::write::comments;
@@ -158,11 +159,14 @@ fn indexes_of(collection: &Collection, declared: &Declared) -> Vec<(IndexSpec, V
         if index.is_id() || own.contains(&*index.name) {
             continue;
         }
-        let parts = index.spec.key.iter().map(|part| {
-            let column = declared.columns.iter().find(|column| *column.path == *part.path);
-            column.map_or_else(|| "expr".to_owned(), |column| column.name.clone())
+        let (keys, include) = included::of(&index.spec);
+        let of_key = index.spec.key.iter().take(keys).map(|part| &*part.path);
+        let parts = of_key.chain(include.iter().map(String::as_str)).map(|path| {
+            let column = declared.columns.iter().find(|column| column.path == *path);
+            column.map_or("expr", |column| &column.name)
         });
-        out.push((index.spec.clone(), parts.collect()));
+        let parts: Vec<&str> = parts.collect();
+        out.push((index.spec.clone(), distinct(&parts)));
     }
     out
 }

@@ -1,10 +1,10 @@
 //! What the catalogs of SQL tell of an index.
 
-use super::indexed;
+use super::{included, indexed};
 use crate::bind::declared::Declared;
 use crate::bind::entry::{self, Object};
 use crate::catalog::system::{self, IndexFacts};
-use crate::catalog::{Table, Timing, partial};
+use crate::catalog::{Column, Table, Timing, partial};
 use nestor_model::extjson::{self, Form};
 use nestor_model::{Document, ValueRef};
 use nestor_planner::kinds::expression;
@@ -19,6 +19,7 @@ pub(super) fn facts(
     said: &Document,
 ) -> IndexFacts {
     let texts = indexed::texts_of(&index.spec);
+    let (keys, mut included) = included::of(&index.spec);
     let parts = index.key_pattern.iter().enumerate().map(|(at, (path, direction))| {
         let direction = match direction {
             ValueRef::String(kind) => kind.to_owned(),
@@ -35,14 +36,20 @@ pub(super) fn facts(
     let primary = index.name == "_id_";
     let mut unique = declared.iter().flat_map(|declared| &declared.unique);
     let own = unique.find(|own| *own.name == *index.name);
+    match (own, declared) {
+        (Some(own), _) => included.clone_from(&own.include),
+        (None, Some(declared)) if primary => included = table.paths(&declared.key_include),
+        _ => {}
+    }
     let timing = own.map_or(Timing::AtOnce, |own| own.timing);
     IndexFacts {
         oid: system::index_oid(u64::from(index.id.0)),
         name: index_name(collection, index),
-        parts: parts.collect(),
+        parts: parts.take(keys).collect(),
+        included,
         unique: index.unique || primary || timing != Timing::AtOnce,
         timing,
-        nulls_equal: nulls_are_equal(index, table),
+        nulls_equal: table.declared && nulls_are_equal(index, &table.columns),
         primary,
         comment: said.get(&index.name).and_then(ValueRef::as_str).map(str::to_owned),
         partial: predicate(index, table),
@@ -50,14 +57,14 @@ pub(super) fn facts(
 }
 
 /// Whether a unique index of a declared table has the rows in which a column of it is null, too.
-fn nulls_are_equal(index: &Index, table: &Table) -> bool {
-    if !index.unique || !table.declared || index.sparse || !indexed::texts_of(&index.spec).is_empty() {
+pub(crate) fn nulls_are_equal(index: &Index, columns: &[Column]) -> bool {
+    if !index.unique || index.sparse || !indexed::texts_of(&index.spec).is_empty() {
         return false;
     }
     let filter = index.partial_filter.as_ref();
     let leaves_out = filter.is_some_and(|filter| partial::leaves_nulls_out(filter, &index.key_pattern));
     let is_nullable = |path: &str| {
-        let column = table.columns.iter().find(|column| column.path == path);
+        let column = columns.iter().find(|column| column.path == path);
         column.is_some_and(|column| !column.not_null)
     };
     !leaves_out && index.key_pattern.iter().any(|(path, _)| is_nullable(path))

@@ -109,7 +109,8 @@ fn texts(option: DocRef<'_>, name: &str) -> Result<Vec<String>> {
 /// The option of an index whose columns are elsewhere now, as `now` says by their paths; `None` when one of them is gone.
 ///
 /// Errors: those of reading the option.
-pub fn moved(option: DocRef<'_>, now: &dyn Fn(&str) -> Option<Column>) -> Result<Option<Document>> {
+pub fn moved(before: &Document, now: &dyn Fn(&str) -> Option<Column>) -> Result<Option<Document>> {
+    let option = before.as_ref();
     let table = option.get("table").and_then(ValueRef::as_str).unwrap_or_default();
     let (paths, mut parts) = (texts(option, "paths")?, texts(option, "parts")?);
     let Some(Statement::CreateTable(create)) = crate::parse::parse(table)?.pop() else {
@@ -129,7 +130,10 @@ pub fn moved(option: DocRef<'_>, now: &dyn Fn(&str) -> Option<Column>) -> Result
     let types: Vec<String> = columns.iter().map(type_of).collect();
     let used: Vec<usize> = (0..columns.len()).collect();
     let table = Table::new("t", columns, Kind::Collection(Namespace::new("", "t")));
-    Ok(Some(self::option(&table, &used, &types, &parts)))
+    let anew = self::option(&table, &used, &types, &parts);
+    let mut out = before.clone();
+    anew.iter().for_each(|(name, value)| out.set(name, value.to_value()));
+    Ok(Some(out))
 }
 
 impl Indexed {

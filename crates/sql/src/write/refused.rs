@@ -113,11 +113,14 @@ fn pattern_of(error: &Error, name: &str) -> Document {
 }
 
 fn duplicate(error: &Error, table: &Table, collection: &Collection) -> Error {
-    let pattern = pattern_of(error, "keyPattern");
-    let index = collection
-        .indexes
-        .iter()
-        .find(|index| nestor_model::values_equal(&index.key_pattern, &pattern));
+    // Several indexes may have the key, and all but one be partial or not unique: the message names the one.
+    let (pattern, message) = (pattern_of(error, "keyPattern"), error.to_string());
+    let index = collection.indexes.iter().find(|index| {
+        let named = format!(" index: {} ", index.name);
+        let after = message.split_once(&named).map(|(_, after)| after);
+        let is_named = || after.is_some_and(|after| after.starts_with("dup key: ") || after.starts_with("collation: "));
+        nestor_model::values_equal(&index.key_pattern, &pattern) && is_named()
+    });
     let name = constraint_name(table, index.map_or("_id_", |index| index.name.as_str()));
     let detail = format!("{} already exists.", key_of(error, table));
     let message = format!("duplicate key value violates unique constraint \"{name}\"");

@@ -129,16 +129,15 @@ fn listed_option(kind: &KindDef, spec: RawDoc<'_>, name: &str, value: ValueRef<'
         "bucketSize" | "columnstoreProjection" => {
             bail!(CannotCreateIndex, "the index option '{name}' is not supported")
         }
-        other => match kinds::option(other) {
-            Some((owner, option)) if owner.options_fit(kind) => {
+        other => match kind.option(other) {
+            Ok(option) => {
                 let key = spec.get("key").and_then(ValueRef::as_document);
                 (option.parse)(value, &key.map(DocRef::to_document).unwrap_or_default())?
             }
-            Some((owner, _)) => {
-                let message = format!("The field '{name}' is only allowed in a {} index", owner.name);
-                return Err(Error::new(owner.misplaced_option, message));
+            Err(Some(owner)) => {
+                return Err(Error::new(owner.misplaced_option, owner.only_here(name)));
             }
-            None => bail!(
+            Err(None) => bail!(
                 InvalidIndexSpecificationOption,
                 "The field '{other}' is not valid for an index specification. Specification: {spec:?}"
             ),

@@ -87,6 +87,8 @@ pub struct IndexFacts {
     pub name: String,
     /// Its parts: the path, and the direction or kind as the key pattern has it.
     pub parts: Vec<(String, String)>,
+    /// The paths of the columns that it includes beside its key.
+    pub included: Vec<String>,
     /// No two documents have the same values.
     pub unique: bool,
     /// When its uniqueness is looked at.
@@ -99,6 +101,13 @@ pub struct IndexFacts {
     pub partial: Option<String>,
     /// What is said of it.
     pub comment: Option<String>,
+}
+
+impl IndexFacts {
+    /// The paths of its parts, then of what it includes.
+    fn all(&self) -> impl Iterator<Item = &String> {
+        self.parts.iter().map(|(path, _)| path).chain(&self.included)
+    }
 }
 
 /// A collection or view as catalogs show it.

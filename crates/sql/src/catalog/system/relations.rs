@@ -290,7 +290,7 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
         row.push(("reltype", oid(relation.oid.saturating_add(ROW_TYPES))));
         out.push(row);
         for index in &relation.indexes {
-            let mut row = class(index.oid, &index.name, schema, "i", index.parts.len());
+            let mut row = class(index.oid, &index.name, schema, "i", index.all().count());
             row.retain(|(name, _)| *name != "relam");
             row.push(("relam", oid(method(relation, index).1)));
             out.push(row);
@@ -356,7 +356,7 @@ fn attributes(facts: &dyn Facts) -> Result<Vec<Row>> {
             out.push(row);
         }
         for index in &relation.indexes {
-            for (at, (path, _)) in (1..).zip(&index.parts) {
+            for (at, path) in (1..).zip(index.all()) {
                 let column = relation.table.columns.iter().find(|column| column.path == *path);
                 let ty = column.map_or(Type::Jsonb, |column| column.ty.clone());
                 let name = column.map_or(path, |column| &column.name);
@@ -387,7 +387,7 @@ fn numbers(items: impl IntoIterator<Item = i32>) -> Value {
 }
 
 fn index_row(relation: &Relation, index: &IndexFacts) -> Row {
-    let numbers_of = index.parts.iter().map(|(path, _)| number_of(relation, path));
+    let numbers_of = index.all().map(|path| number_of(relation, path));
     let (_, by) = method(relation, index);
     let class_of = |(path, _): &(String, String)| {
         let path = path.strip_suffix(".$**").unwrap_or(path);
@@ -404,7 +404,7 @@ fn index_row(relation: &Relation, index: &IndexFacts) -> Row {
     vec![
         ("indexrelid", oid(index.oid)),
         ("indrelid", oid(relation.oid)),
-        ("indnatts", int(index.parts.len())),
+        ("indnatts", int(index.all().count())),
         ("indnkeyatts", int(index.parts.len())),
         ("indisunique", Value::Bool(index.unique)),
         ("indnullsnotdistinct", Value::Bool(index.nulls_equal)),
@@ -508,10 +508,11 @@ fn indexdef(relation: &Relation, index: &IndexFacts) -> String {
     let (method, _) = method(relation, index);
     let distinct = if index.nulls_equal { " NULLS NOT DISTINCT" } else { "" };
     format!(
-        "CREATE {unique}INDEX {} ON {} USING {method} ({}){distinct}{filter}",
+        "CREATE {unique}INDEX {} ON {} USING {method} ({}){}{distinct}{filter}",
         quoted(&index.name),
         shown(&[], &relation.table.schema, &relation.table.name),
-        parts.join(", ")
+        parts.join(", "),
+        including(relation, index)
     )
 }
 
@@ -527,7 +528,25 @@ fn constraintdef(relation: &Relation, index: &IndexFacts) -> String {
         .map(|each| part(&named_part(relation, each)))
         .collect();
     let distinct = if index.nulls_equal { " NULLS NOT DISTINCT" } else { "" };
-    format!("{kind}{distinct} ({}){}", parts.join(", "), index.timing.words())
+    let including = including(relation, index);
+    format!(
+        "{kind}{distinct} ({}){including}{}",
+        parts.join(", "),
+        index.timing.words()
+    )
+}
+
+/// The clause that names the columns that an index includes.
+fn including(relation: &Relation, index: &IndexFacts) -> String {
+    let names = index.included.iter().map(|path| included_part(relation, path));
+    match index.included.is_empty() {
+        true => String::new(),
+        false => format!(" INCLUDE ({})", names.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn included_part(relation: &Relation, path: &str) -> String {
+    part(&named_part(relation, &(path.to_owned(), "1".to_owned())))
 }
 
 /// The access method of an index, and its OID.
@@ -822,11 +841,14 @@ pub fn definition(function: &str, facts: &dyn Facts) -> Result<Vec<(i64, String)
                 for index in all {
                     let oid = i64::from(index.oid);
                     out.push((oid, indexdef(relation, index)));
-                    out.extend((1..).zip(&index.parts).map(|(at, each)| {
+                    let parts = index.parts.iter().map(|each| {
                         let (name, kind) = named_part(relation, each);
                         let kind = if kind == expression::NAME { kind } else { "1".to_owned() };
-                        (part_key(oid, at), part(&(name, kind)))
-                    }));
+                        part(&(name, kind))
+                    });
+                    let included = index.included.iter().map(|path| included_part(relation, path));
+                    let all = (1..).zip(parts.chain(included));
+                    out.extend(all.map(|(at, text)| (part_key(oid, at), text)));
                 }
             }
             "pg_get_constraintdef" | PRETTY_CONSTRAINTDEF => {

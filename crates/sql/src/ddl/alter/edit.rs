@@ -14,7 +14,7 @@ use nestor_database::write::sequence::Counting;
 use nestor_model::Result;
 use sqlparser::ast::{
     AlterColumnOperation, AlterTableOperation, ColumnDef, ColumnOption, ColumnOptionDef, CreateTable, DataType,
-    DropBehavior, Expr, GeneratedAs, Ident, ObjectName, SequenceOptions, TableConstraint, Value,
+    DropBehavior, Expr, GeneratedAs, Ident, IndexColumn, ObjectName, SequenceOptions, TableConstraint, Value,
 };
 use std::collections::BTreeSet;
 
@@ -65,11 +65,16 @@ pub(in crate::ddl) fn without_columns(table: &Found, places: &[usize]) -> Result
     edited(table.create.clone(), &table.name, &operations)
 }
 
-/// The columns that a constraint is about: those of its key, and of a condition those that it names.
+/// The columns that a constraint is about: those of its key and of INCLUDE, and of a condition those that it names.
 fn columns_of(constraint: &TableConstraint) -> Vec<String> {
+    let with = |columns: &[IndexColumn], include: &[Ident]| {
+        let mut out = names(columns).unwrap_or_default();
+        out.extend(include.iter().map(ident));
+        out
+    };
     match constraint {
-        TableConstraint::PrimaryKey(key) => names(&key.columns).unwrap_or_default(),
-        TableConstraint::Unique(key) => names(&key.columns).unwrap_or_default(),
+        TableConstraint::PrimaryKey(key) => with(&key.columns, &key.include),
+        TableConstraint::Unique(key) => with(&key.columns, &key.include),
         TableConstraint::ForeignKey(key) => key.columns.iter().map(ident).collect(),
         TableConstraint::Check(check) => parse::columns(&check.expr.to_string()),
         _ => Vec::new(),
@@ -205,11 +210,11 @@ impl Editing<'_> {
             Ok(at) => at,
             Err(missing) => return pass_over(if_exists, missing),
         };
-        let create = &mut self.edit.create;
-        create
-            .constraints
-            .retain(|constraint| !columns_of(constraint).iter().any(|own| own == column));
-        create.columns.remove(at);
+        let is_of = |constraint: &TableConstraint| columns_of(constraint).iter().any(|own| own == column);
+        while let Some(of) = self.edit.create.constraints.iter().position(is_of) {
+            self.remove_constraint(of)?;
+        }
+        self.edit.create.columns.remove(at);
         self.edit.sources.remove(at);
         let computed: Vec<String> = self.computed_of(column);
         if let (Some(other), false) = (computed.first(), self.edit.cascades) {
@@ -248,6 +253,10 @@ impl Editing<'_> {
             let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", self.name);
             return pass_over(if_exists, error("42704", message));
         };
+        self.remove_constraint(at)
+    }
+
+    fn remove_constraint(&mut self, at: usize) -> Result<()> {
         let gone = self.edit.create.constraints.remove(at);
         if let TableConstraint::PrimaryKey(key) = &gone {
             // Its columns still have no nulls.
@@ -264,8 +273,10 @@ impl Editing<'_> {
     fn is_key(&self, column: &str) -> bool {
         let mut constraints = self.edit.create.constraints.iter();
         constraints.any(|constraint| {
-            matches!(constraint, TableConstraint::PrimaryKey(_))
-                && columns_of(constraint).iter().any(|own| own == column)
+            let TableConstraint::PrimaryKey(key) = constraint else {
+                return false;
+            };
+            names(&key.columns).is_ok_and(|columns| columns.iter().any(|own| own == column))
         })
     }
 
@@ -580,9 +591,9 @@ pub(super) fn with_column_renamed(
         }
     };
     for constraint in &mut out.constraints {
-        let parts = match constraint {
-            TableConstraint::PrimaryKey(key) => &mut key.columns,
-            TableConstraint::Unique(key) => &mut key.columns,
+        let (parts, include) = match constraint {
+            TableConstraint::PrimaryKey(key) => (&mut key.columns, &mut key.include),
+            TableConstraint::Unique(key) => (&mut key.columns, &mut key.include),
             TableConstraint::ForeignKey(key) => {
                 key.columns.iter_mut().for_each(renamed);
                 if crate::bind::object_name(&key.foreign_table).is_ok_and(|(_, own)| own == collection) {
@@ -596,6 +607,7 @@ pub(super) fn with_column_renamed(
             }
             _ => continue,
         };
+        include.iter_mut().for_each(renamed);
         for part in parts {
             if let Expr::Identifier(name) = &mut part.column.expr {
                 renamed(name);

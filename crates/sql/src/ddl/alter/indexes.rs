@@ -7,7 +7,8 @@ use crate::catalog::Table;
 use crate::catalog::partial::with_paths;
 use crate::ddl::keys::{limit, only_where_not_null, spec};
 use crate::error::unsupported;
-use crate::run::indexed;
+use crate::run::index_facts::nulls_are_equal;
+use crate::run::{included, indexed};
 use crate::write;
 use nestor_database::statement::Statement;
 use nestor_database::write::catalog;
@@ -68,10 +69,14 @@ fn index_now(index: &Index, old: &Declared, now: (&Declared, &[Source])) -> Resu
     let mut listed = Document::from(index.spec.listed().clone());
     listed.set("key", key);
     if let Some(option) = index.spec.option(expression::OPTION).and_then(ValueRef::as_document) {
-        match indexed::moved(option, &|path| {
-            let path = path_now(path, old, now)?;
-            now.0.columns.iter().find(|column| column.path == path).cloned()
-        })? {
+        let mut option = Some(option.to_document());
+        if let (Some(before), expression::NAME) = (&option, index.spec.kind()) {
+            option = indexed::moved(before, &|path| {
+                let path = path_now(path, old, now)?;
+                now.0.columns.iter().find(|column| column.path == path).cloned()
+            })?;
+        }
+        match option.and_then(|option| included::moved(option, &|path| path_now(path, old, now))) {
             Some(option) => listed.set(expression::OPTION, option),
             None => return Ok(None),
         }
@@ -83,7 +88,7 @@ fn index_now(index: &Index, old: &Declared, now: (&Declared, &[Source])) -> Resu
             None => return Ok(None),
         }
     }
-    if index.unique && index.spec.kind() != expression::NAME {
+    if index.unique && index.spec.kind() != expression::NAME && !nulls_are_equal(index, &old.columns) {
         only_where_not_null(&mut listed, &paths, now.0);
     }
     IndexSpec::parse(listed.to_raw()).map(Some)

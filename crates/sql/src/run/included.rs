@@ -1,0 +1,52 @@
+//! The columns that INCLUDE of CREATE INDEX names: what the option `sql` of an index says of them.
+//!
+//! ```text
+//! {key: {a: 1}, unique: true, sql: {keys: 1, include: ["b"]}}                                          (a) INCLUDE (b), unique
+//! {key: {a: 1, b: 1}, sql: {keys: 1, include: ["b"]}}                                                  (a) INCLUDE (b)
+//! {key: {"lower(a)": "expression"}, sql: {table: …, paths: …, parts: …, keys: 1, include: ["b"]}}      (lower(a)) INCLUDE (b), unique
+//! ```
+//!
+//! Those of constraints stand in the declaration of their table.
+
+use nestor_model::number::safe_i64;
+use nestor_model::{Array, DocRef, Document, IndexSpec, Value, ValueRef};
+use nestor_planner::kinds::expression;
+
+/// Says of an index that the first `keys` of its parts are its key, and which paths it includes.
+pub fn say(option: &mut Document, keys: usize, include: &[String]) {
+    option.push("keys", i32::try_from(keys).unwrap_or(i32::MAX));
+    option.push("include", paths(include));
+}
+
+fn paths(include: &[String]) -> Value {
+    Value::Array(Array::new(include.iter().map(|path| path.as_str().into()).collect()))
+}
+
+/// How many parts of an index are its key in SQL, and the paths that it includes.
+pub fn of(spec: &IndexSpec) -> (usize, Vec<String>) {
+    let option = spec.option(expression::OPTION).and_then(ValueRef::as_document);
+    let keys = option.and_then(|option| safe_i64(option.get("keys")?));
+    let keys = keys.and_then(|keys| usize::try_from(keys).ok());
+    let include = option.map_or_else(Vec::new, said);
+    (keys.unwrap_or(spec.key.len()), include)
+}
+
+fn said(option: DocRef<'_>) -> Vec<String> {
+    match option.get("include") {
+        Some(ValueRef::Array(paths)) => paths
+            .iter()
+            .filter_map(|path| path.as_str().map(str::to_owned))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The option with its paths as `now` has them; `None` when one of them is gone.
+pub fn moved(mut option: Document, now: &dyn Fn(&str) -> Option<String>) -> Option<Document> {
+    let before = said(option.as_ref());
+    if !before.is_empty() {
+        let all: Option<Vec<String>> = before.iter().map(|path| now(path)).collect();
+        option.set("include", paths(&all?));
+    }
+    Some(option)
+}
