@@ -584,8 +584,8 @@ pub(super) fn is_primary(relation: &Relation, index: &IndexFacts) -> bool {
     if !table.declared {
         return index.primary;
     }
-    let paths = table.paths(&table.key);
-    index.unique && index.parts.iter().map(|(path, _)| path).eq(&paths)
+    // Another one may have the same columns.
+    !table.key.is_empty() && index.name == table.key_name
 }
 
 /// Whether a column has the numbers of a sequence by default.
