@@ -13,6 +13,7 @@ use crate::parameters::{ColumnsUsed, Param};
 use crate::profiler::Profiler;
 use crate::query_settings::QuerySettings;
 use crate::query_stats::QueryStats;
+use crate::sequences::Sequences;
 use crate::sessions::{Sessions, history};
 use crate::snapshots::Snapshots;
 use crate::stored_functions::StoredFunctions;
@@ -30,7 +31,7 @@ use nestor_model::{Result, Str, Timestamp, bail, doc};
 use nestor_query::env::ScriptLibrary;
 use nestor_storage::log::{Interest, LogPosition, LogReader};
 use nestor_storage::oplog::OplogCursor;
-use nestor_storage::{Engine, Guarantee, Lsn, OpTime, Positions, Scratch, Snapshot};
+use nestor_storage::{Engine, Guarantee, Lsn, OpTime, Positions, Scratch, Snapshot, View as _};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -84,6 +85,8 @@ pub struct Database {
     pub advisory: Arc<AdvisoryLocks>,
     /// Channels on which sessions of SQL tell each other something.
     pub channels: Arc<Channels>,
+    /// Numbers of sequences that are given from memory.
+    pub sequences: Sequences,
     /// Index builds that run.
     pub index_builds: IndexBuilds,
     /// Where blocking operators and index builds spill.
@@ -188,6 +191,7 @@ impl Database {
             columns,
             advisory: Arc::default(),
             channels: Arc::default(),
+            sequences: Sequences::default(),
             index_builds: IndexBuilds::default(),
             spill_dir,
             random: Random::new(seed.rotate_left(32)),
@@ -248,6 +252,10 @@ impl Database {
         }
         self.engine.trim_history();
         self.columns.tidy();
+        if self.sequences.is_full() {
+            let snapshot = self.engine.snapshot();
+            self.sequences.sweep(|uuid| snapshot.catalog().by_uuid(uuid).is_some());
+        }
         self.snapshots.sweep(&self.engine, self.snapshot_window());
         // While there is no room for it, or another member writes, the next second is as good.
         let _ = self.index_builds.drop_left(&self.engine, &self.node.gates.admission);

@@ -43,6 +43,7 @@ pub mod query_settings;
 pub mod query_stats;
 pub mod read;
 pub mod rights;
+pub mod sequences;
 pub mod session_id;
 pub mod sessions;
 pub mod shape;

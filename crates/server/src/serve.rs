@@ -612,6 +612,7 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
             _ => audit_own(&server.service, "shutdown", Document::new()),
         }
     });
+    nestor_database::write::sequence::write_back(&server.service);
     server.watcher.stop();
     runtime.shutdown_timeout(Duration::from_secs(1));
     if let Some(member) = member {

@@ -21,7 +21,7 @@ use crate::traffic::admitted::Admitted;
 use crate::turns::Turns;
 use nestor_exec::Interrupt;
 use nestor_exec::write::oplog::Operation;
-use nestor_model::{Namespace, Timestamp};
+use nestor_model::{Namespace, Result, Timestamp};
 use nestor_planner::FindQuery;
 use nestor_planner::shape::Written;
 use nestor_query::env::Caller;
@@ -79,6 +79,8 @@ pub struct Statement<'r> {
     pub asserted: Option<&'r dyn Asserted>,
     /// How long it waits for another transaction; without it as long as it may run.
     pub lock_timeout: Option<Duration>,
+    /// The commit that reserved the numbers of sequences that it got, which nobody is told of before it is on disk.
+    pub reserved: Cell<Option<Lsn>>,
     /// The effects it wants besides its answer.
     pub effects: Effects,
 }
@@ -143,6 +145,7 @@ impl<'r> Statement<'r> {
             relational: None,
             asserted: None,
             lock_timeout: None,
+            reserved: Cell::new(None),
             effects: Effects::default(),
         }
     }
@@ -159,6 +162,16 @@ impl<'r> Statement<'r> {
     /// The database that names stand in.
     pub fn db(&self) -> &'r str {
         self.terms.db
+    }
+
+    /// Waits until numbers of sequences that it got are on disk as given.
+    ///
+    /// Errors: that it is unknown whether they are.
+    pub fn settle_numbers(&self) -> Result<()> {
+        match self.reserved.take() {
+            Some(lsn) => self.database.wait_durable(lsn),
+            None => Ok(()),
+        }
     }
 
     /// Tells those who watch which operation it is.

@@ -1,161 +1,200 @@
 //! Numbers of sequences, and of the columns of tables that count: the state of each is a document of `system.sequences`.
 //!
-//! Numbers are taken with commits of their own, whatever becomes of the statement and its transaction: nobody waits for another one's
-//! transaction, and numbers that were taken are not given again. A sequence has no state until its first number is taken, so a
-//! transaction can use one that it has made itself.
+//! Numbers are reserved with commits of their own, whatever becomes of the statement and its transaction: nobody waits for another one's
+//! transaction, and numbers that were taken are not given again. From what is reserved they are given without a write ([`sequences`]). A
+//! sequence has no state until its first number is taken, so a transaction can use one that it has made itself.
+//!
+//! [`sequences`]: crate::sequences
 
 use super::writable;
+use crate::Database;
+use crate::sequences::{AHEAD, Extending, Reserve, Taken};
+pub use crate::sequences::{Counting, Key};
 use crate::statement::Statement;
+use nestor_exec::Interrupt;
 use nestor_exec::point;
+use nestor_exec::write::admission::Admitted;
 use nestor_exec::write::oplog::Origin;
-use nestor_exec::write::{Changed, Writer, with_retry};
+use nestor_exec::write::{Changed, Obstacle, Writer, with_retry};
 use nestor_model::namespace::LOCAL;
-use nestor_model::{Binary, Namespace, Result, Value, ValueRef, doc};
+use nestor_model::number::safe_i64;
+use nestor_model::{Binary, Namespace, RawDocBuf, Result, Value, ValueRef, doc};
 use nestor_query::env::OpContext;
 use nestor_query::update::Touched;
-use nestor_storage::{View, WriteSet};
+use nestor_storage::{Bytes, Lsn, View, WriteSet};
 
 /// The collection of a database's sequences.
 pub const COLLECTION: &str = "system.sequences";
 
-/// How a sequence counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counting {
-    /// Its first number.
-    pub start: i64,
-    /// What is added to a number to get the next; not 0.
-    pub increment: i64,
-    /// The least number.
-    pub min: i64,
-    /// The largest number.
-    pub max: i64,
-    /// After the last number comes the first one at the other end.
-    pub cycle: bool,
-}
-
-impl Counting {
-    /// From 1 up to `max`.
-    pub fn up_to(max: i64) -> Self {
-        Self {
-            start: 1,
-            increment: 1,
-            min: 1,
-            max,
-            cycle: false,
-        }
-    }
-
-    /// The next number after a state, the last number and whether it was given; `None` when there is none.
-    fn next(&self, state: Option<(i64, bool)>) -> Option<i64> {
-        let (last, is_called) = match state {
-            None => return Some(self.start),
-            Some(state) => state,
-        };
-        if !is_called {
-            return Some(last);
-        }
-        self.after(last)
-    }
-
-    /// The number after another one; `None` when there is none.
-    pub fn after(&self, last: i64) -> Option<i64> {
-        let within = |n: &i64| (self.min..=self.max).contains(n);
-        match last.checked_add(self.increment).filter(within) {
-            Some(next) => Some(next),
-            None if self.cycle => Some(if self.increment > 0 { self.min } else { self.max }),
-            None => None,
-        }
-    }
-
-    /// How many numbers there are from `first` on, at most `count`.
-    fn run(&self, first: i64, count: i64) -> i64 {
-        let end = if self.increment > 0 { self.max } else { self.min };
-        let left = (i128::from(end) - i128::from(first)) / i128::from(self.increment) + 1;
-        i64::try_from(left.clamp(1, i128::from(count.max(1)))).unwrap_or(1)
-    }
-}
-
-/// Which sequence of a database: a column of the collection with a UUID, or with an empty name the sequence that the collection is.
-#[derive(Clone, Copy, Debug)]
-pub struct Key<'k> {
-    /// The collection.
-    pub collection: [u8; 16],
-    /// The column.
-    pub column: &'k str,
-}
-
-impl Key<'_> {
-    fn id(&self) -> Value {
-        let table = Binary {
-            subtype: 4,
-            bytes: self.collection.as_slice().into(),
-        };
-        Value::from(doc! { "table": Value::Binary(table), "column": self.column })
-    }
-}
-
-fn state_of(doc: nestor_model::RawDoc<'_>) -> Option<(i64, bool)> {
-    match (doc.get("last"), doc.get("isCalled")) {
-        (Some(ValueRef::Int64(last)), Some(ValueRef::Bool(is_called))) => Some((last, is_called)),
-        _ => None,
-    }
-}
-
-/// The last number of a sequence, and whether it was given; `None` for one that nobody has used.
-///
-/// Errors: those of reading.
-pub fn state(view: &dyn View, db: &str, key: Key<'_>) -> Result<Option<(i64, bool)>> {
-    let Some(collection) = view.catalog().get(&Namespace::new(db, COLLECTION)).cloned() else {
-        return Ok(None);
+fn id_of(key: Key<'_>) -> Value {
+    let table = Binary {
+        subtype: 4,
+        bytes: key.collection.as_slice().into(),
     };
-    let found = point::by_id(view, &collection, key.id().as_ref())?;
-    Ok(found.and_then(|(_, old)| state_of(old.document())))
+    Value::from(doc! { "table": Value::Binary(table), "column": key.column })
 }
 
-/// Makes the state of a sequence what `next` makes of it, in a commit of its own.
-fn change<T>(
-    statement: &Statement<'_>,
-    db: &str,
-    key: Key<'_>,
-    mut next: impl FnMut(Option<(i64, bool)>) -> Option<((i64, bool), T)>,
-) -> Result<Option<T>> {
-    let ns = Namespace::new(db, COLLECTION);
-    let database = statement.database;
-    let op = OpContext::new(crate::clock::now_ms(), database.last_time(), 0);
-    let id = key.id();
-    let mut uuid = None;
-    with_retry(&statement.interrupt, |obstacle| {
-        // A statement outside of transactions has passed the gate already.
-        let _admitted = match statement.in_transaction() {
-            true => Some(database.node.gates.admission.enter(&statement.interrupt)?),
-            false => None,
-        };
-        let mut ws = database.engine.begin();
-        let collection = writable(&mut ws, &ns, statement, &mut uuid)?;
-        let found = point::by_id(&ws, &collection, id.as_ref())?;
-        let before = found.as_ref().and_then(|(_, old)| state_of(old.document()));
-        let Some(((last, is_called), out)) = next(before) else {
+/// What is stored of a sequence.
+#[derive(Clone, Copy, Debug)]
+struct Stored {
+    /// The last number that was given, or that is reserved.
+    last: i64,
+    /// It was given; otherwise it is the next.
+    is_called: bool,
+    /// The token of the reserve that it is the end of.
+    reserve: Option<i64>,
+}
+
+impl Stored {
+    fn of(doc: nestor_model::RawDoc<'_>) -> Option<Self> {
+        match (doc.get("last"), doc.get("isCalled")) {
+            (Some(ValueRef::Int64(last)), Some(ValueRef::Bool(is_called))) => Some(Self {
+                last,
+                is_called,
+                reserve: doc.get("reserve").and_then(safe_i64),
+            }),
+            _ => None,
+        }
+    }
+
+    fn read(view: &dyn View, db: &str, key: Key<'_>) -> Result<Option<Self>> {
+        let Some(collection) = view.catalog().get(&Namespace::new(db, COLLECTION)).cloned() else {
             return Ok(None);
         };
-        let new = doc! { "_id": id.clone(), "last": last, "isCalled": is_called }.to_raw();
-        let mut writer = Writer::new(&mut ws, collection, &op, (db != LOCAL).then(Origin::default))?;
-        match &found {
-            None => drop(writer.insert(new, None)?),
-            Some((record, old)) => {
-                let changed = Changed {
-                    doc: new,
-                    diff: None,
-                    touched: &Touched::All,
-                };
-                writer.update(record, old.document(), changed, None)?;
-            }
+        let found = point::by_id(view, &collection, id_of(key).as_ref())?;
+        Ok(found.and_then(|(_, old)| Self::of(old.document())))
+    }
+
+    fn document(&self, id: Value) -> RawDocBuf {
+        let mut out = doc! { "_id": id, "last": self.last, "isCalled": self.is_called };
+        if let Some(token) = self.reserve {
+            out.push("reserve", token);
         }
-        obstacle.commit(&database.engine, ws)?;
-        Ok(Some(out))
-    })
+        out.to_raw()
+    }
 }
 
-/// Takes up to `count` numbers that follow each other: the first of them and how many there are; `None` when there are no more.
+/// The last number of a sequence, and whether it was given; `None` for one that nobody has used. It is the newest, whatever a transaction
+/// reads: numbers belong to none.
+///
+/// Errors: those of reading.
+pub fn state(database: &Database, db: &str, key: Key<'_>) -> Result<Option<(i64, bool)>> {
+    let stored = Stored::read(&database.engine.snapshot(), db, key)?;
+    Ok(stored.map(|stored| {
+        let given = stored.reserve.and_then(|token| database.sequences.last(key, token));
+        given.map_or((stored.last, stored.is_called), |last| (last, true))
+    }))
+}
+
+/// Passes the gate. A statement outside of transactions has passed it already.
+fn enter<'s>(statement: &'s Statement<'_>) -> Result<Option<Admitted<'s>>> {
+    let admission = &statement.database.node.gates.admission;
+    match statement.in_transaction() {
+        true => admission.enter(&statement.interrupt).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// A sequence whose document is written in a commit of its own.
+struct Writing<'w, 'r> {
+    statement: &'w Statement<'r>,
+    db: &'w str,
+    key: Key<'w>,
+    /// That of the collection, however often its making is tried.
+    uuid: Option<[u8; 16]>,
+}
+
+impl Writing<'_, '_> {
+    /// Makes what is stored what `next` makes of it, behind the gate; once, as one attempt of several.
+    fn change<T>(
+        &mut self,
+        obstacle: &mut Obstacle,
+        next: impl FnOnce(Option<Stored>) -> Option<(Stored, T)>,
+    ) -> Result<Option<(T, Lsn)>> {
+        let database = self.statement.database;
+        let op = OpContext::new(crate::clock::now_ms(), database.last_time(), 0);
+        let id = id_of(self.key);
+        let mut ws = database.engine.begin();
+        let ns = Namespace::new(self.db, COLLECTION);
+        let collection = writable(&mut ws, &ns, self.statement, &mut self.uuid)?;
+        let found = point::by_id(&ws, &collection, id.as_ref())?;
+        let before = found.as_ref().and_then(|(_, old)| Stored::of(old.document()));
+        let Some((stored, out)) = next(before) else {
+            return Ok(None);
+        };
+        let mut writer = Writer::new(&mut ws, collection, &op, origin(self.db))?;
+        put(&mut writer, found, stored.document(id))?;
+        Ok(Some((out, obstacle.commit(&database.engine, ws)?.lsn)))
+    }
+
+    /// Numbers that are reserved already. Whoever may not write gives none.
+    fn reserved(&self, counting: &Counting, count: i64) -> Result<Option<Taken>> {
+        let database = self.statement.database;
+        if !database.engine.is_writable() {
+            return Ok(None);
+        }
+        let stored = Stored::read(&database.engine.snapshot(), self.db, self.key)?;
+        let token = stored.and_then(|stored| stored.reserve);
+        Ok(token.and_then(|token| database.sequences.take(self.key, token, counting, count)))
+    }
+
+    /// Takes numbers, and reserves those that follow.
+    fn reserve(
+        &mut self,
+        extending: &Extending<'_>,
+        obstacle: &mut Obstacle,
+        (counting, count): (&Counting, i64),
+    ) -> Result<Option<Taken>> {
+        let token = self.statement.database.random().cast_signed();
+        let changed = self.change(obstacle, |stored| {
+            let state = stored.map(|stored| {
+                let given = stored.reserve.and_then(|token| extending.close(token));
+                given.map_or((stored.last, stored.is_called), |last| (last, true))
+            });
+            let first = counting.next(state)?;
+            let all = counting.run(first, count.max(1).saturating_add(AHEAD));
+            let end = counting.end(first, all);
+            let stored = Stored {
+                last: end,
+                is_called: true,
+                reserve: Some(token),
+            };
+            Some((stored, (first, all.min(count.max(1)), end)))
+        })?;
+        Ok(changed.map(|((first, count, end), lsn)| {
+            extending.keep(Reserve {
+                token,
+                last: counting.end(first, count),
+                end,
+                counting: *counting,
+                lsn,
+            });
+            Taken { first, count, lsn }
+        }))
+    }
+}
+
+fn origin(db: &str) -> Option<Origin> {
+    (db != LOCAL).then(Origin::default)
+}
+
+/// Writes a document, over the one that there is.
+fn put(writer: &mut Writer<'_>, found: Option<(Bytes, Bytes)>, new: RawDocBuf) -> Result<()> {
+    match found {
+        None => writer.insert(new, None).map(drop),
+        Some((record, old)) => {
+            let changed = Changed {
+                doc: new,
+                diff: None,
+                touched: &Touched::All,
+            };
+            writer.update(&record, old.document(), changed, None).map(drop)
+        }
+    }
+}
+
+/// Takes up to `count` numbers that follow each other: the first of them and how many there are; `None` when there are no more. They come from
+/// memory, or with a commit that reserves more of them, which [`Statement::settle_numbers`] waits for.
 ///
 /// Errors: those of writing.
 pub fn take(
@@ -165,19 +204,111 @@ pub fn take(
     counting: &Counting,
     count: i64,
 ) -> Result<Option<(i64, i64)>> {
-    change(statement, db, key, |state| {
-        let first = counting.next(state)?;
-        let taken = counting.run(first, count);
-        let last = first.saturating_add((taken - 1).saturating_mul(counting.increment));
-        Some(((last, true), (first, taken)))
-    })
+    let mut writing = Writing {
+        statement,
+        db,
+        key,
+        uuid: None,
+    };
+    let taken = with_retry(&statement.interrupt, |obstacle| {
+        loop {
+            if let Some(taken) = writing.reserved(counting, count)? {
+                return Ok(Some(taken));
+            }
+            // Nobody waits at the gate, or for another one's transaction, while others wait for numbers.
+            let _admitted = enter(statement)?;
+            let Some(extending) = statement.database.sequences.extend(db, key, &statement.interrupt)? else {
+                continue;
+            };
+            // Another one may have brought some since.
+            if let Some(taken) = writing.reserved(counting, count)? {
+                return Ok(Some(taken));
+            }
+            return writing.reserve(&extending, obstacle, (counting, count));
+        }
+    })?;
+    let Some(taken) = taken else { return Ok(None) };
+    statement.reserved.set(statement.reserved.get().max(Some(taken.lsn)));
+    Ok(Some((taken.first, taken.count)))
 }
 
 /// Sets the last number of a sequence, or, when it was not given yet, the next.
 ///
 /// Errors: those of writing.
-pub fn set(statement: &Statement<'_>, db: &str, key: Key<'_>, state: (i64, bool)) -> Result<()> {
-    change(statement, db, key, |_| Some((state, ()))).map(drop)
+pub fn set(statement: &Statement<'_>, db: &str, key: Key<'_>, (last, is_called): (i64, bool)) -> Result<()> {
+    let stored = Stored {
+        last,
+        is_called,
+        reserve: None,
+    };
+    let mut writing = Writing {
+        statement,
+        db,
+        key,
+        uuid: None,
+    };
+    let changed = with_retry(&statement.interrupt, |obstacle| {
+        let _admitted = enter(statement)?;
+        writing.change(obstacle, |_| Some((stored, ())))
+    })?;
+    if let Some(((), lsn)) = changed {
+        statement.reserved.set(statement.reserved.get().max(Some(lsn)));
+    }
+    Ok(())
+}
+
+/// Sequences written back in one commit.
+const WRITTEN_BACK: usize = 1000;
+
+/// Writes what was given of each sequence that has numbers reserved, so that no gap is left: for an orderly end. Numbers that are taken
+/// meanwhile are reserved anew. Where that fails, numbers are left out as after a crash, and the log says so.
+pub fn write_back(database: &Database) {
+    if !database.engine.is_writable() {
+        return;
+    }
+    if let Err(error) = written_back(database) {
+        database.node.log().warn(
+            "CONTROL",
+            9_000_070,
+            "SignalHandler",
+            "Cannot write which numbers sequences have given",
+            doc! { "error": error.to_string() },
+        );
+    }
+}
+
+fn written_back(database: &Database) -> Result<()> {
+    let op = OpContext::new(crate::clock::now_ms(), database.last_time(), 0);
+    for some in database.sequences.give_up().chunks(WRITTEN_BACK) {
+        with_retry(&Interrupt::default(), |obstacle| {
+            let mut ws = database.engine.begin();
+            for (db, uuid, column, token, last) in some {
+                let key = Key {
+                    collection: *uuid,
+                    column,
+                };
+                let Some(collection) = ws.catalog().get(&Namespace::new(&**db, COLLECTION)).cloned() else {
+                    continue;
+                };
+                let found = point::by_id(&ws, &collection, id_of(key).as_ref())?;
+                let before = found.as_ref().and_then(|(_, old)| Stored::of(old.document()));
+                if before.is_some_and(|stored| stored.reserve == Some(*token)) {
+                    let stored = Stored {
+                        last: *last,
+                        is_called: true,
+                        reserve: None,
+                    };
+                    let mut writer = Writer::new(&mut ws, collection, &op, origin(db))?;
+                    put(&mut writer, found, stored.document(id_of(key)))?;
+                }
+            }
+            match ws.is_empty() {
+                true => Ok(()),
+                false => obstacle.commit(&database.engine, ws).map(drop),
+            }
+        })?;
+    }
+    Ok(())
 }
 
 /// Forgets the sequences of a collection that is dropped.
@@ -190,35 +321,10 @@ pub fn forget(statement: &Statement<'_>, ws: &mut WriteSet, db: &str, keys: &[Ke
     };
     let op = OpContext::new(crate::clock::now_ms(), statement.database.last_time(), 0);
     for key in keys {
-        if let Some((record, old)) = point::by_id(ws, &collection, key.id().as_ref())? {
+        if let Some((record, old)) = point::by_id(ws, &collection, id_of(*key).as_ref())? {
             let mut writer = Writer::new(ws, collection.clone(), &op, statement.origin(db))?;
             writer.delete(&record, old.document(), None)?;
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_come_in_steps_between_two_ends() {
-        let up = Counting::up_to(3);
-        assert_eq!(up.next(None), Some(1));
-        assert_eq!(up.next(Some((2, false))), Some(2));
-        assert_eq!(up.next(Some((2, true))), Some(3));
-        assert_eq!(up.next(Some((3, true))), None);
-        assert_eq!((up.run(2, 10), up.run(1, 2)), (2, 2));
-        let down = Counting {
-            start: -1,
-            increment: -2,
-            min: i64::MIN,
-            max: -1,
-            cycle: true,
-        };
-        assert_eq!(down.next(Some((-1, true))), Some(-3));
-        assert_eq!(down.next(Some((i64::MIN, true))), Some(-1));
-        assert_eq!(down.run(i64::MIN + 1, 5), 1);
-    }
 }

@@ -205,7 +205,7 @@ pub(super) fn alter(
         };
         let last = match alter.restart {
             Some(restart) => Some((restart.unwrap_or(counting.start), false)),
-            None => sequence::state(&*ws, db, found.key())?,
+            None => sequence::state(statement.database, db, found.key())?,
         };
         if let Some((last, is_called)) = last {
             let Counting { min, max, .. } = counting;

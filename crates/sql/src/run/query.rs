@@ -100,10 +100,23 @@ fn check_given(wanted: &[Type], given: &[Value]) -> Result<()> {
     }
 }
 
-/// Runs a query, with the plan that is kept for it if that still holds. Returns how many rows there were.
+/// Runs a query, with the plan that is kept for it if that still holds. Returns how many rows there were. Numbers of sequences that they have are
+/// on disk as given.
 ///
 /// Errors: those of binding and of running it.
 pub fn run(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    query: (&Query, &PlanCell),
+    params: (&[Type], &[Value]),
+    to: &mut dyn Taker,
+) -> Result<u64> {
+    let rows = ran(statement, session, query, params, to)?;
+    statement.settle_numbers()?;
+    Ok(rows)
+}
+
+fn ran(
     statement: &Statement<'_>,
     session: &SessionFacts,
     query: (&Query, &PlanCell),
@@ -179,7 +192,7 @@ pub fn run_by_chunks(
     if !planned.held.is_empty() {
         return unsupported("FOR UPDATE of rows that become a file of columns");
     }
-    with_root(&reading, &planned, &[], |root, run| {
+    let rows = with_root(&reading, &planned, &[], |root, run| {
         begin(&planned.fields)?;
         let mut rows = 0;
         while let Some(chunk) = root.next_chunk(run)? {
@@ -187,7 +200,9 @@ pub fn run_by_chunks(
             give(&chunk)?;
         }
         Ok(rows)
-    })
+    })?;
+    statement.settle_numbers()?;
+    Ok(rows)
 }
 
 /// As [`run`], over a state that is read already.

@@ -99,7 +99,7 @@ impl Reading<'_, '_> {
     ///
     /// Errors: those of reading.
     pub fn state_of(&self, sequence: &Sequence) -> Result<Option<(i64, bool)>> {
-        sequence::state(self.view, &sequence.ns.db, sequence.key())
+        sequence::state(self.statement.database, &sequence.ns.db, sequence.key())
     }
 
     /// A sequence as a table: what SELECT FROM it gives.

@@ -329,7 +329,7 @@ fn numbers(
         match now {
             Some(now) if now.name == column.name => continue,
             Some(now) => {
-                if let Some(state) = sequence::state(ws, db, key(&column.name))? {
+                if let Some(state) = sequence::state(statement.database, db, key(&column.name))? {
                     sequence::set(statement, db, key(&now.name), state)?;
                 }
             }
