@@ -13,11 +13,12 @@ use crate::plan::outward;
 use crate::types::Type;
 use crate::types::cast::{self, Context};
 use crate::types::names::names_in;
-use nestor_model::{Result, Value};
+use nestor_model::{Document, Result, Value};
 use nestor_planner::relation::{ApplyKind, Call, Relation, SortKey};
 use sqlparser::ast::{
     DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
 };
+use std::collections::BTreeMap;
 
 /// The arguments of a call.
 pub(super) fn arguments(call: &Function) -> Result<Vec<FunctionArg>> {
@@ -65,7 +66,7 @@ pub(super) const AGGREGATE_HERE: &str = "aggregate functions are not allowed her
 /// The number of an object, or null when there is none of the name.
 fn or_null(found: Result<Expr>, ty: Type) -> Result<Expr> {
     match found {
-        Err(missing) if matches!(&*state(&missing), "42P01" | "42883" | "42704" | "3F000") => {
+        Err(missing) if matches!(&*state(&missing), "42P01" | "42725" | "42883" | "42704" | "3F000") => {
             Ok(Expr::constant(Value::Null, ty))
         }
         found => found,
@@ -508,8 +509,11 @@ impl Binder<'_> {
                     _ => Type::Regprocedure,
                 };
                 match args[0].node() {
-                    Node::Const(..) => or_null(self.object(args.swap_remove(0), &ty), ty),
-                    _ => unsupported(format!("{name} of what is not a constant")),
+                    Node::Const(Value::String(_), _) => or_null(self.object(args.swap_remove(0), &ty), ty),
+                    _ => {
+                        let numbers = self.object_numbers(&ty)?;
+                        self.object_by("catalog_object_or_null", args.swap_remove(0), (&ty, numbers))
+                    }
                 }
             }
             ("pg_get_userbyid", 1) => {
@@ -648,31 +652,37 @@ impl Binder<'_> {
         Ok(Expr::constant(Value::Document(texts), Type::Jsonb))
     }
 
-    /// The number of an object whose name is a constant: of a schema, role or function.
+    /// The number of a schema, role or function by its name. One that stands there is looked up at once: a mistake is one of the statement.
     pub(super) fn object(&self, arg: Expr, ty: &Type) -> Result<Expr> {
-        let Node::Const(Value::String(name), _) = arg.node() else {
-            return coerce(arg, ty, Context::Explicit);
-        };
-        if name.parse::<u32>().is_ok() || &**name == "-" {
-            return coerce(arg, ty, Context::Explicit);
+        let numbers = self.object_numbers(ty)?;
+        if let Node::Const(Value::String(name), _) = arg.node() {
+            let number = functions::object_number(ty, name, &numbers)?;
+            return Ok(Expr::constant(Value::Int64(number), ty.clone()));
         }
-        let wanted = name.strip_prefix("pg_catalog.").unwrap_or(name);
-        let wanted = wanted.strip_prefix("\"pg_catalog\".").unwrap_or(wanted);
-        let wanted = match ty {
-            Type::Regprocedure => spelled_out(wanted),
-            _ => wanted.trim_matches('"').to_owned(),
-        };
-        let all = self.catalog.texts(&ty.name())?.unwrap_or_default();
-        let mut found = all.iter().filter(|(_, own)| *own == wanted);
-        match (found.next(), found.next()) {
-            (Some((oid, _)), None) => Ok(Expr::constant(Value::Int64(*oid), ty.clone())),
-            (Some(_), Some(_)) => fail("42725", format!("more than one function named \"{name}\"")),
-            (None, _) => match ty {
-                Type::Regnamespace => fail("3F000", format!("schema \"{name}\" does not exist")),
-                Type::Regrole => fail("42704", format!("role \"{name}\" does not exist")),
-                _ => fail("42883", format!("function \"{name}\" does not exist")),
-            },
+        self.object_by("catalog_object", arg, (ty, numbers))
+    }
+
+    /// The number that a function finds when it is run.
+    fn object_by(&self, function: &str, name: Expr, (ty, numbers): (&Type, Document)) -> Result<Expr> {
+        let name = coerce(name, &Type::Text, Context::Implicit)?;
+        let numbers = Expr::constant(Value::Document(numbers), Type::Jsonb);
+        let kind = Expr::constant(Value::String(ty.name().into()), Type::Text);
+        let number = functions::call(function, vec![name, numbers, kind])?;
+        coerce(number, ty, Context::Explicit)
+    }
+
+    /// The numbers of objects of a kind by their names.
+    fn object_numbers(&self, ty: &Type) -> Result<Document> {
+        let mut numbers = BTreeMap::new();
+        for (oid, name) in self.catalog.texts(&ty.name())?.unwrap_or_default() {
+            let number = numbers.entry(name).or_insert(oid);
+            if *number != oid {
+                *number = functions::AMBIGUOUS;
+            }
         }
+        let mut out = Document::new();
+        numbers.into_iter().for_each(|(name, number)| out.push(name, number));
+        Ok(out)
     }
 
     /// The numbers of types that somebody has made, by their names.
@@ -758,18 +768,6 @@ impl Binder<'_> {
 
 fn is_of_table(arg: &FunctionArg) -> bool {
     matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)))
-}
-
-/// A function with the names of its arguments' types as they are shown.
-fn spelled_out(text: &str) -> String {
-    let Some((name, arguments)) = text.trim_end_matches(')').split_once('(') else {
-        return text.to_owned();
-    };
-    let arguments: Vec<String> = arguments
-        .split(',')
-        .map(|ty| Type::of_name(ty.trim()).map_or_else(|| ty.trim().to_owned(), |ty| ty.to_string()))
-        .collect();
-    format!("{}({})", name.trim(), arguments.join(","))
 }
 
 /// An expression of a query as one of the query so many levels around it, on whose columns alone it depends.

@@ -588,6 +588,10 @@ fn declared(def: &ColumnDef) -> Result<Column> {
         Some(ty) => (ty.clone(), -1),
         None => data_type(&def.data_type)?,
     };
+    let element = if let Type::Array(element) = &ty { element } else { &ty };
+    if matches!(element, Type::Void | Type::Record | Type::Unknown) {
+        return fail("42P16", format!("column \"{name}\" has pseudo-type {ty}"));
+    }
     let mut column = Column {
         modifier,
         not_null: serial.is_some(),

@@ -694,7 +694,11 @@ impl Binder<'_> {
         if *to == Type::Regclass && (arg.ty() == Type::Unknown || arg.ty().is_text()) {
             return self.regclass(arg);
         }
-        if to.is_reg() && *to != Type::Regtype && matches!(arg.node(), Node::Const(Value::String(_), _)) {
+        let is_named = matches!(
+            to,
+            Type::Regproc | Type::Regprocedure | Type::Regnamespace | Type::Regrole
+        );
+        if is_named && (arg.ty() == Type::Unknown || arg.ty().is_text()) {
             return self.object(arg, to);
         }
         // Numbers are shown by the names that the catalog has for them.

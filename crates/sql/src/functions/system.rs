@@ -7,7 +7,7 @@ use crate::types::{Type, integer, output};
 use crate::{asked, current};
 use nestor_model::interrupt::while_waiting;
 use nestor_model::statement::{UNITS, work};
-use nestor_model::{Array, Value, ValueRef};
+use nestor_model::{Array, Document, Value, ValueRef};
 use nestor_planner::relation::{Effects, Env};
 use std::time::{Duration, Instant};
 
@@ -63,6 +63,56 @@ pub fn type_number(name: &str, made: &Value) -> Option<Value> {
         Value::Document(made) => made.get(&crate::types::name_key(name)).map(|number| number.to_value()),
         _ => None,
     }
+}
+
+/// What stands for the number of a name that several functions have.
+pub const AMBIGUOUS: i64 = -1;
+
+/// The number of the function, schema or role that a text names, or the number that it is; `numbers` are those of the kind `ty` by their names,
+/// [`AMBIGUOUS`] where several have one.
+///
+/// Errors: 42883, 3F000 and 42704 where there is none, 42725 where there are several.
+pub fn object_number(ty: &Type, text: &str, numbers: &Document) -> nestor_model::Result<i64> {
+    let text = text.trim();
+    if text == "-" {
+        return Ok(0);
+    }
+    if let Ok(number) = text.parse::<u32>() {
+        return Ok(i64::from(number));
+    }
+    let (name, arguments) = match (ty, text.find('(')) {
+        (Type::Regprocedure, Some(at)) => text.split_at(at),
+        _ => (text, ""),
+    };
+    let parts = names_in(name);
+    let name = match parts.as_slice() {
+        [schema, name] if matches!(schema.as_str(), "pg_catalog" | "public") => name.clone(),
+        parts => parts.join("."),
+    };
+    let name = match ty {
+        Type::Regnamespace | Type::Regrole => quoted(&name),
+        _ => format!("{name}{}", spelled_out(arguments)),
+    };
+    let found = numbers.get(&name).and_then(|number| integer(&number.to_value()));
+    match (found, ty) {
+        (Some(AMBIGUOUS), _) => crate::error::fail("42725", format!("more than one function named \"{text}\"")),
+        (Some(number), _) => Ok(number),
+        (None, Type::Regnamespace) => crate::error::fail("3F000", format!("schema \"{text}\" does not exist")),
+        (None, Type::Regrole) => crate::error::fail("42704", format!("role \"{text}\" does not exist")),
+        (None, _) => crate::error::fail("42883", format!("function \"{text}\" does not exist")),
+    }
+}
+
+/// The arguments of a function with the names of their types as they are shown.
+fn spelled_out(arguments: &str) -> String {
+    let Some(arguments) = arguments.trim().strip_prefix('(') else {
+        return String::new();
+    };
+    let arguments = arguments.trim_end_matches(')').split(',').map(str::trim);
+    let shown: Vec<String> = arguments
+        .map(|ty| Type::of_name(ty).map_or_else(|| ty.to_owned(), |ty| ty.to_string()))
+        .collect();
+    format!("({})", shown.join(","))
 }
 
 /// What may be granted in PostgreSQL.
@@ -236,6 +286,21 @@ pub(super) const ROWS: &[Row] = &[
     // The same; null when there is none.
     ("catalog_type_or_null", "text,any->regtype", |a, _, _| {
         Ok(type_number(a[0].as_str().unwrap_or_default(), &a[1]).unwrap_or(Value::Null))
+    }),
+    // The number of an object by its name, of the kind that a type stands for.
+    ("catalog_object", "text,any,text->oid", |a, _, _| {
+        let (Value::Document(numbers), Some(ty)) = (&a[1], Type::named(a[2].as_str().unwrap_or_default())) else {
+            return Ok(Value::Null);
+        };
+        object_number(&ty, a[0].as_str().unwrap_or_default(), numbers).map(Value::Int64)
+    }),
+    // The same; null when there is none.
+    ("catalog_object_or_null", "text,any,text->oid", |a, _, _| {
+        let (Value::Document(numbers), Some(ty)) = (&a[1], Type::named(a[2].as_str().unwrap_or_default())) else {
+            return Ok(Value::Null);
+        };
+        let number = object_number(&ty, a[0].as_str().unwrap_or_default(), numbers);
+        Ok(number.map_or(Value::Null, Value::Int64))
     }),
     ("pg_terminate_backend", "!int4->bool", |_, _, _| {
         crate::error::unsupported("ending a connection by pg_terminate_backend")

@@ -21,6 +21,8 @@ pub fn text(ty: &Type, text: &str) -> Result<Value> {
     Ok(match ty {
         Type::Text | Type::Varchar | Type::Bpchar | Type::Unknown => Value::String(text.into()),
         Type::Enum(own) => own.value(text)?,
+        // Whatever is read is nothing.
+        Type::Void => Value::String("".into()),
         Type::Name => Value::String(text.chars().take(63).collect::<String>().into()),
         Type::Char => Value::String(text.chars().take(1).collect::<String>().into()),
         Type::Bool => Value::Bool(boolean(trimmed).ok_or_else(|| wrong(ty, text))?),
@@ -328,6 +330,7 @@ fn decode(ty: &Type, bytes: &[u8]) -> Option<Result<Value>> {
         Type::Jsonpath => return Some(text(ty, std::str::from_utf8(bytes.strip_prefix(&[1])?).ok()?)),
         Type::Array(element) => return binary_array(element, bytes),
         Type::Int2vector | Type::Oidvector => return binary_array(ty.element()?, bytes),
+        Type::Void if bytes.is_empty() => Value::String("".into()),
         Type::Interval | Type::Uuid | Type::Record | Type::Void => return None,
         ty => return Some(text(ty, utf8()?)),
     }))

@@ -1,5 +1,6 @@
 //! The functions that read and write the values of types, of which catalogs tell by names and numbers: drivers know types by them.
 
+use super::pseudo::{PSEUDO_TYPES, Pseudo};
 use super::{OWNER, PG_CATALOG, Row, int, oid, text};
 use crate::types::Type;
 use nestor_model::{Array, Value};
@@ -79,14 +80,45 @@ fn beginnings() -> Vec<String> {
             out.push(own);
         }
     }
+    out.extend(PSEUDO_TYPES.iter().map(|pseudo| format!("{}_", pseudo.name)));
     out
+}
+
+/// Whether there are functions of these names for values in binary.
+fn is_binary(beginning: &str) -> bool {
+    let mut pseudo = PSEUDO_TYPES.iter();
+    let own = pseudo.find(|pseudo| beginning.strip_suffix('_') == Some(pseudo.name));
+    own.is_none_or(|own| own.is_binary)
+}
+
+/// The functions that there are, by OID: what they do, and their names.
+fn all() -> impl Iterator<Item = (u32, Way, String)> {
+    let each = beginnings().into_iter().flat_map(|beginning| {
+        let is_binary = is_binary(&beginning);
+        Way::ALL.map(|way| (way, format!("{beginning}{}", way.name()), is_binary))
+    });
+    let each = (FIRST..).zip(each);
+    each.filter(|(_, (way, _, is_binary))| *is_binary || matches!(way, Way::In | Way::Out))
+        .map(|(n, (way, name, _))| (n, way, name))
+}
+
+/// The numbers of the functions of a pseudo-type.
+pub(super) fn of_pseudo(pseudo: &Pseudo, all: &Beginnings) -> [(&'static str, Value); 4] {
+    numbers(&format!("{}_", pseudo.name), all)
 }
 
 /// The numbers of the four functions of a type.
 pub fn of_type(ty: &Type, all: &Beginnings) -> [(&'static str, Value); 4] {
-    let own = beginning(ty);
-    let at = all.0.iter().position(|beginning| *beginning == own).unwrap_or(0);
-    let number = |way: Way| oid(FIRST + 4 * u32::try_from(at).unwrap_or(0) + way as u32);
+    numbers(&beginning(ty), all)
+}
+
+fn numbers(own: &str, all: &Beginnings) -> [(&'static str, Value); 4] {
+    let at = all.0.iter().position(|beginning| beginning == own).unwrap_or(0);
+    let is_binary = is_binary(own);
+    let number = |way: Way| match way {
+        Way::Receive | Way::Send if !is_binary => oid(0),
+        way => oid(FIRST + 4 * u32::try_from(at).unwrap_or(0) + way as u32),
+    };
     [
         ("typinput", number(Way::In)),
         ("typoutput", number(Way::Out)),
@@ -107,18 +139,12 @@ impl Beginnings {
 
 /// The names of these functions, by OID.
 pub fn names() -> Vec<(i64, String)> {
-    let all = beginnings()
-        .into_iter()
-        .flat_map(|beginning| Way::ALL.map(|way| (way, format!("{beginning}{}", way.name()))));
-    (i64::from(FIRST)..).zip(all).map(|(n, (_, name))| (n, name)).collect()
+    all().map(|(n, _, name)| (i64::from(n), name)).collect()
 }
 
 /// Their rows in `pg_proc`.
 pub fn procedures() -> Vec<Row> {
-    let all = beginnings()
-        .into_iter()
-        .flat_map(|beginning| Way::ALL.map(|way| (way, format!("{beginning}{}", way.name()))));
-    let row = |(n, (way, name)): (u32, (Way, String))| -> Row {
+    let row = |(n, way, name): (u32, Way, String)| -> Row {
         let (argument, result) = match way {
             Way::In | Way::Receive => (2281, 2276),
             Way::Out => (2276, 2275),
@@ -141,5 +167,5 @@ pub fn procedures() -> Vec<Row> {
             ("prosrc", text(&name)),
         ]
     };
-    (FIRST..).zip(all).map(row).collect()
+    all().map(row).collect()
 }

@@ -9,6 +9,7 @@ mod comments;
 mod deparse;
 mod information;
 mod io;
+mod pseudo;
 mod relations;
 mod server;
 mod shapes;
@@ -25,6 +26,7 @@ use crate::types::enums::Enum;
 use nestor_database::write::sequence::Counting;
 use nestor_model::{Document, Result, Value};
 use nestor_planner::relation::Tuple;
+use pseudo::PSEUDO_TYPES;
 use shapes::Shape;
 use std::sync::Arc;
 
@@ -46,31 +48,6 @@ pub const SEQUENCES: u32 = 3_000_000_000;
 pub const INDEXES: u32 = 1_000_000_000;
 /// `pg_get_constraintdef` where it is to be easy to read.
 pub const PRETTY_CONSTRAINTDEF: &str = "pg_get_constraintdef pretty";
-/// PostgreSQL's pseudo-types that are none of [`Type`]: what functions take and return, and no value has. That nothing returns a `trigger`
-/// is what clients ask by its name.
-const PSEUDO_TYPES: [(i64, &str); 21] = [
-    (269, "table_am_handler"),
-    (325, "index_am_handler"),
-    (2275, "cstring"),
-    (2276, "\"any\""),
-    (2277, "anyarray"),
-    (2279, "trigger"),
-    (2280, "language_handler"),
-    (2281, "internal"),
-    (2283, "anyelement"),
-    (2776, "anynonarray"),
-    (3115, "fdw_handler"),
-    (3310, "tsm_handler"),
-    (3500, "anyenum"),
-    (3831, "anyrange"),
-    (3838, "event_trigger"),
-    (4537, "anymultirange"),
-    (4538, "anycompatiblemultirange"),
-    (5077, "anycompatible"),
-    (5078, "anycompatiblearray"),
-    (5079, "anycompatiblenonarray"),
-    (5080, "anycompatiblerange"),
-];
 /// What is added to a relation's OID for that of the type of its rows.
 pub const ROW_TYPES: u32 = 1_500_000_000;
 /// What is added for the type of arrays of its rows.
@@ -469,9 +446,17 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
                 out.push((of_arrays, format!("{shown}[]")));
                 out.push((number, shown));
             }
-            out.extend(PSEUDO_TYPES.map(|(number, name)| (number, name.to_owned())));
-            if function == "type_key" {
-                out.extend(PSEUDO_TYPES.map(|(number, name)| (number, format!("pg_catalog.{name}"))));
+            for pseudo in PSEUDO_TYPES {
+                let (number, name) = (i64::from(pseudo.oid), pseudo.name);
+                match function {
+                    "type_key" => {
+                        out.push((number, name.to_owned()));
+                        out.push((number, format!("pg_catalog.{name}")));
+                    }
+                    // A word of the grammar.
+                    _ if name == "any" => out.push((number, "\"any\"".to_owned())),
+                    _ => out.push((number, name.to_owned())),
+                }
             }
             out
         }

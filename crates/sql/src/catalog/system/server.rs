@@ -1,5 +1,6 @@
 //! Catalogs of what is the same in all databases, and of types and functions.
 
+use super::pseudo::{PSEUDO_TYPES, Pseudo};
 use super::{
     DATABASE_OWNER, EXTENSIONS, Extension, FUNCTIONS, Facts, OWNER, PG_CATALOG, PUBLIC, ROW_ARRAYS, ROW_TYPES,
     Relation, Row, int, oid, text,
@@ -254,7 +255,7 @@ fn types(facts: &dyn Facts) -> Result<Vec<Row>> {
             Type::Array(_) => 0,
             ty => ty.clone().array().oid(),
         };
-        let is_pseudo = matches!(ty, Type::Record | Type::Unknown | Type::Void);
+        let is_pseudo = matches!(ty.element().unwrap_or(&ty), Type::Record | Type::Unknown | Type::Void);
         let mut row: Row = vec![
             ("oid", oid(ty.oid())),
             ("typname", text(ty.name())),
@@ -272,7 +273,13 @@ fn types(facts: &dyn Facts) -> Result<Vec<Row>> {
                     _ => "b",
                 }),
             ),
-            ("typcategory", text(ty.category().to_string())),
+            (
+                "typcategory",
+                text(match &ty {
+                    Type::Array(_) if is_pseudo => "P".to_owned(),
+                    ty => ty.category().to_string(),
+                }),
+            ),
             (
                 "typispreferred",
                 Value::Bool(matches!(
@@ -292,17 +299,68 @@ fn types(facts: &dyn Facts) -> Result<Vec<Row>> {
             ("typarray", oid(array)),
             ("typtypmod", Value::Int32(-1)),
             ("typcollation", oid(ty.collation())),
-            ("typalign", text("i")),
+            ("typalign", text(alignment(&ty))),
             ("typstorage", text(ty.storage())),
         ];
         row.extend(io::of_type(&ty, &beginnings));
         row
     };
     let mut out: Vec<Row> = all.iter().cloned().chain(arrays).map(row).collect();
+    out.extend(pseudo_rows(&beginnings));
     for relation in facts.relations()?.iter() {
         out.extend(row_types(relation, &beginnings));
     }
     Ok(out)
+}
+
+/// The rows of pseudo-types.
+fn pseudo_rows(beginnings: &io::Beginnings) -> Vec<Row> {
+    let row = |pseudo: &Pseudo| -> Row {
+        let (align, storage) = match pseudo.length {
+            -1 => ("d", "x"),
+            8 => ("d", "p"),
+            -2 => ("c", "p"),
+            _ => ("i", "p"),
+        };
+        let mut row: Row = vec![
+            ("oid", oid(pseudo.oid)),
+            ("typname", text(pseudo.name)),
+            ("typnamespace", oid(PG_CATALOG)),
+            ("typowner", oid(OWNER)),
+            ("typlen", Value::Int32(i32::from(pseudo.length))),
+            ("typbyval", Value::Bool(pseudo.length > 0)),
+            ("typtype", text("p")),
+            ("typcategory", text("P")),
+            ("typispreferred", Value::Bool(false)),
+            ("typisdefined", Value::Bool(true)),
+            ("typdelim", text(",")),
+            ("typarray", oid(pseudo.array)),
+            ("typtypmod", Value::Int32(-1)),
+            ("typalign", text(align)),
+            ("typstorage", text(storage)),
+        ];
+        row.extend(io::of_pseudo(pseudo, beginnings));
+        row
+    };
+    PSEUDO_TYPES.iter().map(row).collect()
+}
+
+/// How PostgreSQL aligns values of a type.
+fn alignment(ty: &Type) -> &'static str {
+    let element = match ty {
+        Type::Array(element) => Some((**element).clone()),
+        ty => ty.range_element().or_else(|| ty.multirange_element()),
+    };
+    if let Some(element) = element {
+        return if alignment(&element) == "d" { "d" } else { "i" };
+    }
+    match ty {
+        Type::Bool | Type::Char | Type::Name | Type::Uuid | Type::Unknown => "c",
+        Type::Int2 => "s",
+        Type::Int8 | Type::Float8 | Type::Interval | Type::Record => "d",
+        Type::Time | Type::Timetz | Type::Timestamp | Type::Timestamptz => "d",
+        _ => "i",
+    }
 }
 
 /// The type of a relation's rows, and that of arrays of them.
