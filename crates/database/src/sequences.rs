@@ -142,6 +142,29 @@ impl Reserve {
     }
 }
 
+/// A reserve of which no number is given any more.
+#[derive(Debug)]
+pub(crate) struct GivenUp {
+    /// The database.
+    pub db: Str,
+    collection: [u8; 16],
+    column: Box<str>,
+    /// What stands beside it where it is stored.
+    pub token: i64,
+    /// The last number that was given.
+    pub last: i64,
+}
+
+impl GivenUp {
+    /// The sequence.
+    pub fn key(&self) -> Key<'_> {
+        Key {
+            collection: self.collection,
+            column: &self.column,
+        }
+    }
+}
+
 /// What is known of a sequence.
 #[derive(Debug)]
 struct Entry {
@@ -240,14 +263,19 @@ impl Sequences {
         state.sweep_at = state.entries.len() * 2;
     }
 
-    /// Gives up all reserves: of each its database, which sequence it is of, its token and the last number that was given.
-    pub(crate) fn give_up(&self) -> Vec<(Str, [u8; 16], Box<str>, i64, i64)> {
+    /// Gives up all reserves.
+    pub(crate) fn give_up(&self) -> Vec<GivenUp> {
         let mut out = Vec::new();
         for (uuid, entries) in &mut lock(&self.state).entries {
             for entry in entries {
                 if let Some(reserve) = entry.reserve.take() {
-                    let own = (entry.db.clone(), *uuid, entry.column.clone());
-                    out.push((own.0, own.1, own.2, reserve.token, reserve.last));
+                    out.push(GivenUp {
+                        db: entry.db.clone(),
+                        collection: *uuid,
+                        column: entry.column.clone(),
+                        token: reserve.token,
+                        last: reserve.last,
+                    });
                 }
             }
         }

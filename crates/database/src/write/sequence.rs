@@ -282,19 +282,16 @@ fn written_back(database: &Database) -> Result<()> {
     for some in database.sequences.give_up().chunks(WRITTEN_BACK) {
         with_retry(&Interrupt::default(), |obstacle| {
             let mut ws = database.engine.begin();
-            for (db, uuid, column, token, last) in some {
-                let key = Key {
-                    collection: *uuid,
-                    column,
-                };
-                let Some(collection) = ws.catalog().get(&Namespace::new(&**db, COLLECTION)).cloned() else {
+            for own in some {
+                let (db, key) = (&*own.db, own.key());
+                let Some(collection) = ws.catalog().get(&Namespace::new(db, COLLECTION)).cloned() else {
                     continue;
                 };
                 let found = point::by_id(&ws, &collection, id_of(key).as_ref())?;
                 let before = found.as_ref().and_then(|(_, old)| Stored::of(old.document()));
-                if before.is_some_and(|stored| stored.reserve == Some(*token)) {
+                if before.is_some_and(|stored| stored.reserve == Some(own.token)) {
                     let stored = Stored {
-                        last: *last,
+                        last: own.last,
                         is_called: true,
                         reserve: None,
                     };
