@@ -102,16 +102,27 @@ impl Statement<'_> {
         Some(Origin { session, collect })
     }
 
-    /// Runs `work` on a fresh write set and commits it, again after write conflicts. Everything or nothing.
+    /// Runs `work` on a fresh write set and commits it, again after write conflicts. Everything or nothing. Gives what the last run of
+    /// `work` gave.
     pub fn atomically<T>(
         &self,
         progress: &mut Progress,
         mut work: impl FnMut(&mut WriteSet) -> Result<T>,
     ) -> Result<T> {
+        let mut last = None;
+        self.commit_of(progress, &mut |ws| {
+            last = Some(work(ws)?);
+            Ok(())
+        })?;
+        Ok(last.expect("nothing is committed without `work`"))
+    }
+
+    /// As [`atomically`](Self::atomically), compiled once for all that is done so.
+    fn commit_of(&self, progress: &mut Progress, work: &mut dyn FnMut(&mut WriteSet) -> Result<()>) -> Result<()> {
         if let Some(txn) = self.txn.borrow_mut().as_mut() {
             loop {
                 let mut obstacle = None;
-                match self.within(txn, &mut work, &mut obstacle) {
+                match self.within(txn, work, &mut obstacle) {
                     Err(error) if error.code() == ErrorCode::WriteConflict && self.terms.is_read_committed => {
                         self.interrupt.check()?;
                         if let Some(obstacle) = obstacle {
@@ -146,10 +157,10 @@ impl Statement<'_> {
             }
             let _admitted = self.database.node.gates.admission.enter(&self.interrupt)?;
             let mut ws = self.begin_write(notes);
-            let out = work(&mut ws)?;
+            work(&mut ws)?;
             if !self.check_assertions(&mut ws)? {
                 notes = true;
-                return Ok(None);
+                return Ok(false);
             }
             let altered = ws.altered_collections();
             if !exclusion
@@ -161,7 +172,7 @@ impl Statement<'_> {
                 }
                 if !exclusion.as_ref().is_some_and(|own| own.covers(&altered)) {
                     *waits_for = altered;
-                    return Ok(None);
+                    return Ok(false);
                 }
             }
             if !ws.is_empty() {
@@ -178,30 +189,31 @@ impl Statement<'_> {
                 self.wrote.set(true);
                 progress.last = Some((commit.lsn, commit.optime));
             }
-            Ok(Some(out))
+            Ok(true)
         };
         let mut waits_for = Vec::new();
         loop {
             // Transactions use what it would change: once they have ended it begins again.
-            if let Some(out) = with_retry_within(&self.interrupt, self.lock_timeout, |obstacle| {
+            let is_done = with_retry_within(&self.interrupt, self.lock_timeout, |obstacle| {
                 attempt(obstacle, &mut waits_for)
-            })? {
-                return Ok(out);
+            })?;
+            if is_done {
+                return Ok(());
             }
         }
     }
 
     /// Runs `work` as a part of a transaction; if it fails it leaves no trace there. `obstacle` is whoever has written one of its keys.
-    fn within<T>(
+    fn within(
         &self,
         txn: &mut Transaction,
-        work: &mut impl FnMut(&mut WriteSet) -> Result<T>,
+        work: &mut dyn FnMut(&mut WriteSet) -> Result<()>,
         obstacle: &mut Option<Box<Reservation>>,
-    ) -> Result<T> {
+    ) -> Result<()> {
         // Commits come with the transaction.
         let before = lock(&txn.operations).len();
         let savepoint = txn.ws.savepoint();
-        let result = work(&mut txn.ws).and_then(|out| {
+        let result = work(&mut txn.ws).and_then(|()| {
             let claimed = self.database.engine.claim(&mut txn.ws);
             if let Err(StorageError::Reserved(reservation)) = &claimed {
                 *obstacle = Some(reservation.clone());
@@ -211,10 +223,10 @@ impl Statement<'_> {
                 let _admitted = self.database.node.gates.admission.enter(&self.interrupt)?;
                 self.database.engine.publish_multikey(&mut txn.ws)?;
             }
-            Ok(out)
+            Ok(())
         });
         match &result {
-            Ok(_) => txn.ws.release(savepoint),
+            Ok(()) => txn.ws.release(savepoint),
             Err(_) => {
                 txn.ws.rollback_to(savepoint);
                 txn.ws.forget_unclaimed();

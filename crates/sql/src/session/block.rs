@@ -5,8 +5,9 @@
 //! statement and waits for transactions that stand in its way; `repeatable read` reads the state of the first statement, and `serializable` is
 //! validated at the commit; both end in 40001 on a conflict.
 
+use super::attended::{Work, attend, once};
 use super::channels::Act;
-use super::{Session, attend, settings};
+use super::{Session, settings};
 use crate::ddl::temporary;
 use crate::error::{error, fail};
 use crate::notices;
@@ -473,7 +474,7 @@ impl Session {
         at.ok_or_else(|| error("3B001", format!("savepoint \"{name}\" does not exist")))
     }
 
-    /// Runs `work` as a statement of the block's transaction, which begins if it is the first.
+    /// Runs `work` as a statement of the block's transaction, which begins if it is the first. Gives what `work` gave.
     pub(super) fn in_transaction<T>(
         &mut self,
         database: &Database,
@@ -481,6 +482,11 @@ impl Session {
         kind: OpKind,
         work: impl FnOnce(&mut Statement<'_>, &SessionFacts) -> Result<T>,
     ) -> Result<T> {
+        once(work, |work| self.within_block(database, text, kind, work))
+    }
+
+    /// As [`in_transaction`](Self::in_transaction), compiled once for all that is done so.
+    pub(super) fn within_block(&mut self, database: &Database, text: &str, kind: OpKind, work: Work<'_>) -> Result<()> {
         let owner = self
             .login
             .as_ref()

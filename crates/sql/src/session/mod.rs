@@ -3,6 +3,7 @@
 //! [`Session::receive`] takes one message and appends the answers. Blocks are transactions ([`block`]); [`current`] is for functions that are about
 //! the connection.
 
+mod attended;
 mod block;
 mod channels;
 mod copy;
@@ -24,7 +25,6 @@ use self::login::{Login, Peers};
 use self::sink::{Sink, check_told};
 use crate::bind::write::{writes, writing};
 use crate::catalog::system::spelled;
-use crate::current::{self, Current};
 use crate::error::{error, fail, unsupported};
 use crate::parse;
 use crate::parse::own::{self, Own};
@@ -44,20 +44,14 @@ use nestor_database::channels::Mailbox;
 use nestor_database::connections::Slot;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::session_id::Lsid;
-use nestor_database::statement::Statement;
-use nestor_database::statement::record::{Ending, Observed};
-use nestor_database::terms::Terms;
 use nestor_database::users::RoleName;
-use nestor_exec::Interrupt;
 use nestor_model::namespace::ADMIN;
-use nestor_model::statement::under;
-use nestor_model::{ErrorCode, RawWriter, Result, Value, ValueRef, doc};
+use nestor_model::{Result, Value};
 use sqlparser::ast::{self, Set, SetSessionAuthorizationParamKind, Statement as Ast};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Bytes of answers after which they are sent.
 const FLUSH_BYTES: usize = 64 << 10;
@@ -65,12 +59,6 @@ const FLUSH_BYTES: usize = 64 << 10;
 const NAMES_MAX: usize = 1000;
 /// Bytes that the rows of a portal may take which wait to be fetched.
 const WAITING_BYTES_MAX: usize = 64 << 20;
-
-/// Characters of a statement that others are shown.
-const TEXT_SHOWN_MAX: usize = 4096;
-
-/// Bytes of what others are shown beside the text and the name of the database.
-const SHOWN_BYTES: usize = 32;
 
 /// Sends what was appended so far.
 pub type Flush<'f> = dyn FnMut(&mut Vec<u8>) -> Result<()> + 'f;
@@ -423,42 +411,6 @@ impl Session {
         }
         self.end_implicit(database, out);
         Ok(())
-    }
-
-    /// Runs `work` as a statement of this connection, and of its transaction if it is in one.
-    fn statement<T>(
-        &mut self,
-        database: &Database,
-        text: &str,
-        kind: OpKind,
-        work: impl FnOnce(&Statement<'_>, &SessionFacts) -> Result<T>,
-    ) -> Result<T> {
-        let result = match self.block.is_some() {
-            true => self.in_transaction(database, text, kind, |statement, facts| work(statement, facts)),
-            false => {
-                let terms = Terms {
-                    db: &self.facts.database,
-                    ..Terms::default()
-                };
-                attend((&self.slot, &self.facts), database, text, (terms, kind), |statement| {
-                    work(statement, &self.facts)
-                })
-            }
-        };
-        self.audit(database, text, result.as_ref().err().map(nestor_model::Error::code));
-        result.map_err(|e| crate::error::placed(e, text))
-    }
-
-    /// Tells the audit log that a statement was refused or, if that is recorded, allowed.
-    fn audit(&self, database: &Database, text: &str, failed: Option<ErrorCode>) {
-        let code = match failed {
-            Some(ErrorCode::Unauthorized) => Some(ErrorCode::Unauthorized),
-            None if database.node.audit().records_success() => None,
-            _ => return,
-        };
-        let param = doc! { "command": "sql", "ns": self.facts.database.as_str(), "args": doc! { "sql": text } };
-        let login = self.login.as_ref();
-        login::record(database, &self.slot, self.peers(), login, ("authCheck", param, code));
     }
 
     /// In a block that has failed only its end is taken.
@@ -883,72 +835,6 @@ impl Session {
             notices::warn("25P01", "SET LOCAL can only be used in transaction blocks");
         }
     }
-}
-
-/// Runs `work` as a statement that others see, that can be stopped, and whose memory is counted.
-fn attend<'r, T>(
-    (slot, facts): (&'r Slot, &SessionFacts),
-    database: &'r Database,
-    text: &str,
-    (terms, kind): (Terms<'r>, OpKind),
-    work: impl FnOnce(&mut Statement<'r>) -> Result<T>,
-) -> Result<T> {
-    let started = Instant::now();
-    // So many characters, or all of them.
-    let longer = (text.len() > TEXT_SHOWN_MAX).then(|| text.char_indices().nth(TEXT_SHOWN_MAX));
-    let end = longer.flatten().map_or(text.len(), |(end, _)| end);
-    let mut shown = RawWriter::with_capacity(end + facts.database.len() + SHOWN_BYTES);
-    shown.append("sql", ValueRef::String(&text[..end]));
-    shown.append("$db", ValueRef::String(&facts.database));
-    let shown = shown.into_doc();
-    let is_of_block = terms.in_transaction;
-    let opid = database.connections.next_operation();
-    slot.start_operation("sql", opid, shown.as_raw(), started);
-    database.node.counters.operations.count(kind.counter(), 1);
-    let limit = |name: &str| {
-        let shown = facts.settings.get(name).filter(|shown| *shown != "0")?;
-        let ms = settings::milliseconds(shown).filter(|ms| *ms > 0)?;
-        Some(Duration::from_millis(ms))
-    };
-    let lock_timeout = limit("lock_timeout");
-    let deadline = limit("statement_timeout").map(|most| started + most);
-    let interrupt = Interrupt::new(slot.kill.clone(), deadline);
-    let mut statement = Statement::new(database, slot, terms, kind, (interrupt.clone(), started));
-    statement.caller = facts.account.as_ref().map(|account| account.caller.clone());
-    statement.protocol = "postgresql";
-    statement.asserted = Some(&write::assertions::Checks);
-    statement.lock_timeout = lock_timeout;
-    let result = under(&interrupt, slot.account.as_ref(), || {
-        statement.admit(false)?;
-        let session = Current {
-            id: slot.id,
-            db: facts.database.as_str().into(),
-            locks: database.advisory.clone(),
-            channels: database.channels.clone(),
-            interrupt: interrupt.clone(),
-            lock_timeout,
-            is_superuser: facts.settings.get("is_superuser").is_some_and(|on| on == "on"),
-        };
-        current::with(session, || work(&mut statement))
-    });
-    if !is_of_block {
-        database.advisory.end_transaction(slot.id);
-    }
-    slot.finish_operation();
-    let took = started.elapsed();
-    let metrics = &database.node.counters.metrics;
-    metrics.count_latency(slot.id, kind.class(), took);
-    metrics.count_work(slot.id, &statement.figures.borrow());
-    if database.profiler.concerns(took) {
-        let ending = Ending {
-            response_bytes: None,
-            error: result.as_ref().err(),
-        };
-        let ns = format!("{}.$cmd.sql", facts.database);
-        Observed::of_language(&statement, ns, shown.as_raw().as_doc().to_document(), took)
-            .record(database, slot, ending);
-    }
-    result
 }
 
 /// Whether a statement changes what there is: it joins the transaction of those that are sent with it up to a Sync. Indexes that are made
