@@ -1,6 +1,6 @@
 //! What a connection is at: its settings, prepared statements, portals and transaction.
 //!
-//! [`Session::receive`] takes one message and appends the answers. Blocks are transactions ([`block`]); [`current`] is for functions that are about
+//! [`Session::receive`] takes one message and appends the answers. Blocks are transactions ([`block`]); [`current`](crate::current) is for functions that are about
 //! the connection.
 
 mod attended;
