@@ -256,7 +256,7 @@ fn declare(statement: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace, text: &
     catalog::set_validator(statement, ws, &collection, &entry::validator(entry::SEQUENCE, text))
 }
 
-/// The sequences of a table's columns begin again, at once: TRUNCATE … RESTART IDENTITY.
+/// The sequences of a table's columns begin again, at once, which is on disk then: TRUNCATE … RESTART IDENTITY.
 ///
 /// Errors: those of names and of writing.
 pub fn restart(statement: &Statement<'_>, session: &SessionFacts, ns: &Namespace) -> Result<()> {
@@ -275,7 +275,7 @@ pub fn restart(statement: &Statement<'_>, session: &SessionFacts, ns: &Namespace
         session.check_right(&found.ns, Right::Update)?;
         sequence::set(statement, &ns.db, found.key(), (found.counting.start, false))?;
     }
-    Ok(())
+    statement.settle_numbers()
 }
 
 /// Sequences follow the columns that they go with: `now` gives the collection and the column of each, if it is there still.
