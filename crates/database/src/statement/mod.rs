@@ -80,7 +80,7 @@ pub struct Statement<'r> {
     /// How long it waits for another transaction; without it as long as it may run.
     pub lock_timeout: Option<Duration>,
     /// The commit that reserved the numbers of sequences that it got, which nobody is told of before it is on disk.
-    pub reserved: Cell<Option<Lsn>>,
+    reserved: Cell<Option<Lsn>>,
     /// The effects it wants besides its answer.
     pub effects: Effects,
 }
@@ -162,6 +162,11 @@ impl<'r> Statement<'r> {
     /// The database that names stand in.
     pub fn db(&self) -> &'r str {
         self.terms.db
+    }
+
+    /// It got numbers of a sequence with a commit.
+    pub fn got_numbers(&self, lsn: Lsn) {
+        self.reserved.set(self.reserved.get().max(Some(lsn)));
     }
 
     /// Waits until numbers of sequences that it got are on disk as given.

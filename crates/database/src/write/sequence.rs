@@ -21,7 +21,8 @@ use nestor_model::number::safe_i64;
 use nestor_model::{Binary, Namespace, RawDocBuf, Result, Value, ValueRef, doc};
 use nestor_query::env::OpContext;
 use nestor_query::update::Touched;
-use nestor_storage::{Bytes, Lsn, View, WriteSet};
+use nestor_storage::{Bytes, Collection, Lsn, View, WriteSet};
+use std::sync::Arc;
 
 /// The collection of a database's sequences.
 pub const COLLECTION: &str = "system.sequences";
@@ -58,11 +59,16 @@ impl Stored {
     }
 
     fn read(view: &dyn View, db: &str, key: Key<'_>) -> Result<Option<Self>> {
-        let Some(collection) = view.catalog().get(&Namespace::new(db, COLLECTION)).cloned() else {
-            return Ok(None);
-        };
-        let found = point::by_id(view, &collection, id_of(key).as_ref())?;
-        Ok(found.and_then(|(_, old)| Self::of(old.document())))
+        match view.catalog().get(&Namespace::new(db, COLLECTION)) {
+            Some(collection) => Ok(find(view, collection, key)?.1),
+            None => Ok(None),
+        }
+    }
+
+    /// The last number, and whether it was given; `given` tells the last one of a reserve that was.
+    fn state(self, given: impl FnOnce(i64) -> Option<i64>) -> (i64, bool) {
+        let given = self.reserve.and_then(given);
+        given.map_or((self.last, self.is_called), |last| (last, true))
     }
 
     fn document(&self, id: Value) -> RawDocBuf {
@@ -80,10 +86,17 @@ impl Stored {
 /// Errors: those of reading.
 pub fn state(database: &Database, db: &str, key: Key<'_>) -> Result<Option<(i64, bool)>> {
     let stored = Stored::read(&database.engine.snapshot(), db, key)?;
-    Ok(stored.map(|stored| {
-        let given = stored.reserve.and_then(|token| database.sequences.last(key, token));
-        given.map_or((stored.last, stored.is_called), |last| (last, true))
-    }))
+    Ok(stored.map(|stored| stored.state(|token| database.sequences.last(key, token))))
+}
+
+/// A record, and its document.
+type Found = Option<(Bytes, Bytes)>;
+
+/// The record of a sequence, and what is stored there.
+fn find(view: &dyn View, collection: &Arc<Collection>, key: Key<'_>) -> Result<(Found, Option<Stored>)> {
+    let found = point::by_id(view, collection, id_of(key).as_ref())?;
+    let stored = found.as_ref().and_then(|(_, old)| Stored::of(old.document()));
+    Ok((found, stored))
 }
 
 /// Passes the gate. A statement outside of transactions has passed it already.
@@ -104,7 +117,17 @@ struct Writing<'w, 'r> {
     uuid: Option<[u8; 16]>,
 }
 
-impl Writing<'_, '_> {
+impl<'w, 'r> Writing<'w, 'r> {
+    fn new(statement: &'w Statement<'r>, db: &'w str, key: Key<'w>) -> Self {
+        let uuid = None;
+        Self {
+            statement,
+            db,
+            key,
+            uuid,
+        }
+    }
+
     /// Makes what is stored what `next` makes of it, behind the gate; once, as one attempt of several.
     fn change<T>(
         &mut self,
@@ -113,17 +136,15 @@ impl Writing<'_, '_> {
     ) -> Result<Option<(T, Lsn)>> {
         let database = self.statement.database;
         let op = OpContext::new(crate::clock::now_ms(), database.last_time(), 0);
-        let id = id_of(self.key);
         let mut ws = database.engine.begin();
         let ns = Namespace::new(self.db, COLLECTION);
         let collection = writable(&mut ws, &ns, self.statement, &mut self.uuid)?;
-        let found = point::by_id(&ws, &collection, id.as_ref())?;
-        let before = found.as_ref().and_then(|(_, old)| Stored::of(old.document()));
+        let (found, before) = find(&ws, &collection, self.key)?;
         let Some((stored, out)) = next(before) else {
             return Ok(None);
         };
         let mut writer = Writer::new(&mut ws, collection, &op, origin(self.db))?;
-        put(&mut writer, found, stored.document(id))?;
+        put(&mut writer, found, stored.document(id_of(self.key)))?;
         Ok(Some((out, obstacle.commit(&database.engine, ws)?.lsn)))
     }
 
@@ -147,10 +168,7 @@ impl Writing<'_, '_> {
     ) -> Result<Option<Taken>> {
         let token = self.statement.database.random().cast_signed();
         let changed = self.change(obstacle, |stored| {
-            let state = stored.map(|stored| {
-                let given = stored.reserve.and_then(|token| extending.close(token));
-                given.map_or((stored.last, stored.is_called), |last| (last, true))
-            });
+            let state = stored.map(|stored| stored.state(|token| extending.close(token)));
             let first = counting.next(state)?;
             let all = counting.run(first, count.max(1).saturating_add(AHEAD));
             let end = counting.end(first, all);
@@ -179,7 +197,7 @@ fn origin(db: &str) -> Option<Origin> {
 }
 
 /// Writes a document, over the one that there is.
-fn put(writer: &mut Writer<'_>, found: Option<(Bytes, Bytes)>, new: RawDocBuf) -> Result<()> {
+fn put(writer: &mut Writer<'_>, found: Found, new: RawDocBuf) -> Result<()> {
     match found {
         None => writer.insert(new, None).map(drop),
         Some((record, old)) => {
@@ -204,12 +222,7 @@ pub fn take(
     counting: &Counting,
     count: i64,
 ) -> Result<Option<(i64, i64)>> {
-    let mut writing = Writing {
-        statement,
-        db,
-        key,
-        uuid: None,
-    };
+    let mut writing = Writing::new(statement, db, key);
     let taken = with_retry(&statement.interrupt, |obstacle| {
         loop {
             if let Some(taken) = writing.reserved(counting, count)? {
@@ -228,7 +241,7 @@ pub fn take(
         }
     })?;
     let Some(taken) = taken else { return Ok(None) };
-    statement.reserved.set(statement.reserved.get().max(Some(taken.lsn)));
+    statement.got_numbers(taken.lsn);
     Ok(Some((taken.first, taken.count)))
 }
 
@@ -241,18 +254,13 @@ pub fn set(statement: &Statement<'_>, db: &str, key: Key<'_>, (last, is_called):
         is_called,
         reserve: None,
     };
-    let mut writing = Writing {
-        statement,
-        db,
-        key,
-        uuid: None,
-    };
+    let mut writing = Writing::new(statement, db, key);
     let changed = with_retry(&statement.interrupt, |obstacle| {
         let _admitted = enter(statement)?;
         writing.change(obstacle, |_| Some((stored, ())))
     })?;
     if let Some(((), lsn)) = changed {
-        statement.reserved.set(statement.reserved.get().max(Some(lsn)));
+        statement.got_numbers(lsn);
     }
     Ok(())
 }
@@ -287,8 +295,7 @@ fn written_back(database: &Database) -> Result<()> {
                 let Some(collection) = ws.catalog().get(&Namespace::new(db, COLLECTION)).cloned() else {
                     continue;
                 };
-                let found = point::by_id(&ws, &collection, id_of(key).as_ref())?;
-                let before = found.as_ref().and_then(|(_, old)| Stored::of(old.document()));
+                let (found, before) = find(&ws, &collection, key)?;
                 if before.is_some_and(|stored| stored.reserve == Some(own.token)) {
                     let stored = Stored {
                         last: own.last,

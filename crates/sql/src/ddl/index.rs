@@ -102,12 +102,12 @@ pub(super) fn create(
             };
             if !included.is_empty() {
                 let mut option = listed
-                    .get("sql")
+                    .get(expression::OPTION)
                     .and_then(ValueRef::as_document)
                     .map(DocRef::to_document);
                 let paths: Vec<String> = included.iter().map(|column| column.path.clone()).collect();
                 included::say(option.get_or_insert_default(), parts.len(), &paths);
-                listed.set("sql", option.unwrap_or_default());
+                listed.set(expression::OPTION, option.unwrap_or_default());
             }
             if create.unique {
                 listed.push("unique", true);

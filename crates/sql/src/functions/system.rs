@@ -103,6 +103,15 @@ pub fn object_number(ty: &Type, text: &str, numbers: &Document) -> nestor_model:
     }
 }
 
+/// [`object_number`] of a text, a document of numbers and the name of a type.
+fn object_of(args: &[Value]) -> nestor_model::Result<Value> {
+    let word = |at: usize| args[at].as_str().unwrap_or_default();
+    match (&args[1], Type::named(word(2))) {
+        (Value::Document(numbers), Some(ty)) => object_number(&ty, word(0), numbers).map(Value::Int64),
+        _ => Ok(Value::Null),
+    }
+}
+
 /// The arguments of a function with the names of their types as they are shown.
 fn spelled_out(arguments: &str) -> String {
     let Some(arguments) = arguments.trim().strip_prefix('(') else {
@@ -288,19 +297,10 @@ pub(super) const ROWS: &[Row] = &[
         Ok(type_number(a[0].as_str().unwrap_or_default(), &a[1]).unwrap_or(Value::Null))
     }),
     // The number of an object by its name, of the kind that a type stands for.
-    ("catalog_object", "text,any,text->oid", |a, _, _| {
-        let (Value::Document(numbers), Some(ty)) = (&a[1], Type::named(a[2].as_str().unwrap_or_default())) else {
-            return Ok(Value::Null);
-        };
-        object_number(&ty, a[0].as_str().unwrap_or_default(), numbers).map(Value::Int64)
-    }),
+    ("catalog_object", "text,any,text->oid", |a, _, _| object_of(a)),
     // The same; null when there is none.
     ("catalog_object_or_null", "text,any,text->oid", |a, _, _| {
-        let (Value::Document(numbers), Some(ty)) = (&a[1], Type::named(a[2].as_str().unwrap_or_default())) else {
-            return Ok(Value::Null);
-        };
-        let number = object_number(&ty, a[0].as_str().unwrap_or_default(), numbers);
-        Ok(number.map_or(Value::Null, Value::Int64))
+        Ok(object_of(a).unwrap_or(Value::Null))
     }),
     ("pg_terminate_backend", "!int4->bool", |_, _, _| {
         crate::error::unsupported("ending a connection by pg_terminate_backend")

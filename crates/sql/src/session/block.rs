@@ -518,17 +518,16 @@ impl Session {
         };
         let keeps = !block.savepoints.is_empty();
         let named = self.named.of(text);
-        let (mut lives, mut out) = (false, None);
+        let (mut lives, mut result) = (false, Ok(()));
         let ran = attend((&self.slot, facts), database, text, (terms, kind), |statement| {
             let uses = |statement: &&mut Statement<'_>, view: &dyn View| named.collections(view, statement.db());
             let mut statement = statement;
             transaction::run_anywhere(&mut statement, false, uses, |statement| {
                 statement.refresh();
-                let result = work(statement, facts);
+                result = work(statement, facts);
                 // Without a savepoint nobody can go back behind an error.
                 statement.effects.abort = result.is_err() && !keeps;
                 lives = !statement.effects.abort && statement.effects.transaction.is_none();
-                out = Some(result);
                 Ok(())
             })
         });
@@ -540,7 +539,7 @@ impl Session {
             ),
             _ => told,
         })?;
-        out.unwrap_or_else(|| fail("XX000", "a statement of a transaction did not run"))
+        result
     }
 
     /// Forgets the connection's transaction and its temporary tables. Call it when the connection ends.

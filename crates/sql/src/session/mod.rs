@@ -1,7 +1,7 @@
 //! What a connection is at: its settings, prepared statements, portals and transaction.
 //!
-//! [`Session::receive`] takes one message and appends the answers. Blocks are transactions ([`block`]); [`current`](crate::current) is for functions that are about
-//! the connection.
+//! [`Session::receive`] takes one message and appends the answers. Blocks are transactions ([`block`]); [`current`](crate::current) is for
+//! functions that are about the connection.
 
 mod attended;
 mod block;
