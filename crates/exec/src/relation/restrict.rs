@@ -65,6 +65,19 @@ impl Numbers {
         })
     }
 
+    /// The numbers of a vector; `None` where it has none, or other values.
+    pub fn of_vector(values: &Vector) -> Option<Self> {
+        fn known<T>(values: &Vector, all: &[T], number: impl Fn(&T) -> i64 + Copy) -> Option<Numbers> {
+            let rows = all.iter().enumerate();
+            Numbers::of(rows.filter(|(row, _)| !values.is_null(*row)).map(|(_, value)| number(value)))
+        }
+        match &values.data {
+            Data::Int32(all) => known(values, all, |value| i64::from(*value)),
+            Data::Int64(all) => known(values, all, |value| *value),
+            _ => None,
+        }
+    }
+
     /// Whether a number may be among them.
     #[inline]
     fn may_have(&self, number: i64) -> bool {
@@ -157,6 +170,8 @@ mod tests {
             data: Data::Int32(vec![2, 3, 4, 4]),
             nulls: Some(vec![false, false, true, false]),
         };
+        assert_eq!(Numbers::of_vector(&with_null).map(|numbers| numbers.ends), Some((2, 4)));
+        assert!(Numbers::of_vector(&Data::Double(vec![3.0]).into()).is_none());
         assert_eq!(among.places(&with_null), Some(vec![0, 3]));
         assert_eq!(among.places(&Data::Int64(vec![4, 2]).into()), None);
         assert_eq!(among.places(&Data::Double(vec![3.0]).into()), None);

@@ -104,6 +104,11 @@ pub trait Reader {
     /// Whether it looks at documents only, and not at the keys of their records.
     fn reads_documents_only(&self) -> bool;
 
+    /// Whether rows of one document may have different values in a column.
+    fn tells_apart(&self, _column: usize) -> bool {
+        false
+    }
+
     /// From now on the `first` columns are read by themselves, and the others afterwards of documents that are wanted still.
     fn split(&mut self, first: &[bool]);
 
@@ -144,6 +149,8 @@ pub(super) struct Scanned<S> {
     first: Option<Rc<[bool]>>,
     /// What is wanted of its rows.
     restrictions: Vec<Restricted>,
+    /// Columns that are restricted are read before the others, whether or not there are conditions.
+    picks: bool,
     /// Only the least and the largest values matter.
     only_extremes: bool,
     /// What of the columns was accounted for already.
@@ -182,13 +189,25 @@ pub(super) fn scan<S: Scalar>(scan: &Scan<S>) -> BoxRows<S> {
     Box::new(scanned(scan))
 }
 
-/// A scan whose table is open already.
-pub(super) fn opened<S: Scalar>(scan: &Scan<S>, opened: Opened, run: &Run<'_, '_, S>) -> BoxRows<S> {
+/// A scan whose table is open already, of whose rows only those are wanted that meet these restrictions of columns. It may give others.
+pub(super) fn opened<S: Scalar>(
+    scan: &Scan<S>,
+    opened: Opened,
+    wanted: impl Iterator<Item = (usize, Restriction)>,
+    run: &Run<'_, '_, S>,
+) -> BoxRows<S> {
     let counts = &run.shared.counts;
     let number = counts.nodes.as_ref().map_or(0, |nodes| nodes.current.get());
     let mut made = scanned(scan);
-    made.opened = Some(opened);
     made.counts = Some((counts.clone(), number));
+    // Of a document that is several rows an index tells that one of them is wanted: which one is seen before the rest of it is read.
+    for (at, to) in wanted {
+        if matches!(&opened, Opened::Documents { reader, .. } if reader.tells_apart(at)) {
+            made.restrict(at, &to);
+            made.picks = true;
+        }
+    }
+    made.opened = Some(opened);
     Box::new(made)
 }
 
@@ -204,6 +223,7 @@ fn scanned<S: Scalar>(scan: &Scan<S>) -> Scanned<S> {
         rows_each: 1,
         first: None,
         restrictions: Vec::new(),
+        picks: false,
         only_extremes: false,
         accounted: ColumnFigures::default(),
         waiting: Drained::default(),
@@ -283,9 +303,12 @@ impl<S: Scalar> Scanned<S> {
 }
 
 impl<S: Scalar> Scanned<S> {
-    /// From now on the columns of conditions are read first.
+    /// From now on the columns of conditions are read first, and of documents those that are restricted.
     fn split(&mut self) {
         let mut first = vec![false; self.scan.needed.len()];
+        if let Some(Opened::Documents { .. }) = &self.opened {
+            self.restrictions.iter().for_each(|own| first[own.at] = true);
+        }
         for condition in &self.scan.conditions {
             let columns = condition.columns(first.len());
             first
@@ -378,6 +401,7 @@ impl<S: Scalar> Scanned<S> {
                     self.bytes += read as u64;
                     self.note_rows(documents.len(), all as usize)?;
                     let (found, places) = self.settled(Chunk::of(looked_at, all as usize), run)?;
+                    let (found, places) = self.wanted(found, places, &first);
                     let Some(Opened::Documents { reader, .. }) = &mut self.opened else {
                         break;
                     };
@@ -410,6 +434,19 @@ impl<S: Scalar> Scanned<S> {
             }
         }
         Ok((rows > 0).then(|| Chunk::of(columns, rows)))
+    }
+
+    /// The rows of a chunk, at these places of what was read, that meet restrictions of the columns that have been read first.
+    fn wanted(&mut self, mut found: Chunk, mut places: Vec<u32>, first: &[bool]) -> (Chunk, Vec<u32>) {
+        for restricted in self.restrictions.iter_mut().filter(|own| first[own.at] && own.pays()) {
+            restricted.asked += found.rows;
+            if let Some(met) = restricted.to.places(&found.columns[restricted.at]) {
+                places = met.iter().map(|met| places[*met as usize]).collect();
+                found = found.gather(&met);
+            }
+            restricted.met += found.rows;
+        }
+        (found, places)
     }
 
     /// The next rows of a source of columns. The columns of conditions are read first, and the others for the rows of which all conditions hold.
@@ -508,7 +545,7 @@ impl<S: Scalar> Rows<S> for Scanned<S> {
         if !by_documents {
             return chunk_of_rows(self, run);
         }
-        if settles && self.first.is_none() && !self.scan.conditions.is_empty() {
+        if self.first.is_none() && (self.picks || settles && !self.scan.conditions.is_empty()) {
             self.split();
         }
         self.documents(run)

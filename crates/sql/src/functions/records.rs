@@ -88,22 +88,23 @@ impl TableFunction for Records {
 /// Adds a value of JSON as one of a type to a vector. Values that are of the type as they stand are what their text would be read as.
 ///
 /// Errors: those of reading its text.
-pub(crate) fn typed_into(value: ValueRef<'_>, ty: &Type, into: &mut Builder) -> Result<()> {
+pub(crate) fn typed_into(value: &ValueRef<'_>, ty: &Type, into: &mut Builder) -> Result<()> {
     use ValueRef as V;
     match (ty, value) {
-        (Type::Bool, V::Bool(b)) => into.push_bool(b),
-        (Type::Int4, V::Int32(n)) => into.push_int32(n),
-        (Type::Int8, V::Int32(n)) => into.push_int64(i64::from(n)),
-        (Type::Int8, V::Int64(n)) => into.push_int64(n),
-        (Type::Float8, V::Double(n)) => into.push_double(n),
-        (Type::Numeric, V::Decimal128(n)) if vector::digits(n).is_some() => into.push_decimal(n),
+        (Type::Bool, V::Bool(b)) => into.push_bool(*b),
+        (Type::Int4, V::Int32(n)) => into.push_int32(*n),
+        (Type::Int8, V::Int32(n)) => into.push_int64(i64::from(*n)),
+        (Type::Int8, V::Int64(n)) => into.push_int64(*n),
+        (Type::Float8, V::Double(n)) => into.push_double(*n),
+        (Type::Numeric, V::Decimal128(n)) if vector::digits(*n).is_some() => into.push_decimal(*n),
         (Type::Text, V::String(text)) => into.push_text(text),
         (Type::Date, V::DateTime(ms)) if ms.unsigned_abs() < DATES_MS => {
             // Text has moments as the clocks of the session's zone show them.
+            let ms = *ms;
             let local = ms + zone::current_offset(ms * 1000) * 1000;
             into.push_int32(i32::try_from(local.div_euclid(DAY_MS)).unwrap_or_default())
         }
-        (ty, value) => into.push(typed(value, ty)?),
+        (ty, value) => into.push(typed(*value, ty)?),
     }
     Ok(())
 }

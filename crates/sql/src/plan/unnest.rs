@@ -158,12 +158,14 @@ fn equality(condition: &Expr) -> Option<(Expr, Expr)> {
 
 /// Whether running the subquery for each outer row costs less than a join, because an index finds what it reads.
 fn is_cheap(outer: &Plan, inner: &Plan, conditions: &[Expr], statistics: &dyn Statistics) -> bool {
+    // A view's projection stands between its table and the conditions.
     let mut at = inner;
-    while let Relation::Project { input, .. } = at {
-        at = input;
-    }
-    let Some(scan) = estimate::scan_of(at) else {
-        return false;
+    let scan = loop {
+        match at {
+            Relation::Project { input, .. } | Relation::Filter { input, .. } => at = input,
+            Relation::Scan(scan) => break scan,
+            _ => return false,
+        }
     };
     let found = conditions.iter().filter_map(equality).any(|(own, _)| {
         let source = estimate::source(inner, &own);

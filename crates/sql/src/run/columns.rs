@@ -359,7 +359,7 @@ fn typed(ty: &Type, column: &Column, places: &Places<'_>, path: &str) -> Result<
             let mut result = Ok(());
             places.each(|row| {
                 if result.is_ok() {
-                    result = stored::read_into(ty, column.value(row), path, &mut builder);
+                    result = stored::read_into(ty, &column.value(row), path, &mut builder);
                 }
             });
             return result.map(|()| builder.finish());

@@ -86,23 +86,30 @@ pub fn fewest(
         return Ok(None);
     }
     for index in indexes(collection)?.iter().filter(|index| probe::is_plain(index)) {
-        let first = index.parts.first();
-        let Some(column) = first.and_then(|part| column(table, part.path.as_str())) else {
+        let Some((first, more)) = said(conditions, table, index, env)? else {
             continue;
         };
-        let Some(values) = values(conditions, column, &table.columns[column].ty, env)? else {
-            continue;
+        let counted = |first: &Interval, second: Option<&Interval>| -> Result<u64> {
+            let second = second.map(|interval| IntervalList::of(interval.clone()));
+            let one = bounds(index, &IntervalList::of(first.clone()), second.as_ref().into_iter());
+            let entries = least_entries(&[probe::entries(index, one, false)], collection, view)?;
+            Ok(entries.map_or(u64::MAX, |entries| entries.count))
         };
         let mut count: u64 = 0;
-        for interval in values.intervals() {
-            let plan = probe::entries(index, bounds(index, IntervalList::of(interval.clone())), false);
-            let entries = least_entries(&[plan], collection, view)?;
-            count = count.saturating_add(entries.map_or(u64::MAX, |entries| entries.count));
+        for interval in first.intervals() {
+            // Of a single value the next part tells how many entries are read.
+            let second = more.first().filter(|_| interval.is_point());
+            for part in second.map_or(&[][..], |second| second.intervals()) {
+                count = count.saturating_add(counted(interval, Some(part))?);
+            }
+            if second.is_none() {
+                count = count.saturating_add(counted(interval, None)?);
+            }
         }
         if best.as_ref().is_none_or(|best| count < best.count) {
             best = Some(Entries {
                 index: index.clone(),
-                bounds: bounds(index, values),
+                bounds: bounds(index, &first, more.iter()),
                 count,
             });
         }
@@ -110,11 +117,34 @@ pub fn fewest(
     Ok(best)
 }
 
-fn bounds(index: &Arc<IndexInfo>, values: IntervalList) -> IndexBounds {
-    let mut bounds = IndexBounds::all(index);
-    if let Some(part) = bounds.parts.first_mut() {
-        *part = values;
+/// What conditions say of the fields of an element that an index begins with: of the first, and of those behind it up to one of which they say nothing.
+/// The fields of one element are in one entry. `None` where they say nothing of the first.
+fn said(
+    conditions: &[Expr],
+    table: &Table,
+    index: &IndexInfo,
+    env: &Env<'_>,
+) -> Result<Option<(IntervalList, Vec<IntervalList>)>> {
+    let mut all = Vec::new();
+    for part in &index.parts {
+        let Some(column) = column(table, part.path.as_str()) else { break };
+        match values(conditions, column, &table.columns[column].ty, env)? {
+            Some(said) => all.push(said),
+            None => break,
+        }
     }
+    let mut all = all.into_iter();
+    Ok(all.next().map(|first| (first, all.collect())))
+}
+
+fn bounds<'i>(
+    index: &Arc<IndexInfo>,
+    first: &'i IntervalList,
+    more: impl Iterator<Item = &'i IntervalList>,
+) -> IndexBounds {
+    let mut bounds = IndexBounds::all(index);
+    let said = [first].into_iter().chain(more);
+    bounds.parts.iter_mut().zip(said).for_each(|(part, said)| *part = said.clone());
     bounds
 }
 
@@ -353,7 +383,7 @@ mod tests {
                 let found = own.union(&others(kind(ty).expect("a kind")));
                 for held in &held {
                     let mut read = Builder::default();
-                    if typed_into(held.as_ref(), ty, &mut read).is_err() {
+                    if typed_into(&held.as_ref(), ty, &mut read).is_err() {
                         continue;
                     }
                     let read = read.finish().value(0);

@@ -83,6 +83,11 @@ impl Reader for Documents {
         !self.picked.record
     }
 
+    fn tells_apart(&self, column: usize) -> bool {
+        let first = self.table.elements.map(|elements| elements.first);
+        first.is_some_and(|first| (first..self.table.columns.len()).contains(&column))
+    }
+
     fn split(&mut self, first: &[bool]) {
         let width = self.picked.width;
         let mut needed = vec![false; width];
@@ -133,7 +138,7 @@ fn elements_into(
     // The document's own values are known before it is known how often they are wanted.
     let mut values = vec![ValueRef::Missing; own.columns.len()];
     own.visit(&table.columns, doc, &mut |at, value| {
-        values[at] = value;
+        values[at] = *value;
         Ok(())
     })?;
     let array = own.columns.iter().position(|column| *column == elements.array);
@@ -176,7 +181,7 @@ fn elements_into(
         }
         let column = &table.columns[*at];
         for _ in 0..count {
-            stored::read_into(&column.ty, value, &column.path, &mut into[*at])?;
+            stored::read_into(&column.ty, &value, &column.path, &mut into[*at])?;
         }
     }
     if own.whole {
@@ -292,7 +297,7 @@ impl Picked {
         all: &[Column],
         doc: DocRef<'_>,
         into: &mut [Builder],
-        read: &impl Fn(&Type, ValueRef<'_>, &str, &mut Builder) -> Result<()>,
+        read: &impl Fn(&Type, &ValueRef<'_>, &str, &mut Builder) -> Result<()>,
     ) -> Result<()> {
         // The columns are taken away meanwhile, so that what takes values may look at them.
         let columns = std::mem::take(&mut self.columns);
@@ -316,7 +321,7 @@ impl Picked {
         &mut self,
         all: &[Column],
         doc: DocRef<'d>,
-        take: &mut impl FnMut(usize, ValueRef<'d>) -> Result<()>,
+        take: &mut impl FnMut(usize, &ValueRef<'d>) -> Result<()>,
     ) -> Result<()> {
         let columns = std::mem::take(&mut self.columns);
         let left = self.visit_columns(&columns, all, doc, take);
@@ -330,14 +335,15 @@ impl Picked {
         columns: &[usize],
         all: &[Column],
         doc: DocRef<'d>,
-        take: &mut impl FnMut(usize, ValueRef<'d>) -> Result<()>,
+        take: &mut impl FnMut(usize, &ValueRef<'d>) -> Result<()>,
     ) -> Result<usize> {
         if columns.is_empty() {
             return Ok(0);
         }
         self.seen.fill(false);
         let (mut next, mut left) = (0, columns.len());
-        let mut take_first = |seen: &mut [bool], at: usize, value: ValueRef<'d>| -> Result<bool> {
+        // By reference: a copy of a value that has just been read waits for its parts.
+        let mut take_first = |seen: &mut [bool], at: usize, value: &ValueRef<'d>| -> Result<bool> {
             // Of a field that a document has twice the first counts.
             if std::mem::replace(&mut seen[at], true) {
                 return Ok(false);
@@ -358,7 +364,7 @@ impl Picked {
                 passed += 1;
                 if let Some(at) = place.column {
                     next = at + 1;
-                    is_done = take_first(&mut self.seen, at, value.read())?;
+                    is_done = take_first(&mut self.seen, at, &value.read())?;
                     if is_done {
                         break;
                     }
@@ -386,7 +392,7 @@ impl Picked {
                 }
                 if let Some(at) = found {
                     next = at + 1;
-                    if take_first(&mut self.seen, at, value)? {
+                    if take_first(&mut self.seen, at, &value)? {
                         break;
                     }
                 }

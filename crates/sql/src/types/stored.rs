@@ -90,18 +90,18 @@ pub fn read(ty: &Type, value: ValueRef<'_>, path: &str) -> Result<Value> {
 /// Adds the value of a column of type `ty` to a vector.
 ///
 /// Errors: those of [`read`].
-pub fn read_into(ty: &Type, value: ValueRef<'_>, path: &str, into: &mut Builder) -> Result<()> {
+pub fn read_into(ty: &Type, value: &ValueRef<'_>, path: &str, into: &mut Builder) -> Result<()> {
     use ValueRef as V;
     match (ty, value) {
         (_, V::Missing | V::Null | V::Undefined) => into.push_null(),
-        (Type::Bool, V::Bool(b)) => into.push_bool(b),
-        (Type::Int2 | Type::Int4, V::Int32(n)) => into.push_int32(n),
-        (Type::Int8 | Type::Oid, V::Int32(n)) => into.push_int64(i64::from(n)),
-        (Type::Int8 | Type::Oid, V::Int64(n)) => into.push_int64(n),
-        (Type::Float4 | Type::Float8, V::Double(n)) => into.push_double(n),
-        (Type::Numeric, V::Decimal128(n)) => into.push_decimal(n),
+        (Type::Bool, V::Bool(b)) => into.push_bool(*b),
+        (Type::Int2 | Type::Int4, V::Int32(n)) => into.push_int32(*n),
+        (Type::Int8 | Type::Oid, V::Int32(n)) => into.push_int64(i64::from(*n)),
+        (Type::Int8 | Type::Oid, V::Int64(n)) => into.push_int64(*n),
+        (Type::Float4 | Type::Float8, V::Double(n)) => into.push_double(*n),
+        (Type::Numeric, V::Decimal128(n)) => into.push_decimal(*n),
         (ty, V::String(text)) if ty.is_text() => into.push_text(text),
-        (ty, value) => into.push(read(ty, value, path)?),
+        (ty, value) => into.push(read(ty, *value, path)?),
     }
     Ok(())
 }

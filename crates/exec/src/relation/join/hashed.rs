@@ -7,7 +7,7 @@
 
 use super::table::Table;
 use crate::kept::Kept;
-use crate::relation::restrict::Restriction;
+use crate::relation::restrict::{Numbers, Restriction};
 use crate::relation::{BoxRows, Drained, Rows, Run, build, key, scan};
 use nestor_model::statement::{ROW, Scope, work};
 use nestor_model::vector::{Builder, NO_ROW, Vector};
@@ -225,7 +225,13 @@ impl<S: Scalar> Hashed<S> {
         let nodes = run.shared.counts.nodes.as_ref();
         let above = nodes.map(|nodes| nodes.current.replace(number));
         let found = run.sources.look_up(&lookup.scan, &lookup.columns, keys, run.batch);
-        let found = found.map(|found| found.map(|found| scan::opened(&lookup.scan, found, run)));
+        let found = found.map(|found| {
+            let wanted = lookup.columns.iter().zip(keys).filter_map(|(column, values)| {
+                let numbers = Numbers::of_vector(values)?;
+                Some((*column, Restriction::Among(Rc::new(numbers))))
+            });
+            found.map(|found| scan::opened(&lookup.scan, found, wanted, run))
+        });
         if let (Some(nodes), Some(above)) = (nodes, above) {
             nodes.current.set(above);
         }

@@ -297,7 +297,7 @@ fn add(ty: &Type, field: &Field, array: &ArrayRef, row: usize, out: &mut Builder
         },
         (ty, _) => {
             let value = value(field, array, row).map_err(|failed| error("22P04", failed))?;
-            stored::read_into(ty, value.as_ref(), field.name(), out)?;
+            stored::read_into(ty, &value.as_ref(), field.name(), out)?;
         }
     }
     Ok(())

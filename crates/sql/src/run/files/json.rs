@@ -121,7 +121,7 @@ impl Part for Documents {
                 continue;
             };
             let value = doc.as_raw().get(&column.path).unwrap_or(ValueRef::Missing);
-            stored::read_into(&column.ty, value, &column.path, &mut out)
+            stored::read_into(&column.ty, &value, &column.path, &mut out)
                 .map_err(|error| told(error, &self.file, Some(*line)))?;
         }
         Ok(out.finish())
