@@ -1,6 +1,7 @@
 //! From text to statements: the grammar is `sqlparser`'s, in PostgreSQL's dialect.
 
 pub mod altered;
+mod calls;
 mod columns;
 pub mod conflict;
 pub(crate) mod copying;
@@ -11,6 +12,7 @@ pub(crate) mod dialect;
 mod groups;
 mod into;
 pub mod likes;
+mod literals;
 mod locks;
 pub mod maintain;
 mod merge;
@@ -18,6 +20,7 @@ mod operands;
 mod options;
 mod overriding;
 pub mod own;
+pub(crate) mod prefixes;
 pub mod procedural;
 pub mod queries;
 pub mod recursion;
@@ -120,10 +123,12 @@ pub fn with_placeholders(text: &str, name: &dyn Fn(usize) -> Option<(String, Str
 /// The tokens of a text, ready to be read; `wraps` says whether statements that the grammar does not know are wrapped.
 fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     let dialect = &Sql;
-    let mut tokens = Tokenizer::new(dialect, text)
+    let plain = literals::plain(text)?;
+    let mut tokens = Tokenizer::new(dialect, &plain)
         .tokenize_with_location()
         .map_err(|e| error("42601", e.to_string()))?;
     check_numbers(&tokens)?;
+    literals::join(&mut tokens)?;
     unquote_dollars(&mut tokens);
     end_copy(&mut tokens);
     copying::spell_out(&mut tokens);
@@ -144,6 +149,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     name_zone(&mut tokens);
     give_options(&mut tokens);
     operands::wrap_sets(&mut tokens);
+    calls::spell_out(&mut tokens);
     name_blanks(&mut tokens);
     overriding::spell_out(&mut tokens)?;
     conflict::spell_out(&mut tokens);
@@ -260,7 +266,17 @@ fn plainer(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 let last = out
                     .iter()
                     .rposition(|token| !matches!(token.token, Token::Whitespace(_)));
-                if let Some(last) = last.filter(|last| is(&out[*last], "not") || out[*last].token == Token::Comma) {
+                let stands = |last: &usize| is(&out[*last], "not") || out[*last].token == Token::Comma;
+                if let Some(last) = last.filter(stands) {
+                    out.truncate(last);
+                }
+                // `READ WRITE, NOT DEFERRABLE`
+                let solid = |token: &TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+                if let Some(last) = out
+                    .iter()
+                    .rposition(solid)
+                    .filter(|last| out[*last].token == Token::Comma)
+                {
                     out.truncate(last);
                 }
                 continue;

@@ -315,7 +315,7 @@ impl Accumulator for Intervals {
     fn result(&self) -> Result<Value> {
         match (self.n, self.mean) {
             (0, _) => Ok(Value::Null),
-            (n, true) => self.sum.times(1.0 / n as f64).map(Interval::to_value),
+            (n, true) => self.sum.divided(n as f64).map(Interval::to_value),
             (_, false) => Ok(self.sum.to_value()),
         }
     }

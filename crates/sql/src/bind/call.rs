@@ -9,6 +9,7 @@ use crate::error::{fail, state, unsupported};
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions::{self, coerce};
 use crate::parse::dialect::BETWEEN_SYMMETRIC;
+use crate::parse::prefixes::VARIADIC;
 use crate::plan::outward;
 use crate::types::Type;
 use crate::types::cast::{self, Context};
@@ -89,6 +90,7 @@ impl Binder<'_> {
         let mut star = false;
         let mut asts: Vec<&Ast> = Vec::new();
         let ordered;
+        let wholes = rows_of_tables(call);
         if let FunctionArguments::List(list) = &call.args {
             distinct = matches!(list.duplicate_treatment, Some(DuplicateTreatment::Distinct));
             for clause in &list.clauses {
@@ -100,8 +102,9 @@ impl Binder<'_> {
             ordered = super::named::in_order(&name, &list.args)?;
             let given = if ordered.is_some() { &[][..] } else { &list.args };
             asts.extend(ordered.iter().flatten());
-            for arg in given {
+            for (arg, whole) in given.iter().zip(&wholes) {
                 match arg {
+                    _ if name != "row" && whole.is_some() => asts.extend(whole),
                     FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => asts.push(expr),
                     FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => star = true,
                     FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)) if name == "row" => {}
@@ -115,6 +118,13 @@ impl Binder<'_> {
             && list.args.iter().any(is_of_table)
         {
             return self.row_of_tables(&list.args, scope);
+        }
+        if let Some((array, leading)) = asts.split_last()
+            && let Some(array) = variadic_argument(array)
+        {
+            let leading = leading.iter().map(|arg| self.expr(arg, scope)).collect::<Result<_>>()?;
+            let array = self.expr(array, scope)?;
+            return functions::spread::call(&name, leading, array);
         }
         if name == "row" && call.over.is_none() && !star {
             let items = asts.iter().map(|item| self.expr(item, scope)).collect::<Result<_>>()?;
@@ -763,6 +773,30 @@ impl Binder<'_> {
             .map(|arg| coerce(arg, &ty, Context::Implicit))
             .collect::<Result<_>>()?;
         Ok((args, ty))
+    }
+}
+
+/// Rows of tables among arguments, as `t.*`: what names the table alone.
+fn rows_of_tables(call: &Function) -> Vec<Option<Ast>> {
+    let FunctionArguments::List(list) = &call.args else {
+        return Vec::new();
+    };
+    let whole = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) => super::whole_row(name),
+        _ => None,
+    };
+    list.args.iter().map(whole).collect()
+}
+
+/// The array of the last arguments.
+fn variadic_argument(arg: &Ast) -> Option<&Ast> {
+    let Ast::Function(call) = arg else { return None };
+    match (object_name(&call.name).ok()?.1.as_str(), &call.args) {
+        (VARIADIC, FunctionArguments::List(list)) => match list.args.as_slice() {
+            [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))] => Some(array),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -56,7 +56,19 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<Expr> {
         let Some(op) = comparison_of(op) else {
-            return unsupported(format!("operator {op} with ANY or ALL"));
+            // Insensitive, negated, all, a regular expression.
+            let flags = match op {
+                BinaryOperator::PGRegexMatch => 8,
+                BinaryOperator::PGRegexIMatch => 9,
+                BinaryOperator::PGRegexNotMatch => 10,
+                BinaryOperator::PGRegexNotIMatch => 11,
+                BinaryOperator::PGLikeMatch => 0,
+                BinaryOperator::PGILikeMatch => 1,
+                BinaryOperator::PGNotLikeMatch => 2,
+                BinaryOperator::PGNotILikeMatch => 3,
+                _ => return unsupported(format!("operator {op} with ANY or ALL")),
+            };
+            return self.like_each(left, right, flags | i32::from(all) << 2, scope);
         };
         let query = match right {
             Ast::Subquery(query) => Some(query),

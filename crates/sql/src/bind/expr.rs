@@ -11,8 +11,8 @@ use crate::types::{Type, numeric};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::ApplyKind;
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CeilFloorKind, Expr as Ast, FunctionArg, FunctionArgExpr, Subscript, TrimWhereField,
-    UnaryOperator, Value as Literal,
+    AccessExpr, BinaryOperator, CeilFloorKind, DataType, Expr as Ast, FunctionArg, FunctionArgExpr, Subscript,
+    TrimWhereField, UnaryOperator, Value as Literal,
 };
 
 pub(super) fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {
@@ -250,7 +250,11 @@ impl Binder<'_> {
                 self.cast(arg, &to, modifier)
             }
             Ast::TypedString(typed) => {
-                let (to, modifier) = self.data_type(&typed.data_type)?;
+                let (to, modifier) = match typed.data_type {
+                    // All bits of it.
+                    DataType::Bit(None) => (Type::Bit, -1),
+                    ref ty => self.data_type(ty)?,
+                };
                 let arg = self.literal(&typed.value.value)?;
                 self.cast(arg, &to, modifier)
             }
@@ -269,6 +273,16 @@ impl Binder<'_> {
                 };
                 let parsed = Interval::parse(&text, unit_of(modifier))?;
                 Ok(Expr::constant(parsed.limited(modifier).to_value(), Type::Interval))
+            }
+            Ast::QualifiedWildcard(name, _) if super::whole_row(name).is_some() => match super::whole_row(name) {
+                Some(whole) => self.expr(&whole, scope),
+                None => unsupported(format!("expression {ast}")),
+            },
+            Ast::IsNormalized { expr, form, negated } => {
+                let form = form.as_ref().map_or("NFC".to_owned(), ToString::to_string);
+                let form = Expr::constant(Value::String(form.into()), Type::Text);
+                let found = functions::call("is_normalized", vec![self.expr(expr, scope)?, form])?;
+                Ok(if *negated { Node::Not(found).into() } else { found })
             }
             Ast::AtTimeZone { timestamp, time_zone } => {
                 let (time, zone) = (self.expr(timestamp, scope)?, self.expr(time_zone, scope)?);
@@ -635,14 +649,8 @@ impl Binder<'_> {
             if kind != Kind::Like || escape.is_some() {
                 return unsupported("ANY and ALL of these patterns");
             }
-            let text = self.expr(text, scope)?;
-            let array = match &array {
-                Ast::Subquery(query) => self.array_subquery(query, scope)?,
-                array => self.expr(array, scope)?,
-            };
             let flags = i32::from(insensitive) | i32::from(negated) << 1 | i32::from(all) << 2;
-            let flags = Expr::constant(Value::Int32(flags), Type::Int4);
-            return functions::call(functions::patterns::LIKE_EACH, vec![text, array, flags]);
+            return self.like_each(text, &array, flags, scope);
         }
         let (text, pattern) = (self.expr(text, scope)?, self.expr(pattern, scope)?);
         let escape = match escape {
@@ -652,8 +660,10 @@ impl Binder<'_> {
                 if matches!(bound.node(), Node::Const(Value::Null, _)) {
                     return Ok(Expr::constant(Value::Null, Type::Bool));
                 }
-                let Node::Const(Value::String(escape), _) = bound.node() else {
-                    return unsupported("an escape character that is computed");
+                let escape = match bound.node() {
+                    Node::Const(Value::String(escape), _) => escape.to_string(),
+                    Node::Const(Value::Binary(escape), _) => escape.bytes.iter().copied().map(char::from).collect(),
+                    _ => return unsupported("an escape character that is computed"),
                 };
                 let mut chars = escape.chars();
                 match (chars.next(), chars.next()) {
@@ -663,6 +673,17 @@ impl Binder<'_> {
             }
         };
         self.matched(kind, insensitive, negated, text, pattern, escape)
+    }
+
+    /// Whether a text is like each or any of an array or a subquery; the flags are those of the function.
+    pub(super) fn like_each(&mut self, text: &Ast, array: &Ast, flags: i32, scope: &Scope) -> Result<Expr> {
+        let text = self.expr(text, scope)?;
+        let array = match array {
+            Ast::Subquery(query) => self.array_subquery(query, scope)?,
+            array => self.expr(array, scope)?,
+        };
+        let flags = Expr::constant(Value::Int32(flags), Type::Int4);
+        functions::call(functions::patterns::LIKE_EACH, vec![text, array, flags])
     }
 
     fn matched(
@@ -675,6 +696,12 @@ impl Binder<'_> {
         escape: Option<char>,
     ) -> Result<Expr> {
         let ty = text.ty();
+        if ty == Type::Bytea && kind == Kind::Like && !insensitive {
+            let escape = escape.map_or(-1, |c| c as i32);
+            let args = vec![text, pattern, Expr::constant(Value::Int32(escape), Type::Int4)];
+            let found = functions::call(functions::patterns::LIKE_BYTES, args)?;
+            return Ok(if negated { Node::Not(found).into() } else { found });
+        }
         if !ty.is_text() && ty != Type::Unknown {
             return Err(error::no_operator(format!("{ty} ~~ {}", pattern.ty()), 2));
         }

@@ -79,6 +79,18 @@ pub struct ScopeColumn {
     pub origin: (u32, u16),
 }
 
+/// What names a table alone, of `t.*`.
+fn whole_row(name: &sqlparser::ast::ObjectName) -> Option<sqlparser::ast::Expr> {
+    let mut parts = Vec::new();
+    for part in &name.0 {
+        parts.push(part.as_ident()?.clone());
+    }
+    match parts.len() {
+        1 => parts.pop().map(sqlparser::ast::Expr::Identifier),
+        _ => Some(sqlparser::ast::Expr::CompoundIdentifier(parts)),
+    }
+}
+
 impl ScopeColumn {
     /// A column of no table.
     pub fn new(name: impl Into<String>, ty: Type) -> Self {

@@ -308,6 +308,9 @@ impl Binder<'_> {
                     columns.push(self.output(name_of(expr), &bound, scope));
                     items.push(bound);
                 }
+                SelectItem::ExprWithAlias { alias, .. } if alias.quote_style == Some('\'') => {
+                    return fail("42601", format!("syntax error at or near \"'{}'\"", alias.value));
+                }
                 SelectItem::ExprWithAlias { expr, alias } => {
                     let bound = self.expr(expr, scope)?;
                     columns.push(self.output(ident(alias), &bound, scope));

@@ -126,11 +126,12 @@ fn days(days: &Value, by: i64) -> Result<Value> {
     if matches!(days, Value::Int32(i32::MAX | i32::MIN)) {
         return Ok(days.clone());
     }
-    let sum = int(days).checked_add(by).and_then(|n| i32::try_from(n).ok());
+    let sum = int(days).checked_add(by).filter(|n| datetime::is_day(*n));
+    let sum = sum.and_then(|n| i32::try_from(n).ok());
     sum.map(Value::Int32).ok_or_else(|| datetime::out_of_range("date"))
 }
 
-fn date_and_time(date: &Value, time: &Value) -> Result<Value> {
+pub(super) fn date_and_time(date: &Value, time: &Value) -> Result<Value> {
     let days = Interval {
         days: int(date) as i32,
         ..Interval::default()
@@ -138,7 +139,7 @@ fn date_and_time(date: &Value, time: &Value) -> Result<Value> {
     later(time, days)
 }
 
-fn date_and_timetz(date: &Value, time: &Value) -> Result<Value> {
+pub(super) fn date_and_timetz(date: &Value, time: &Value) -> Result<Value> {
     let time = TimeTz::of(time);
     date_and_time(date, &Value::Int64(time.us - time.east * 1_000_000))
 }
@@ -316,7 +317,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("/", "interval,float8->interval", |a, _, _| match double(&a[1]) {
         0.0 => zero(),
-        by => Interval::of(&a[0]).times(1.0 / by).map(Interval::to_value),
+        by => Interval::of(&a[0]).divided(by).map(Interval::to_value),
     }),
     ("+", "interval,time->time", |a, _, _| {
         Ok(Value::Int64(

@@ -2,6 +2,7 @@
 
 use super::Row;
 use super::args::int;
+use super::arithmetic::{date_and_time, date_and_timetz};
 use super::formats::{self, Clock};
 use crate::error::fail;
 use crate::types::datetime::{self, Parts};
@@ -188,8 +189,8 @@ fn extract_interval(field: &str, interval: Interval) -> Result<Value> {
             let days = i128::from(months % 12) * 30 + i128::from(interval.days);
             let years_us = i128::from(months / 12) * 31_557_600 * 1_000_000;
             let us = years_us + days * i128::from(DAY_US) + i128::from(interval.us);
-            let us = i64::try_from(us).map_err(|_| datetime::out_of_range("interval"))?;
-            numeric_of(us.div_euclid(1_000_000), us.rem_euclid(1_000_000))
+            let whole = i64::try_from(us.div_euclid(1_000_000)).map_err(|_| datetime::out_of_range("interval"))?;
+            numeric_of(whole, us.rem_euclid(1_000_000) as i64)
         }
         field => of_clock(field, interval.us).unwrap_or_else(|| no_unit(field, Of::Interval)),
     }
@@ -229,12 +230,28 @@ fn trunc(field: &str, us: i64) -> Result<Value> {
 /// A part of an instant, as the session's clocks show it.
 fn extract_zoned(field: &str, us: i64) -> Result<Value> {
     let offset = zone::current_offset(us);
-    match field.to_ascii_lowercase().as_str() {
+    let field_of_zone = unit(field);
+    if !is_finite(us) && ZONE.contains(&field_of_zone.as_str()) {
+        return Ok(Value::Null);
+    }
+    match field_of_zone.as_str() {
         "timezone" => number(offset),
         "timezone_hour" => number(offset / 3600),
         "timezone_minute" => number(offset / 60 % 60),
         "epoch" => extract(field, us),
         _ => extract(field, zone::local(us)),
+    }
+}
+
+/// A zone by its name, or an offset, which counts to the east and has a sign. Errors: 22023.
+fn zone_of(name: &str) -> Result<Zone> {
+    match name.bytes().next() {
+        Some(b'0'..=b'9') => fail(
+            "22023",
+            format!("invalid input syntax for type numeric time zone: \"{name}\""),
+        ),
+        Some(b'+' | b'-') => Zone::parse(name),
+        _ => Zone::named(name),
     }
 }
 
@@ -513,7 +530,7 @@ pub(super) const ROWS: &[Row] = &[
     (
         "make_timestamptz",
         "int4,int4,int4,int4,int4,float8,text->timestamptz",
-        |a, _, _| Ok(Value::Int64(Zone::named(str(&a[6]))?.to_utc(make_timestamp(a)?))),
+        |a, _, _| Ok(Value::Int64(zone_of(str(&a[6]))?.to_utc(make_timestamp(a)?))),
     ),
     ("make_time", "int4,int4,float8->time", |a, _, _| {
         clock(int(&a[0]), int(&a[1]), &a[2]).map(Value::Int64)
@@ -578,6 +595,15 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("justify_interval", "interval->interval", |a, _, _| {
         Interval::of(&a[0]).justified().map(Interval::to_value)
+    }),
+    ("timestamp", "date,time->timestamp", |a, _, _| {
+        date_and_time(&a[0], &a[1])
+    }),
+    ("timestamptz", "date,time->timestamptz", |a, _, _| {
+        date_and_time(&a[0], &a[1]).map(|local| Value::Int64(zone::instant(int(&local))))
+    }),
+    ("timestamptz", "date,timetz->timestamptz", |a, _, _| {
+        date_and_timetz(&a[0], &a[1])
     }),
     ("isfinite", "interval->bool", |_, _, _| Ok(Value::Bool(true))),
     ("date_bin", "interval,timestamp,timestamp->timestamp", |a, _, _| {

@@ -25,6 +25,7 @@ pub(crate) mod patterns;
 mod ranges;
 mod records;
 pub(crate) mod sample;
+pub(crate) mod spread;
 mod system;
 mod tables;
 mod text;

@@ -4,7 +4,7 @@ use super::Row;
 use super::args::int;
 use super::text::{count, room, str, text};
 use crate::error::fail;
-use crate::expr::like::is_like;
+use crate::expr::like::{is_like, similar_part};
 use crate::types::regex::{Flags, compile};
 use nestor_model::statement::{charge, work};
 use nestor_model::{Array, Result, Value};
@@ -173,6 +173,43 @@ fn regexp_match(s: &str, pattern: &str, options: &str) -> Result<Value> {
     Ok(captured(s, &groups))
 }
 
+/// The function that `LIKE` is of bytes.
+pub(crate) const LIKE_BYTES: &str = "like bytes";
+
+/// Whether bytes are `LIKE` others. Errors: 22025.
+fn is_like_bytes(text: &[u8], pattern: &[u8], escape: Option<u8>) -> Result<bool> {
+    let (mut text, mut pattern) = (text, pattern);
+    // Where the last `%` stood, and what it is to take next.
+    let mut retry: Option<(&[u8], &[u8])> = None;
+    loop {
+        let matched = match (pattern, text) {
+            ([], []) => return Ok(true),
+            ([b'%', rest @ ..], _) if escape != Some(b'%') => {
+                retry = Some((rest, text));
+                pattern = rest;
+                continue;
+            }
+            ([sign], _) if escape == Some(*sign) => {
+                return fail("22025", "LIKE pattern must not end with escape character");
+            }
+            ([sign, byte, rest @ ..], [first, after @ ..]) if escape == Some(*sign) => {
+                (byte == first).then_some((rest, after))
+            }
+            ([b'_', rest @ ..], [_, after @ ..]) if escape != Some(b'_') => Some((rest, after)),
+            ([byte, rest @ ..], [first, after @ ..]) => (byte == first).then_some((rest, after)),
+            _ => None,
+        };
+        (pattern, text) = match (matched, retry) {
+            (Some(both), _) => both,
+            (None, Some((rest, [_, after @ ..]))) => {
+                retry = Some((rest, after));
+                (rest, after)
+            }
+            _ => return Ok(false),
+        };
+    }
+}
+
 /// The groups of the first occurrence, of all with the option `g`: an array for each.
 pub(super) fn regexp_matches(s: &str, pattern: &str, options: &str) -> Result<Vec<Value>> {
     let regex = compile(pattern, Flags::of(options)?)?;
@@ -253,6 +290,13 @@ fn like_each(value: &Value, patterns: &Value, flags: i64) -> Result<Value> {
         let found = match (value, pattern.to_value()) {
             (_, inner @ Value::Array(_)) => like_each(value, &inner, flags)?,
             (Value::Null, _) | (_, Value::Null) => Value::Null,
+            (value, pattern) if flags & 8 != 0 => {
+                let own = Flags {
+                    insensitive,
+                    ..Flags::default()
+                };
+                Value::Bool(compile(str(&pattern), own)?.captures_at(str(value), 0)?.is_some() != negated)
+            }
             (value, pattern) => Value::Bool(is_like(str(value), str(&pattern), insensitive)? != negated),
         };
         match found {
@@ -330,6 +374,24 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("regexp_split_to_array", "text,text,text->_text", |a, _, _| {
         regexp_split(str(&a[0]), str(&a[1]), str(&a[2]))
+    }),
+    (LIKE_BYTES, "bytea,bytea,int4->bool", |a, _, _| {
+        let (Value::Binary(text), Value::Binary(pattern)) = (&a[0], &a[1]) else {
+            return Ok(Value::Null);
+        };
+        let escape = u8::try_from(int(&a[2])).ok();
+        is_like_bytes(&text.bytes, &pattern.bytes, escape).map(Value::Bool)
+    }),
+    ("substring", "text,text,text->text", |a, _, _| {
+        let mut chars = str(&a[2]).chars();
+        let escape = match (chars.next(), chars.next()) {
+            (escape, None) => escape,
+            _ => return fail("22025", "invalid escape string"),
+        };
+        let (pattern, group) = similar_part(str(&a[1]), escape)?;
+        let found = compile(&pattern, Flags::default())?.captures_at(str(&a[0]), 0)?;
+        let part = found.and_then(|groups| groups.get(group).copied().flatten());
+        Ok(part.map_or(Value::Null, |(from, to)| Value::String(str(&a[0])[from..to].into())))
     }),
     ("substring", "text,text->text", |a, _, _| {
         match regexp_match(str(&a[0]), str(&a[1]), "")? {

@@ -4,8 +4,10 @@ use super::Row;
 use super::args::int;
 use crate::error::{error, fail};
 use crate::types::{Type, cast, output};
+use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 use nestor_model::statement::charge;
 use nestor_model::{Binary, Result, Value};
+use std::borrow::Cow;
 
 /// Bytes of text that a function makes at most.
 const TEXT_BYTES_MAX: usize = 64 << 20;
@@ -94,11 +96,11 @@ fn split_part(s: &str, by: &str, n: i64) -> Result<Value> {
 
 fn initcap(s: &str) -> String {
     let mut within = false;
-    let letters = s.chars().flat_map(|c| {
-        let out: Vec<char> = if within {
-            c.to_lowercase().collect()
+    let letters = s.chars().map(|c| {
+        let out = if within {
+            one_of(c, c.to_lowercase())
         } else {
-            c.to_uppercase().collect()
+            one_of(c, c.to_uppercase())
         };
         within = c.is_alphanumeric();
         out
@@ -448,6 +450,25 @@ pub(super) fn binary(bytes: Vec<u8>) -> Result<Value> {
     }))
 }
 
+/// A letter in the other case, if that is one letter: case has no words here.
+fn one_of(c: char, mut other: impl ExactSizeIterator<Item = char>) -> char {
+    match other.len() {
+        1 => other.next().unwrap_or(c),
+        _ => c,
+    }
+}
+
+/// A text in one of Unicode's normal forms. Errors: 22023.
+fn normalized<'t>(text: &'t str, form: &str) -> Result<Cow<'t, str>> {
+    Ok(match form.to_ascii_uppercase().as_str() {
+        "NFC" => ComposingNormalizerBorrowed::new_nfc().normalize(text),
+        "NFKC" => ComposingNormalizerBorrowed::new_nfkc().normalize(text),
+        "NFD" => DecomposingNormalizerBorrowed::new_nfd().normalize(text),
+        "NFKD" => DecomposingNormalizerBorrowed::new_nfkd().normalize(text),
+        _ => return fail("22023", format!("invalid normalization form: {form}")),
+    })
+}
+
 pub(super) const ROWS: &[Row] = &[
     ("||", "text,text->text", |a, _, _| {
         room(str(&a[0]).len() + str(&a[1]).len())?;
@@ -462,8 +483,31 @@ pub(super) const ROWS: &[Row] = &[
     ("||", "bytea,bytea->bytea", |a, _, _| {
         binary([bytes(&a[0]), bytes(&a[1])].concat())
     }),
-    ("lower", "text->text", |a, _, _| text(str(&a[0]).to_lowercase())),
-    ("upper", "text->text", |a, _, _| text(str(&a[0]).to_uppercase())),
+    ("lower", "text->text", |a, _, _| {
+        text(
+            str(&a[0])
+                .chars()
+                .map(|c| one_of(c, c.to_lowercase()))
+                .collect::<String>(),
+        )
+    }),
+    ("upper", "text->text", |a, _, _| {
+        text(
+            str(&a[0])
+                .chars()
+                .map(|c| one_of(c, c.to_uppercase()))
+                .collect::<String>(),
+        )
+    }),
+    ("normalize", "text->text", |a, _, _| {
+        text(normalized(str(&a[0]), "NFC")?.into_owned())
+    }),
+    ("normalize", "text,text->text", |a, _, _| {
+        text(normalized(str(&a[0]), str(&a[1]))?.into_owned())
+    }),
+    ("is_normalized", "text,text->bool", |a, _, _| {
+        Ok(Value::Bool(normalized(str(&a[0]), str(&a[1]))? == str(&a[0])))
+    }),
     ("initcap", "text->text", |a, _, _| text(initcap(str(&a[0])))),
     ("length", "text->int4", |a, _, _| count(str(&a[0]).chars().count())),
     ("length", "bpchar->int4", |a, _, _| {

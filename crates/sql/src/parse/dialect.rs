@@ -3,11 +3,9 @@
 //!
 //! What has no node of its own in the library's trees is a call of a function whose name no statement has unless it is quoted.
 
+use super::prefixes::{self, call};
 use super::word::is;
-use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, UnaryOperator,
-};
+use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -36,27 +34,6 @@ macro_rules! as_postgres {
             BASE.$name()
         })*
     };
-}
-
-/// A call of a function without clauses.
-fn call(name: &str, args: Vec<Expr>) -> Expr {
-    let args = args
-        .into_iter()
-        .map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)));
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::with_quote('"', name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList {
-            duplicate_treatment: None,
-            args: args.collect(),
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }
 
 /// The bounds of `[NOT] BETWEEN SYMMETRIC`, whose words are read.
@@ -140,7 +117,16 @@ impl Dialect for Sql {
         if is(&parser.peek_token_ref().token, "isnull") {
             return Some(Ok(BASE.prec_value(Precedence::Is)));
         }
+        // It stands behind the name of an argument and is no operator.
+        if parser.peek_token_ref().token == Token::Assignment {
+            return Some(Ok(0));
+        }
         BASE.get_next_precedence(parser)
+    }
+
+    // `f(name := 1)`, the older form of `f(name => 1)`.
+    fn supports_named_fn_args_with_assignment_operator(&self) -> bool {
+        true
     }
 
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
@@ -152,7 +138,7 @@ impl Dialect for Sql {
             });
             return Some(query);
         }
-        if let Some(found) = super::groups::grouping(parser) {
+        if let Some(found) = super::groups::grouping(parser).or_else(|| prefixes::prefix(parser)) {
             return Some(found);
         }
         let op = match parser.peek_token_ref().token {

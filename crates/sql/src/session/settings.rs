@@ -3,7 +3,7 @@
 use super::block::Isolation;
 use crate::error::{error, fail, unsupported};
 use crate::run::columns::SETTING as COLUMNS;
-use crate::types::style::{Intervals, Order, Style};
+use crate::types::style::{Dates, Intervals, Order, Style};
 use crate::types::zone::{self, Zone};
 use nestor_model::Result;
 use std::collections::BTreeMap;
@@ -171,19 +171,10 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
         "idle_in_transaction_session_timeout" => milliseconds(&plain) == Some(0),
         "client_encoding" => matches!(plain.replace('-', "").as_str(), "utf8" | "unicode"),
         "datestyle" => {
-            let mut order = date_order(old);
-            for word in plain.split(',').map(|word| word.trim().trim_matches('\'')) {
-                match (word, Order::of(word)) {
-                    (_, Some(own)) => order = own,
-                    ("iso" | "", None) => {}
-                    ("default", None) => order = Order::default(),
-                    ("sql" | "postgres" | "german", None) => {
-                        return unsupported(format!("setting \"{name}\" to \"{value}\""));
-                    }
-                    _ => return invalid("DateStyle", text),
-                }
+            match date_style(old, &plain) {
+                Some(shown) => *old = shown,
+                None => return invalid("DateStyle", text),
             }
-            *old = format!("ISO, {}", order.name());
             return Ok(());
         }
         // The shortest text that reads back as the same number is given for all of these.
@@ -250,10 +241,11 @@ fn zone_name(text: &str) -> Result<String> {
     if plain.eq_ignore_ascii_case("local") {
         return Ok("UTC".to_owned());
     }
-    let hours = plain.parse::<i64>().ok().filter(|hours| hours.abs() <= 15);
+    let hours = plain.parse::<f64>().ok().filter(|hours| hours.abs() < 168.0);
+    let seconds = hours.map(|hours| (hours * 3600.0) as i64);
     let offset = match interval {
-        Some(text) => zone::offset(text.trim()).or(hours.map(|hours| hours * 3600)),
-        None => hours.map(|hours| hours * 3600),
+        Some(text) => zone::offset(text.trim()).or(seconds),
+        None => seconds,
     };
     if let Some(offset) = offset {
         // POSIX counts to the west.
@@ -285,17 +277,42 @@ pub(super) fn zone(settings: &BTreeMap<String, String>) -> Zone {
     }
 }
 
-/// The order in which dates are read, of the value of `datestyle`.
-fn date_order(shown: &str) -> Order {
-    let word = shown.rsplit(", ").next().unwrap_or_default().to_lowercase();
-    Order::of(&word).unwrap_or_default()
+/// The style and the order of dates, of the value of `datestyle`.
+fn dates(shown: &str) -> (Dates, Order) {
+    let lower = shown.to_lowercase();
+    let mut words = lower.split(", ");
+    let style = words.next().and_then(Dates::of).unwrap_or_default();
+    (style, words.next().and_then(Order::of).unwrap_or_default())
+}
+
+/// The value of `datestyle` after words are set that stand for a style, an order or both; nothing where they contradict each other or one
+/// is none.
+fn date_style(old: &str, words: &str) -> Option<String> {
+    let (mut style, mut order) = (None, None);
+    let mut is_default = false;
+    for word in words.split(',').map(|word| word.trim().trim_matches(['\'', '"'])) {
+        match (word, Dates::of(word), Order::of(word)) {
+            (_, Some(own), _) if style.is_none_or(|style| style == own) => style = Some(own),
+            (_, None, Some(own)) if order.is_none_or(|order| order == own) => order = Some(own),
+            ("default", None, None) => is_default = true,
+            ("", ..) => {}
+            _ => return None,
+        }
+    }
+    let (old_style, old_order) = if is_default { <_>::default() } else { dates(old) };
+    let order = order.unwrap_or(match style {
+        Some(Dates::German) => Order::DayMonthYear,
+        _ => old_order,
+    });
+    Some(format!("{}, {}", style.unwrap_or(old_style).name(), order.name()))
 }
 
 /// What the settings say of how values are read and shown.
 pub(super) fn style(settings: &BTreeMap<String, String>) -> Style {
     let value = |name: &str| settings.get(name).map_or("", String::as_str);
     Style {
-        order: date_order(value("datestyle")),
+        order: dates(value("datestyle")).1,
+        dates: dates(value("datestyle")).0,
         intervals: Intervals::of(value("intervalstyle")).unwrap_or_default(),
         escapes: value("bytea_output") == "escape",
     }

@@ -2,9 +2,10 @@
 
 use super::interval::{DAY_US, Interval};
 use super::moment;
+use super::style::{self, Dates, Order};
 use super::timetz::TimeTz;
 use super::zone::{self, Zone};
-use crate::error::error;
+use crate::error::{error, fail};
 use nestor_model::date::{civil_from_days, days_from_civil, days_in_month};
 use nestor_model::{Error, Result};
 
@@ -90,6 +91,7 @@ pub fn plus(us: i64, interval: Interval) -> Result<i64> {
     let days = i64::from(interval.days).checked_mul(DAY_US);
     days.and_then(|days| us.checked_add(days))
         .and_then(|us| us.checked_add(interval.us))
+        .filter(|us| us.div_euclid(DAY_US) >= FIRST_DAY)
         .ok_or_else(|| out_of_range("timestamp"))
 }
 
@@ -153,41 +155,82 @@ pub fn format_time(us: i64) -> String {
     )
 }
 
-/// `yyyy-mm-dd`, with ` BC` before the year 1. The second part is the suffix.
-fn format_civil((year, month, day): Civil) -> (String, &'static str) {
-    match year > 0 {
-        true => (format!("{year:04}-{month:02}-{day:02}"), ""),
-        false => (format!("{:04}-{month:02}-{day:02}", 1 - year), " BC"),
-    }
-}
-
-/// A date as PostgreSQL prints it in ISO style.
+/// A date as the session wants it shown.
 pub fn format_date(days: i32) -> String {
     match days {
         i32::MAX => "infinity".to_owned(),
         i32::MIN => "-infinity".to_owned(),
         days => {
-            let (text, era) = format_civil(civil_from_days(i64::from(days)));
-            text + era
+            let civil = civil_from_days(i64::from(days));
+            format_civil(civil, style::dates()) + era(civil)
         }
     }
 }
 
-/// A timestamp as PostgreSQL prints it in ISO style; with the session's zone if it has one.
+/// ` BC` before the year 1.
+fn era((year, ..): Civil) -> &'static str {
+    if year > 0 { "" } else { " BC" }
+}
+
+/// A date in a style, without the era.
+fn format_civil((year, month, day): Civil, style: Dates) -> String {
+    let year = if year > 0 { year } else { 1 - year };
+    let (first, second) = match (style, style::order()) {
+        (Dates::German, _) | (_, Order::DayMonthYear) => (day, month),
+        _ => (month, day),
+    };
+    match style {
+        Dates::Iso => format!("{year:04}-{month:02}-{day:02}"),
+        Dates::Sql => format!("{first:02}/{second:02}/{year:04}"),
+        Dates::Postgres => format!("{first:02}-{second:02}-{year:04}"),
+        Dates::German => format!("{first:02}.{second:02}.{year:04}"),
+    }
+}
+
+/// A timestamp as the session wants it shown; with the session's zone if it has one.
 pub fn format_timestamp(us: i64, has_zone: bool) -> String {
     match us {
         INFINITY => return "infinity".to_owned(),
         NEGATIVE_INFINITY => return "-infinity".to_owned(),
         _ => {}
     }
+    let style = style::dates();
     let offset = if has_zone { zone::current_offset(us) } else { 0 };
     let parts = Parts::of(us.saturating_add(offset * 1_000_000));
-    let (date, era) = format_civil((parts.year, parts.month, parts.day));
-    let zone = match has_zone {
-        true => zone::format_offset(offset),
-        false => String::new(),
+    let civil = (parts.year, parts.month, parts.day);
+    let zone = match (has_zone, style) {
+        (false, _) => String::new(),
+        (true, Dates::Iso) => zone::format_offset(offset),
+        (true, _) => format!(" {}", zone::current_abbreviation(us)),
     };
-    format!("{date} {}{zone}{era}", format_time(parts.us))
+    let (time, era) = (format_time(parts.us), era(civil));
+    if style != Dates::Postgres {
+        return format!("{} {time}{zone}{era}", format_civil(civil, style));
+    }
+    let weekday = WEEKDAYS[parts.weekday() as usize % 7];
+    let month = MONTHS[(parts.month as usize + 11) % 12];
+    let date = match style::order() {
+        Order::DayMonthYear => format!("{:02} {month}", parts.day),
+        _ => format!("{month} {:02}", parts.day),
+    };
+    let year = if parts.year > 0 { parts.year } else { 1 - parts.year };
+    format!("{weekday} {date} {time} {year:04}{zone}{era}")
+}
+
+const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
+
+/// The first day there is, 24 November 4714 BC.
+const FIRST_DAY: i64 = -2_440_588;
+/// The last day there is, the end of the year 5874897.
+const LAST_DAY: i64 = 2_145_042_905;
+
+/// Whether there is such a day; infinities are none.
+pub fn is_day(days: i64) -> bool {
+    (FIRST_DAY..=LAST_DAY).contains(&days)
 }
 
 /// Reads a date. Errors: 22007, 22008.
@@ -199,7 +242,10 @@ pub fn parse_date(text: &str) -> Result<i32> {
         _ => read.days,
     };
     let days = days.ok_or_else(|| error("22007", format!("invalid input syntax for type date: \"{text}\"")))?;
-    i32::try_from(days).map_err(|_| out_of_range("date"))
+    match i32::try_from(days) {
+        Ok(day) if is_day(days) => Ok(day),
+        _ => fail("22008", format!("date out of range: \"{text}\"")),
+    }
 }
 
 /// Reads a timestamp; a zone counts when `has_zone`. Errors: 22007, 22008.
@@ -219,15 +265,17 @@ pub fn parse_timestamp(text: &str, has_zone: bool) -> Result<i64> {
         .days
         .ok_or_else(|| error("22007", format!("invalid input syntax for type {kind}: \"{text}\"")))?;
     let us = i128::from(days) * i128::from(DAY_US) + i128::from(read.us.unwrap_or(0));
-    let us = i64::try_from(us)
-        .ok()
-        .filter(|us| *us < INFINITY)
-        .ok_or_else(|| out_of_range("timestamp"))?;
-    Ok(match (has_zone, read.zone) {
+    let wrong = || error("22008", format!("timestamp out of range: \"{text}\""));
+    let us = i64::try_from(us).ok().filter(|us| *us < INFINITY).ok_or_else(wrong)?;
+    let us = match (has_zone, read.zone) {
         (false, _) => us,
         (true, None) => zone::instant(us),
         (true, Some(zone)) => zone.to_utc(us),
-    })
+    };
+    match us.div_euclid(DAY_US) >= FIRST_DAY {
+        true => Ok(us),
+        false => Err(wrong()),
+    }
 }
 
 /// Rounded to so many digits of a second; infinities are as they are.
@@ -263,7 +311,7 @@ pub fn parse_timetz(text: &str) -> Result<TimeTz> {
     let east = match (&read.zone, read.days) {
         (None, None) => zone::now_offset(),
         (None, Some(days)) => (days * DAY_US + us - zone::instant(days * DAY_US + us)) / 1_000_000,
-        (Some(Zone::Named(_)), None) => return Err(wrong()),
+        (Some(Zone::Named(_) | Zone::Called(..)), None) => return Err(wrong()),
         (Some(zone), days) => {
             let local = days.unwrap_or(0) * DAY_US + us;
             (local - zone.to_utc(local)) / 1_000_000

@@ -124,13 +124,27 @@ fn float(ty: &Type, text: &str) -> Result<f64> {
     Ok(if *ty == Type::Float4 { f64::from(n as f32) } else { n })
 }
 
+/// Thirty-two digits, with a dash behind each fourth or not, all of them in braces or not.
 fn uuid(text: &str) -> Option<Value> {
-    let digits: String = text.trim_start_matches('{').trim_end_matches('}').replace('-', "");
-    let bytes = unhex(&digits).filter(|bytes| bytes.len() == 16)?;
-    Some(Value::Binary(Binary {
-        subtype: 4,
-        bytes: bytes.into(),
-    }))
+    let inner = match text.strip_prefix('{') {
+        Some(inner) => inner.strip_suffix('}')?,
+        None => text,
+    };
+    let (mut bytes, mut rest) = (Vec::with_capacity(16), inner);
+    for at in 0..16 {
+        let (pair, after) = rest.split_at_checked(2)?;
+        bytes.extend(unhex(pair)?);
+        rest = match after.strip_prefix('-') {
+            Some(after) if at % 2 == 1 && at < 15 => after,
+            _ => after,
+        };
+    }
+    rest.is_empty().then(|| {
+        Value::Binary(Binary {
+            subtype: 4,
+            bytes: bytes.as_slice().into(),
+        })
+    })
 }
 
 /// An ObjectId of its 24 digits.
@@ -145,6 +159,10 @@ fn unhex(digits: &str) -> Option<Vec<u8>> {
     let pairs = (0..digits.len())
         .step_by(2)
         .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok());
+    // A sign is read as one of a number.
+    if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
     pairs.collect()
 }
 

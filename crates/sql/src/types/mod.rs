@@ -19,6 +19,7 @@
 //!
 //! `timestamptz` is an instant; [`zone`] has how it is read and shown. What documents hold differs for dates and times only: there they are BSON's date, in milliseconds ([`stored`]).
 
+mod abbreviations;
 pub mod arrays;
 pub mod bits;
 pub mod cast;
@@ -40,6 +41,7 @@ pub mod regex;
 pub mod stored;
 pub mod style;
 pub mod timetz;
+mod tokens;
 pub mod units;
 pub mod zone;
 

@@ -1,8 +1,9 @@
 //! Dates and times as they are written: fields in any order, as far as one tells them apart. Of three plain numbers the
-//! order is that of the session ([`order`]).
+//! order is that of the session ([`order`]). The rules are those of the appendix "Date/Time Input Interpretation" of PostgreSQL's manual.
 
 use super::interval::DAY_US;
 use super::style::{Order, order};
+use super::tokens::{self, Kind, Token, Unit, Word};
 use super::zone::{self, Zone};
 use crate::error::error;
 use nestor_model::date::{civil_from_days, days_from_civil, days_in_month};
@@ -29,433 +30,549 @@ enum Wrong {
     Form,
     /// A field is out of range: 22008.
     Range,
+    /// An offset is: 22009.
+    Offset,
     /// Another reason.
     Other(Error),
 }
 
 type Read<T> = std::result::Result<T, Wrong>;
 
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
+/// Which fields a word has given; none is given twice.
+type Fields = u16;
+const YEAR: Fields = 1;
+const MONTH: Fields = 1 << 1;
+const DAY: Fields = 1 << 2;
+const DATE: Fields = YEAR | MONTH | DAY;
+const DAY_OF_YEAR: Fields = 1 << 3;
+const HOUR: Fields = 1 << 4;
+const MINUTE: Fields = 1 << 5;
+const SECOND: Fields = 1 << 6;
+const TIME: Fields = HOUR | MINUTE | SECOND;
+const ZONE: Fields = 1 << 7;
+const ERA: Fields = 1 << 8;
+const HALF: Fields = 1 << 9;
+const WEEKDAY: Fields = 1 << 10;
+const SUMMER: Fields = 1 << 11;
 
-const DAYS: [&str; 7] = [
-    "sunday",
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-];
-
-/// Which of names a word is: as a whole, or by its first letters.
-fn named(names: &[&str], word: &str) -> Option<usize> {
-    let short = |name: &str| name.starts_with(word) && (word.len() == 3 || (word.len() == 4 && word != "marc"));
-    names
-        .iter()
-        .position(|name| *name == word || (word.len() >= 3 && short(name)))
-}
-
-/// The fields that were read so far.
+/// What was read so far.
 #[derive(Default)]
-struct Fields {
-    /// Numbers of the date in their order, and how many digits each has.
-    numbers: Vec<(i64, usize)>,
-    month: Option<i64>,
-    day_of_year: Option<i64>,
-    julian: Option<i64>,
+struct Reading {
+    has: Fields,
+    year: i64,
+    /// The year has two digits at most.
+    is_short: bool,
+    month: i64,
+    /// The month was a name.
+    is_named: bool,
+    day: i64,
+    day_of_year: i64,
+    /// Days from 1970, of a day of Julius or one that has a name.
     days: Option<i64>,
-    us: Option<i64>,
+    hour: i64,
+    minute: i64,
+    second: i64,
+    /// Microseconds behind the second.
+    fraction: i64,
+    before_christ: bool,
     afternoon: Option<bool>,
-    before_christ: Option<bool>,
     zone: Option<Zone>,
-}
-
-impl Fields {
-    /// Whether a whole date was read, behind which a zone may stand.
-    fn has_date(&self) -> bool {
-        self.numbers.len() >= 3 || self.month.is_some() && self.numbers.len() >= 2 || self.day_of_year.is_some()
-    }
+    infinite: Option<bool>,
+    now: Option<i64>,
+    /// The unit that stood before the next number.
+    unit: Option<Unit>,
 }
 
 /// Reads a moment; `kind` is the type that errors name.
 ///
 /// Errors: 22007, 22008, 22009 and 22023 for zones.
 pub(super) fn read(text: &str, kind: &str) -> Result<Moment> {
-    let failed = |wrong: Wrong| match wrong {
+    let is_time = kind.starts_with("time ") || kind == "time";
+    let tokens = tokens::tokens(text).ok_or(Wrong::Form);
+    let read = tokens.and_then(|tokens| Reading::default().all(&tokens, is_time));
+    read.map_err(|wrong| match wrong {
         Wrong::Form => error("22007", format!("invalid input syntax for type {kind}: \"{text}\"")),
         Wrong::Range => error("22008", format!("date/time field value out of range: \"{text}\"")),
+        Wrong::Offset => error("22009", format!("time zone displacement out of range: \"{text}\"")),
         Wrong::Other(error) => error,
-    };
-    match text.trim().to_ascii_lowercase().as_str() {
-        "infinity" | "+infinity" => return Ok(infinity(true)),
-        "-infinity" => return Ok(infinity(false)),
-        "now" => {
-            return Ok(Moment {
-                now: Some(nestor_database::clock::now_ms().saturating_mul(1000)),
-                ..Moment::default()
-            });
-        }
-        "epoch" => {
-            return Ok(Moment {
-                days: Some(0),
-                us: Some(0),
-                zone: Some(Zone::Utc),
-                ..Moment::default()
-            });
-        }
-        _ => {}
-    }
-    let is_time = kind.starts_with("time ") || kind == "time";
-    fields(text.trim(), is_time).and_then(finish).map_err(failed)
-}
-
-fn infinity(late: bool) -> Moment {
-    Moment {
-        infinite: Some(late),
-        ..Moment::default()
-    }
-}
-
-fn fields(text: &str, is_time: bool) -> Read<Fields> {
-    let mut out = Fields::default();
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let word = |extra: &str| {
-            let end = rest.find(|c: char| !(c.is_alphanumeric() || extra.contains(c)));
-            end.unwrap_or(rest.len())
-        };
-        let length = match c {
-            c if c.is_whitespace() || c == ',' => {
-                rest = &rest[c.len_utf8()..];
-                continue;
-            }
-            c if c.is_ascii_digit() => {
-                let length = rest.find(|c: char| c.is_whitespace() || c == ',').unwrap_or(rest.len());
-                // A time ends where its zone begins.
-                let end = time_length(&rest[..length]);
-                digits(&rest[..end], is_time, &mut out)?;
-                rest = rest[end..]
-                    .strip_prefix(['T', 't'])
-                    .filter(|after| after.starts_with(|c: char| c.is_ascii_digit()))
-                    .unwrap_or(&rest[end..]);
-                continue;
-            }
-            '+' | '-' if (out.us.is_some() || out.has_date()) && out.zone.is_none() => {
-                let end = 1 + rest[1..]
-                    .find(|c: char| !(c.is_ascii_digit() || c == ':'))
-                    .unwrap_or(rest.len() - 1);
-                out.zone = Some(offset(&rest[..end])?);
-                end
-            }
-            c if c.is_alphabetic() => {
-                let end = word("/_+-:.");
-                letters(&rest[..end], &mut out)?;
-                end
-            }
-            _ => return Err(Wrong::Form),
-        };
-        rest = &rest[length..];
-    }
-    Ok(out)
-}
-
-/// How far a word that begins with a digit goes: a time ends before its zone, a date before its time.
-fn time_length(word: &str) -> usize {
-    let digits = word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len());
-    match word[digits..].chars().next() {
-        Some(':') => word
-            .find(|c: char| !(c.is_ascii_digit() || c == ':' || c == '.'))
-            .unwrap_or(word.len()),
-        Some('+') => digits,
-        Some('-') if digits == 6 && !word[digits + 1..].contains('-') => digits,
-        Some('T' | 't') if word[digits + 1..].starts_with(|c: char| c.is_ascii_digit()) => digits,
-        Some(c) if c.is_ascii_alphabetic() => digits,
-        Some(_) => {
-            // A date with signs between its parts, up to a `T` or a zone.
-            let bytes = word.as_bytes();
-            let at = (1..word.len().saturating_sub(1)).find(|at| {
-                matches!(bytes[*at], b'T' | b't' | b'+')
-                    && bytes[at - 1].is_ascii_digit()
-                    && bytes[at + 1].is_ascii_digit()
-            });
-            at.unwrap_or(word.len())
-        }
-        None => digits,
-    }
+    })
 }
 
 fn number(text: &str) -> Read<i64> {
-    match !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) && text.len() < 10 {
-        true => text.parse().map_err(|_| Wrong::Form),
+    match text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+        true => Err(Wrong::Form),
+        false => text.parse::<i32>().map(i64::from).map_err(|_| Wrong::Range),
+    }
+}
+
+/// Microseconds of the digits behind a point.
+fn fraction(digits: &str) -> Read<i64> {
+    match digits.bytes().all(|b| b.is_ascii_digit()) {
+        true => format!("0.{digits}0")
+            .parse::<f64>()
+            .map(|n| (n * 1e6).round_ties_even() as i64)
+            .map_err(|_| Wrong::Form),
         false => Err(Wrong::Form),
     }
 }
 
-/// A word that begins with a digit.
-fn digits(word: &str, is_time: bool, out: &mut Fields) -> Read<()> {
-    if word.contains(':') {
-        return set_time(clock(word)?, out);
-    }
-    if word.bytes().all(|b| b.is_ascii_digit()) {
-        let has_date = out.numbers.len() >= 3 || (out.month.is_some() && out.numbers.len() >= 2);
-        let is_clock = is_time || has_date;
-        return match word.len() {
-            8 if !is_clock => {
-                out.numbers.extend([
-                    (number(&word[..4])?, 4),
-                    (number(&word[4..6])?, 2),
-                    (number(&word[6..])?, 2),
-                ]);
-                Ok(())
-            }
-            6 | 4 if is_clock && out.us.is_none() => {
-                let second = if word.len() == 6 { number(&word[4..])? } else { 0 };
-                set_time(time(number(&word[..2])?, number(&word[2..4])?, second as f64)?, out)
-            }
-            6 if out.numbers.is_empty() && out.month.is_none() => {
-                let year = number(&word[..2])?;
-                out.numbers
-                    .extend([(near(year), 4), (number(&word[2..4])?, 2), (number(&word[4..])?, 2)]);
-                Ok(())
-            }
-            7 if out.numbers.is_empty() => {
-                out.numbers.push((number(&word[..4])?, 4));
-                out.day_of_year = Some(number(&word[4..])?);
-                Ok(())
-            }
-            _ if is_time && out.numbers.is_empty() && word.len() < 3 => Err(Wrong::Form),
-            _ => {
-                out.numbers.push((number(word)?, word.len()));
-                Ok(())
-            }
-        };
-    }
-    if let Some((year, day)) = word
-        .split_once('.')
-        .filter(|(year, day)| year.len() == 4 && day.len() == 3)
-    {
-        out.numbers.push((number(year)?, 4));
-        out.day_of_year = Some(number(day)?);
-        return Ok(());
-    }
-    let sign = word.chars().find(|c| !c.is_alphanumeric()).ok_or(Wrong::Form)?;
-    if !matches!(sign, '-' | '/' | '.') {
-        return Err(Wrong::Form);
-    }
-    let parts: Vec<&str> = word.split(sign).collect();
-    match parts.as_slice() {
-        [year, day] if sign == '-' && year.len() >= 4 && day.len() == 3 => {
-            out.numbers.push((number(year)?, year.len()));
-            out.day_of_year = Some(number(day)?);
-            Ok(())
-        }
-        [_, _, _] => parts.iter().try_for_each(|part| dated(part, out)),
-        _ => Err(Wrong::Form),
-    }
-}
-
-/// A part of a date: a number, or the name of a month.
-fn dated(part: &str, out: &mut Fields) -> Read<()> {
-    match part.starts_with(|c: char| c.is_ascii_digit()) {
-        true => out.numbers.push((number(part)?, part.len())),
-        false => {
-            let month = named(&MONTHS, &part.to_ascii_lowercase()).ok_or(Wrong::Form)?;
-            out.month = Some(month as i64 + 1);
-        }
-    }
-    Ok(())
-}
-
-fn set_time(us: i64, out: &mut Fields) -> Read<()> {
-    match out.us.replace(us) {
-        None => Ok(()),
-        Some(_) => Err(Wrong::Form),
-    }
-}
-
-fn clock(word: &str) -> Read<i64> {
-    let mut parts = word.split(':');
-    let mut next = || parts.next();
-    let (hour, minute, second) = (next().ok_or(Wrong::Form)?, next().ok_or(Wrong::Form)?, next());
-    let second: f64 = match second {
-        None => 0.0,
-        Some(text) => text.parse().map_err(|_| Wrong::Form)?,
-    };
-    // Minutes with a fraction are minutes and seconds of an hour that is not there.
-    match next() {
-        Some(_) => Err(Wrong::Form),
-        None => time(number(hour)?, number(minute)?, second),
-    }
-}
-
-fn time(hour: i64, minute: i64, second: f64) -> Read<i64> {
-    let us = (hour.min(1000) * 60 + minute) * 60_000_000 + (second * 1e6).round() as i64;
-    match hour <= 24 && minute < 60 && (0.0..=60.0).contains(&second) && us <= DAY_US {
-        true => Ok(us),
-        false => Err(Wrong::Range),
-    }
-}
-
-/// Seconds east of Greenwich, at most 15:59:59.
-fn offset(text: &str) -> Read<Zone> {
-    let (sign, digits) = text.split_at(1);
-    let parts: Vec<&str> = match digits.contains(':') {
-        true => digits.split(':').collect(),
-        false if digits.len() > 2 => vec![&digits[..digits.len() - 2], &digits[digits.len() - 2..]],
-        false => vec![digits],
-    };
-    let mut seconds = 0;
-    for (part, unit) in parts.iter().zip([3600, 60, 1]) {
-        seconds += number(part)? * unit;
-    }
-    if parts.len() > 3 {
-        return Err(Wrong::Form);
-    }
-    if seconds >= 16 * 3600 {
-        return Err(Wrong::Other(error(
-            "22009",
-            format!("time zone displacement out of range: \"{text}\""),
-        )));
-    }
-    Ok(Zone::Fixed(if sign == "-" { -seconds } else { seconds }))
-}
-
-/// A word that begins with a letter.
-fn letters(word: &str, out: &mut Fields) -> Read<()> {
-    let lower = word.to_ascii_lowercase();
-    let today = || zone::local(nestor_database::clock::now_ms().saturating_mul(1000)).div_euclid(DAY_US);
-    match lower.as_str() {
-        "am" | "pm" => out.afternoon = Some(lower == "pm"),
-        "ad" | "bc" => out.before_christ = Some(lower == "bc"),
-        "t" | "at" | "on" => {}
-        "allballs" => {
-            out.zone = Some(Zone::Utc);
-            return set_time(0, out);
-        }
-        "today" => out.days = Some(today()),
-        "tomorrow" => out.days = Some(today() + 1),
-        "yesterday" => out.days = Some(today() - 1),
-        _ => {
-            if let Some(digits) = lower
-                .strip_prefix('j')
-                .filter(|digits| digits.starts_with(|c: char| c.is_ascii_digit()))
-            {
-                out.julian = Some(number(digits)?);
-                return Ok(());
-            }
-            if let Some(month) = named(&MONTHS, &lower) {
-                out.month = Some(month as i64 + 1);
-                return Ok(());
-            }
-            if named(&DAYS, &lower).is_some() {
-                return Ok(());
-            }
-            // `Jan-08-1999`.
-            if let Some((month, rest)) = lower.split_once('-')
-                && named(&MONTHS, month).is_some()
-            {
-                dated(month, out)?;
-                return rest.split('-').try_for_each(|part| dated(part, out));
-            }
-            if out.zone.is_some() {
+impl Reading {
+    fn all(mut self, tokens: &[Token], is_time: bool) -> Read<Moment> {
+        for at in 0..tokens.len() {
+            let added = self.token(tokens, at, is_time)?;
+            if added & self.has != 0 {
                 return Err(Wrong::Form);
             }
-            let zone = match lower.starts_with(|c: char| c.is_ascii_alphabetic()) && lower.contains(['+', '-']) {
-                true => Zone::named(word),
-                false => Zone::parse(word),
-            };
-            out.zone = Some(zone.map_err(|error| match word.contains('/') {
-                true => Wrong::Other(error),
-                false => Wrong::Form,
-            })?);
+            self.has |= added;
+        }
+        self.finish(is_time)
+    }
+
+    fn has_all(&self, fields: Fields) -> bool {
+        self.has & fields == fields
+    }
+
+    /// Takes a word, and tells the fields that it has given.
+    fn token(&mut self, tokens: &[Token], at: usize, is_time: bool) -> Read<Fields> {
+        let Token { kind, text } = &tokens[at];
+        // Of times alone a number is never a part of a date.
+        let known = if is_time { self.has | DATE } else { self.has };
+        // A date may stand before a time of day.
+        let date_first = at == 0
+            && tokens.len() > 1
+            && (tokens[tokens.len() - 1].kind == Kind::Date || tokens[1].kind == Kind::Time);
+        match kind {
+            Kind::Date if self.unit == Some(Unit::Julian) => {
+                self.unit = None;
+                let sign = text.find('-').ok_or(Wrong::Form)?;
+                self.days = Some(number(&text[..sign])? - 2_440_588);
+                self.zone = Some(offset(&text[sign..])?);
+                Ok(DATE | TIME | ZONE)
+            }
+            Kind::Date if is_time && date_first => self.date(text),
+            Kind::Date if is_time || self.unit.is_some() || self.has_all(MONTH | DAY) => {
+                let unit = self.unit.take();
+                if !text.starts_with(|c: char| c.is_ascii_digit()) && unit.is_none() {
+                    self.zone = Some(Zone::named(text).map_err(Wrong::Other)?);
+                    return Ok(ZONE);
+                }
+                // A time without colons before its offset.
+                let sign = text.find('-').filter(|_| !self.has_all(TIME));
+                let sign = sign
+                    .filter(|_| matches!(unit, None | Some(Unit::Time)))
+                    .ok_or(Wrong::Form)?;
+                self.zone = Some(offset(&text[sign..])?);
+                Ok(self.run_together(&text[..sign], known)? | ZONE)
+            }
+            Kind::Date => self.date(text),
+            Kind::Time => match self.unit.take() {
+                None | Some(Unit::Time) => self.clock(text),
+                Some(_) => Err(Wrong::Form),
+            },
+            Kind::Signed => {
+                self.zone = Some(offset(text)?);
+                Ok(ZONE)
+            }
+            Kind::Number => match self.unit.take() {
+                Some(unit) => self.of_unit(unit, text, known),
+                None => {
+                    let point = text.find('.');
+                    match point {
+                        Some(_) if is_time && date_first => self.date(text),
+                        Some(_) if !is_time && self.has & DATE == 0 => self.date(text),
+                        Some(point) if point > 2 => self.run_together(text, known),
+                        Some(_) if is_time => Err(Wrong::Form),
+                        None if is_time && text.len() > 4 => self.run_together(text, known),
+                        None if !is_time && text.len() >= 6 && (self.has & DATE == 0 || self.has & TIME == 0) => {
+                            self.run_together(text, known)
+                        }
+                        _ => self.single(text, known),
+                    }
+                }
+            },
+            Kind::Text | Kind::SignedText => {
+                if *kind == Kind::Text
+                    && let Some(zone) = zone::abbreviated(text)
+                {
+                    self.zone = Some(zone);
+                    return Ok(ZONE);
+                }
+                match tokens::word(text) {
+                    Some(word) => self.word(word, tokens.get(at + 1), is_time),
+                    None if *kind == Kind::Text => {
+                        self.zone = Some(Zone::parse(text).map_err(|_| Wrong::Form)?);
+                        Ok(ZONE)
+                    }
+                    None => Err(Wrong::Form),
+                }
+            }
         }
     }
-    Ok(())
-}
 
-/// Two digits of a year are those of one near 2000.
-fn near(year: i64) -> i64 {
-    match year {
-        0..70 => year + 2000,
-        70..100 => year + 1900,
-        year => year,
+    fn word(&mut self, word: Word, next: Option<&Token>, is_time: bool) -> Read<Fields> {
+        let today = || zone::local(nestor_database::clock::now_ms().saturating_mul(1000)).div_euclid(DAY_US);
+        Ok(match word {
+            Word::Noise => 0,
+            Word::Now => {
+                self.now = Some(nestor_database::clock::now_ms().saturating_mul(1000));
+                DATE | TIME | ZONE
+            }
+            Word::AllBalls => {
+                self.zone = Some(Zone::Utc);
+                TIME | ZONE
+            }
+            Word::Era(before_christ) => {
+                self.before_christ = before_christ;
+                ERA
+            }
+            Word::Half(afternoon) => {
+                self.afternoon = Some(afternoon);
+                HALF
+            }
+            Word::Unit(unit) => {
+                self.unit = Some(unit);
+                0
+            }
+            Word::IsoTime => {
+                let follows = next.is_some_and(|next| matches!(next.kind, Kind::Number | Kind::Time | Kind::Date));
+                if !follows || (!is_time && !self.has_all(DATE)) {
+                    return Err(Wrong::Form);
+                }
+                self.unit = Some(Unit::Time);
+                0
+            }
+            Word::Summer => {
+                self.zone = match self.zone.take() {
+                    Some(Zone::Utc) => Some(Zone::Fixed(3600)),
+                    Some(Zone::Fixed(east)) => Some(Zone::Fixed(east + 3600)),
+                    _ => return Err(Wrong::Form),
+                };
+                SUMMER
+            }
+            _ if is_time => return Err(Wrong::Form),
+            Word::Month(month) => {
+                let mut added = MONTH;
+                // A number that was taken for the month is the day.
+                if self.has & (MONTH | DAY) == MONTH && !self.is_named && (1..=31).contains(&self.month) {
+                    self.day = self.month;
+                    self.has &= !MONTH;
+                    added |= DAY;
+                }
+                (self.month, self.is_named) = (month, true);
+                added
+            }
+            Word::Weekday => WEEKDAY,
+            Word::Day(days) => {
+                self.days = Some(today() + days);
+                DATE
+            }
+            Word::Epoch => {
+                (self.days, self.zone) = (Some(0), Some(Zone::Utc));
+                DATE | TIME | ZONE
+            }
+            Word::Infinity(late) => {
+                self.infinite = Some(late);
+                DATE | TIME | ZONE
+            }
+        })
     }
-}
 
-fn finish(fields: Fields) -> Read<Moment> {
-    let mut us = fields.us;
-    if let Some(afternoon) = fields.afternoon {
-        let time = us.ok_or(Wrong::Form)?;
-        let hour = time / 3_600_000_000;
-        if !(1..=12).contains(&hour) {
+    /// A number behind its unit.
+    fn of_unit(&mut self, unit: Unit, text: &str, known: Fields) -> Read<Fields> {
+        if unit == Unit::Time {
+            let added = self.run_together(text, known | DATE)?;
+            return if added == TIME { Ok(added) } else { Err(Wrong::Form) };
+        }
+        let (whole, rest) = match text.split_once('.') {
+            Some((whole, digits)) => (whole, Some(digits)),
+            None => (text, None),
+        };
+        let n = number(whole)?;
+        if rest.is_some() && !matches!(unit, Unit::Julian | Unit::Second) {
+            return Err(Wrong::Form);
+        }
+        Ok(match unit {
+            Unit::Year => {
+                self.year = n;
+                YEAR
+            }
+            // Behind a month and an hour it is minutes.
+            Unit::Month if !self.has_all(MONTH | HOUR) => {
+                self.month = n;
+                MONTH
+            }
+            Unit::Month | Unit::Minute => {
+                self.minute = n;
+                MINUTE
+            }
+            Unit::Day => {
+                self.day = n;
+                DAY
+            }
+            Unit::Hour => {
+                self.hour = n;
+                HOUR
+            }
+            Unit::Second => {
+                (self.second, self.fraction) = (n, rest.map_or(Ok(0), fraction)?);
+                SECOND
+            }
+            Unit::Julian => {
+                self.days = Some(n - 2_440_588);
+                match rest {
+                    None => DATE,
+                    Some(digits) => {
+                        let part: f64 = format!("0.{digits}0").parse().map_err(|_| Wrong::Form)?;
+                        self.fraction = (part * DAY_US as f64) as i64;
+                        DATE | TIME
+                    }
+                }
+            }
+            Unit::Time | Unit::Other => return Err(Wrong::Form),
+        })
+    }
+
+    /// A date with signs between its parts, of which one may be the name of a month.
+    fn date(&mut self, text: &str) -> Read<Fields> {
+        let mut parts: Vec<&str> = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            rest = rest.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+            let is_number = rest.starts_with(|c: char| c.is_ascii_digit());
+            let end = rest.find(|c: char| match is_number {
+                true => !c.is_ascii_digit(),
+                false => !c.is_ascii_alphabetic(),
+            });
+            let (part, after) = rest.split_at(end.unwrap_or(rest.len()));
+            if part.is_empty() {
+                return Err(Wrong::Form);
+            }
+            parts.push(part);
+            // One sign belongs to the part before it.
+            let mut after = after.chars();
+            if !after.as_str().starts_with(|c: char| c.is_ascii_alphanumeric()) {
+                after.next();
+            }
+            rest = after.as_str();
+        }
+        if parts.len() > 3 {
+            return Err(Wrong::Form);
+        }
+        let before = self.has;
+        let mut added = 0;
+        for name in parts
+            .iter()
+            .filter(|part| part.starts_with(|c: char| c.is_ascii_alphabetic()))
+        {
+            match tokens::word(name) {
+                Some(Word::Month(month)) if (before | added) & MONTH == 0 => {
+                    (self.month, self.is_named) = (month, true);
+                    added |= MONTH;
+                }
+                Some(Word::Noise) => {}
+                _ => return Err(Wrong::Form),
+            }
+        }
+        for digits in parts
+            .iter()
+            .filter(|part| part.starts_with(|c: char| c.is_ascii_digit()))
+        {
+            let own = self.single(digits, before | added)?;
+            if own & (before | added) != 0 {
+                return Err(Wrong::Form);
+            }
+            added |= own;
+        }
+        match (before | added) & !(DAY_OF_YEAR | ZONE) == DATE {
+            true => Ok(added),
+            false => Err(Wrong::Form),
+        }
+    }
+
+    /// A number that is one field.
+    fn single(&mut self, text: &str, known: Fields) -> Read<Fields> {
+        let (whole, rest) = match text.split_once('.') {
+            Some((whole, digits)) => (whole, Some(digits)),
+            None => (text, None),
+        };
+        let n = number(whole)?;
+        if let Some(digits) = rest {
+            if whole.len() > 2 {
+                return self.run_together(text, known | DATE);
+            }
+            self.fraction = fraction(digits)?;
+        }
+        let is_long = text.len() >= 3;
+        if text.len() == 3 && known & DATE == YEAR && (1..=366).contains(&n) {
+            self.day_of_year = n;
+            return Ok(DAY_OF_YEAR | MONTH | DAY);
+        }
+        let order = order();
+        let field = match known & DATE {
+            0 if is_long || order == Order::YearMonthDay => YEAR,
+            0 if order == Order::DayMonthYear => DAY,
+            0 | YEAR | DAY => MONTH,
+            MONTH if self.is_named && (is_long || order == Order::YearMonthDay) => YEAR,
+            fields if fields == YEAR | MONTH && self.is_named && is_long && self.is_short => {
+                // `08-Jan-1999`, where the first number is the day whatever the order.
+                self.day = self.year;
+                (self.year, self.is_short) = (n, false);
+                return Ok(DAY);
+            }
+            fields if fields == MONTH || fields == YEAR | MONTH => DAY,
+            fields if fields == MONTH | DAY => YEAR,
+            DATE => return self.run_together(text, known),
+            _ => return Err(Wrong::Form),
+        };
+        match field {
+            YEAR => (self.year, self.is_short) = (n, text.len() <= 2),
+            MONTH => self.month = n,
+            _ => self.day = n,
+        }
+        Ok(field)
+    }
+
+    /// `yyyymmdd`, `yymmdd`, `hhmmss` or `hhmm`.
+    fn run_together(&mut self, text: &str, known: Fields) -> Read<Fields> {
+        if !text.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
+            return Err(Wrong::Form);
+        }
+        let (digits, rest) = match text.split_once('.') {
+            Some((digits, rest)) => (digits, Some(rest)),
+            None => (text, None),
+        };
+        let length = digits.len();
+        if let Some(rest) = rest {
+            self.fraction = fraction(rest)?;
+        } else if known & DATE != DATE && length >= 6 {
+            let (year, month) = digits[..length - 2].split_at(length - 4);
+            (self.year, self.month, self.day) = (number(year)?, number(month)?, number(&digits[length - 2..])?);
+            self.is_short = year.len() == 2;
+            return Ok(DATE);
+        }
+        if known & TIME == TIME || !matches!(length, 4 | 6) {
+            return Err(Wrong::Form);
+        }
+        (self.hour, self.minute) = (number(&digits[..2])?, number(&digits[2..4])?);
+        self.second = if length == 6 { number(&digits[4..])? } else { 0 };
+        Ok(TIME)
+    }
+
+    /// `hh:mm[:ss[.ffffff]]`.
+    fn clock(&mut self, text: &str) -> Read<Fields> {
+        let mut parts = text.split(':');
+        let mut next = || parts.next();
+        let (hour, minute, second) = (next().ok_or(Wrong::Form)?, next().ok_or(Wrong::Form)?, next());
+        let ends = next().is_none();
+        // Minutes with a fraction are minutes and seconds of an hour that is not there.
+        let (hour, minute, second) = match (second, minute.contains('.')) {
+            (None, true) => ("0", hour, minute),
+            (second, _) => (hour, minute, second.unwrap_or("0")),
+        };
+        let (second, rest) = second.split_once('.').unwrap_or((second, ""));
+        if !ends {
+            return Err(Wrong::Form);
+        }
+        (self.hour, self.minute) = (number(hour)?, number(minute)?);
+        (self.second, self.fraction) = (number(second)?, fraction(rest)?);
+        match self.minute < 60 && self.second <= 60 {
+            true => Ok(TIME),
+            false => Err(Wrong::Range),
+        }
+    }
+
+    fn finish(mut self, is_time: bool) -> Read<Moment> {
+        let days = self.date_of()?;
+        if let Some(afternoon) = self.afternoon {
+            self.hour = match (self.hour, afternoon) {
+                (13.., _) => return Err(Wrong::Range),
+                (12, false) => 0,
+                (12, true) => 12,
+                (hour, true) => hour + 12,
+                (hour, false) => hour,
+            };
+        }
+        if self.hour > 24 || self.minute > 59 || self.second > 60 {
             return Err(Wrong::Range);
         }
-        us = Some(time - hour * 3_600_000_000 + (hour % 12 + if afternoon { 12 } else { 0 }) * 3_600_000_000);
+        let us = ((self.hour * 60 + self.minute) * 60 + self.second) * 1_000_000 + self.fraction;
+        if us > DAY_US {
+            return Err(Wrong::Range);
+        }
+        let has_date = self.has_all(DATE);
+        let is_whole = if is_time { self.has_all(TIME) } else { has_date };
+        // When a zone's clocks change depends on the day.
+        let wants_day = is_time && !has_date && matches!(self.zone, Some(Zone::Named(_) | Zone::Called(..)));
+        // A part of a date is none.
+        let is_torn = is_time && !has_date && self.has & DATE != 0;
+        if !is_whole || wants_day || is_torn {
+            return Err(Wrong::Form);
+        }
+        Ok(Moment {
+            days: days.filter(|_| has_date),
+            us: (self.has & TIME != 0).then_some(us),
+            zone: self.zone,
+            infinite: self.infinite,
+            now: self.now,
+        })
     }
-    Ok(Moment {
-        days: date(&fields)?,
-        us,
-        zone: fields.zone,
-        ..Moment::default()
-    })
-}
 
-/// The date, if there is one.
-fn date(fields: &Fields) -> Read<Option<i64>> {
-    if fields.days.is_some() {
-        return Ok(fields.days);
-    }
-    if let Some(julian) = fields.julian {
-        return Ok(Some(julian - 2_440_588));
-    }
-    let (year, month, day) = match (fields.month, fields.day_of_year, fields.numbers.as_slice()) {
-        (None, None, []) => return Ok(None),
-        (None, Some(day), [year]) => {
-            let first = days_from_civil(year.0, 1, 1);
-            let days = first + day - 1;
-            return match day >= 1 && civil_from_days(days).0 == year.0 {
-                true => Ok(Some(days)),
-                false => Err(Wrong::Range),
+    /// The date in days from 1970, if there is one.
+    fn date_of(&mut self) -> Read<Option<i64>> {
+        if self.days.is_some() || self.infinite.is_some() || self.now.is_some() {
+            return Ok(self.days);
+        }
+        if self.has & YEAR != 0 {
+            self.year = match self.year {
+                ..1 if self.before_christ || !self.is_short => return Err(Wrong::Range),
+                year if self.before_christ => 1 - year,
+                year @ ..70 if self.is_short => year + 2000,
+                year @ ..100 if self.is_short => year + 1900,
+                year => year,
             };
         }
-        (None, None, [year, month, day]) if year.1 >= 3 => (*year, month.0, *day),
-        (None, None, [first, second, third]) => match order() {
-            Order::MonthDayYear => (*third, first.0, *second),
-            Order::DayMonthYear => (*third, second.0, *first),
-            Order::YearMonthDay => (*first, second.0, *third),
-        },
-        (Some(month), None, [year, day]) if year.1 >= 3 => (*year, month, *day),
-        (Some(month), None, [year, day]) if order() == Order::YearMonthDay => (*year, month, *day),
-        (Some(month), None, [day, year]) => (*year, month, *day),
-        _ => return Err(Wrong::Form),
+        if self.has & DAY_OF_YEAR != 0 {
+            let days = days_from_civil(self.year, 1, 1) + self.day_of_year - 1;
+            let (year, month, day) = civil_from_days(days);
+            (self.year, self.month, self.day) = (year, i64::from(month), i64::from(day));
+        }
+        let is_month = self.has & MONTH == 0 || (1..=12).contains(&self.month);
+        let is_day = self.has & DAY == 0 || (1..=31).contains(&self.day);
+        if !is_month || !is_day {
+            return Err(Wrong::Range);
+        }
+        if !self.has_all(DATE) {
+            return Ok(None);
+        }
+        let (month, day) = (self.month as u32, self.day as u32);
+        let last = days_in_month(self.year, month).ok_or(Wrong::Range)?;
+        match day <= last && self.year <= 5_874_898 {
+            true => Ok(Some(days_from_civil(self.year, month, day))),
+            false => Err(Wrong::Range),
+        }
+    }
+}
+
+/// `[+-]hh[[:]mm[:ss]]` east of Greenwich, at most 15:59:59.
+fn offset(text: &str) -> Read<Zone> {
+    let (sign, digits) = text.split_at(1);
+    let mut parts = digits.split(':');
+    let first = parts.next().unwrap_or_default();
+    let (hours, minutes, seconds) = match parts.next() {
+        Some("") => (number(first)?, 0, 0),
+        Some(minutes) => (number(first)?, number(minutes)?, parts.next().map_or(Ok(0), number)?),
+        None if first.len() > 2 => {
+            let n = number(first)?;
+            (n / 100, n % 100, 0)
+        }
+        None => (number(first)?, 0, 0),
     };
-    let (mut year, digits) = year;
-    if year == 0 && digits > 2 {
-        return Err(Wrong::Range);
+    if parts.next().is_some() {
+        return Err(Wrong::Form);
     }
-    match fields.before_christ {
-        Some(true) => year = 1 - year,
-        _ if digits <= 2 => year = near(year),
-        _ => {}
+    if hours > 15 || minutes > 59 || seconds > 59 {
+        return Err(Wrong::Offset);
     }
-    let month = u32::try_from(month).map_err(|_| Wrong::Range)?;
-    let last = days_in_month(year, month).ok_or(Wrong::Range)?;
-    let in_range = day.0 >= 1 && day.0 <= i64::from(last) && (-4713..=5_874_897).contains(&year);
-    match in_range {
-        true => Ok(Some(days_from_civil(year, month, u32::try_from(day.0).unwrap_or(1)))),
-        false => Err(Wrong::Range),
-    }
+    let seconds = hours * 3600 + minutes * 60 + seconds;
+    Ok(Zone::Fixed(if sign == "-" { -seconds } else { seconds }))
 }

@@ -4,6 +4,7 @@
 //! `double precision`, anything becomes `jsonb`, and anything but documents and arrays becomes text. Any other value is an error (22P02 with
 //! its path) and never silently null. What is missing, null or undefined is null.
 
+use super::style::Style;
 use super::{Type, datetime, integer, interval::Interval, json};
 use crate::error::fail;
 use nestor_model::vector::Builder;
@@ -50,11 +51,17 @@ pub fn read(ty: &Type, value: ValueRef<'_>, path: &str) -> Result<Value> {
             None => return mismatch(ty, value, path),
         },
         (Type::Time, V::Int64(us)) => Value::Int64(us),
-        (Type::Interval, V::String(text)) => Interval::parse(text, "second")?.to_value(),
+        (Type::Interval, V::String(text)) => {
+            let _neutral = Style::neutral();
+            Interval::parse(text, "second")?.to_value()
+        }
         (Type::Timetz | Type::Inet | Type::Cidr | Type::Macaddr, V::String(text)) => {
             return super::input::text(ty, text);
         }
-        (ty, V::String(text)) if ty.is_ranges() => return super::input::text(ty, text),
+        (ty, V::String(text)) if ty.is_ranges() => {
+            let _neutral = Style::neutral();
+            return super::input::text(ty, text);
+        }
         (Type::Bit | Type::Varbit | Type::Jsonpath, V::String(text)) => Value::String(text.into()),
         (Type::Uuid, V::Binary { subtype: 3 | 4, bytes }) if bytes.len() == 16 => Value::Binary(nestor_model::Binary {
             subtype: 4,
@@ -127,11 +134,15 @@ pub fn write(ty: &Type, value: Value) -> Value {
             datetime::INFINITY | datetime::NEGATIVE_INFINITY => Value::DateTime(us),
             us => Value::DateTime(us.saturating_add(500).div_euclid(1000)),
         },
-        (Type::Interval, value @ Value::Binary(_)) => Value::String(Interval::of(&value).format().into()),
+        (Type::Interval, value @ Value::Binary(_)) => {
+            let _neutral = Style::neutral();
+            Value::String(Interval::of(&value).format().into())
+        }
         (Type::Jsonb, Value::Undefined) => Value::Null,
         (ty, value @ (Value::Array(_) | Value::Binary(_)))
             if *ty == Type::Timetz || ty.is_address() || ty.is_ranges() =>
         {
+            let _neutral = Style::neutral();
             Value::String(super::output::text(ty, &value).into())
         }
         (Type::Array(element), Value::Array(items)) => {
@@ -167,6 +178,7 @@ pub fn to_json(ty: &Type, value: Value) -> Value {
         }
         (ty, value) if ty.is_number() => value,
         (Type::Timestamp | Type::Timestamptz, value) => {
+            let _dates = Style::with_iso_dates();
             let mut text = super::output::text(ty, &value).replacen(' ', "T", 1);
             // JSON has minutes in all offsets.
             let ends_in_hours = text.len() >= 3 && text.is_char_boundary(text.len() - 3);
@@ -174,6 +186,10 @@ pub fn to_json(ty: &Type, value: Value) -> Value {
                 text.push_str(":00");
             }
             Value::String(text.into())
+        }
+        (Type::Date, value) => {
+            let _dates = Style::with_iso_dates();
+            Value::String(super::output::text(ty, &value).into())
         }
         (ty, value) => Value::String(super::output::text(ty, &value).into()),
     }

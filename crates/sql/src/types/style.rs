@@ -37,6 +37,43 @@ impl Order {
     }
 }
 
+/// How dates and timestamps are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dates {
+    /// `2001-02-16 10:11:12.5+00`
+    #[default]
+    Iso,
+    /// `02/16/2001 10:11:12.5 UTC`
+    Sql,
+    /// `Fri Feb 16 10:11:12.5 2001 UTC`
+    Postgres,
+    /// `16.02.2001 10:11:12.5 UTC`
+    German,
+}
+
+impl Dates {
+    /// The style that a word of `DateStyle` stands for.
+    pub fn of(word: &str) -> Option<Self> {
+        match word {
+            "iso" => Some(Self::Iso),
+            "sql" => Some(Self::Sql),
+            word if word.starts_with("postgres") => Some(Self::Postgres),
+            word if word.starts_with("german") => Some(Self::German),
+            _ => None,
+        }
+    }
+
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Iso => "ISO",
+            Self::Sql => "SQL",
+            Self::Postgres => "Postgres",
+            Self::German => "German",
+        }
+    }
+}
+
 /// How intervals are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Intervals {
@@ -69,6 +106,8 @@ impl Intervals {
 pub struct Style {
     /// The order that dates are read in.
     pub order: Order,
+    /// How dates and timestamps are shown.
+    pub dates: Dates,
     /// How intervals are shown.
     pub intervals: Intervals,
     /// Bytes are shown as characters, with escapes for those that are none.
@@ -76,6 +115,20 @@ pub struct Style {
 }
 
 impl Style {
+    /// That in which documents and JSON have their values, whatever the session has chosen.
+    pub fn neutral() -> Within {
+        Self::default().enter()
+    }
+
+    /// As this is, with dates and timestamps as ISO 8601 has them.
+    pub fn with_iso_dates() -> Within {
+        Self {
+            dates: Dates::Iso,
+            ..CURRENT.get()
+        }
+        .enter()
+    }
+
     /// Lets the thread read and show values so, until what it gives is dropped.
     pub fn enter(self) -> Within {
         Within(CURRENT.replace(self))
@@ -86,6 +139,7 @@ thread_local! {
     static CURRENT: Cell<Style> = const {
         Cell::new(Style {
             order: Order::MonthDayYear,
+            dates: Dates::Iso,
             intervals: Intervals::Postgres,
             escapes: false,
         })
@@ -104,6 +158,11 @@ impl Drop for Within {
 /// The order that dates are read in.
 pub fn order() -> Order {
     CURRENT.get().order
+}
+
+/// How dates and timestamps are shown.
+pub fn dates() -> Dates {
+    CURRENT.get().dates
 }
 
 /// How intervals are shown.

@@ -3,6 +3,7 @@
 //! The session's zone belongs to the thread while a message is taken ([`Zone::enter`]): it decides how every `timestamptz` is read and
 //! shown, which happens where values are cast and printed, and those are told of a value and its type alone.
 
+use super::abbreviations::{Meaning, meaning};
 use crate::error::error;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
@@ -19,6 +20,8 @@ pub enum Zone {
     Fixed(i64),
     /// A zone with rules.
     Named(TimeZone),
+    /// What an abbreviation has meant in a zone, which differs from time to time.
+    Called(TimeZone, String),
 }
 
 thread_local! {
@@ -35,38 +38,6 @@ impl Drop for Within {
         }
     }
 }
-
-/// What zones are also called, with hours east of Greenwich: PostgreSQL's `Default` set of abbreviations, as far as it names the zones of
-/// the Americas and Europe, and Japan's.
-const ABBREVIATIONS: &[(&str, i64)] = &[
-    ("utc", 0),
-    ("gmt", 0),
-    ("ut", 0),
-    ("z", 0),
-    ("zulu", 0),
-    ("wet", 0),
-    ("west", 1),
-    ("bst", 1),
-    ("cet", 1),
-    ("cest", 2),
-    ("met", 1),
-    ("mest", 2),
-    ("eet", 2),
-    ("eest", 3),
-    ("msk", 3),
-    ("jst", 9),
-    ("est", -5),
-    ("edt", -4),
-    ("cst", -6),
-    ("cdt", -5),
-    ("mst", -7),
-    ("mdt", -6),
-    ("pst", -8),
-    ("pdt", -7),
-    ("akst", -9),
-    ("akdt", -8),
-    ("hst", -10),
-];
 
 /// Seconds from 1970, within what the calendar of the rules knows.
 fn seconds(us: i64) -> i64 {
@@ -90,9 +61,9 @@ impl Zone {
     pub fn named(text: &str) -> Result<Self> {
         let name = text.trim();
         let letters = name.bytes().take_while(u8::is_ascii_alphabetic).count();
-        match offset(&name[letters..]) {
+        match offset(&name[letters..]).or_else(|| unsigned_offset(&name[letters..])) {
             Some(west) if letters == 0 || letters >= 3 => Ok(Self::east(-west)),
-            _ => Self::parse(text),
+            _ => Self::parse(text).or_else(|error| posix(name).ok_or(error)),
         }
     }
 
@@ -110,8 +81,8 @@ impl Zone {
         let unknown = || error("22023", format!("time zone \"{text}\" not recognized"));
         let name = text.trim();
         let lower = name.to_ascii_lowercase();
-        if let Some((_, hours)) = ABBREVIATIONS.iter().find(|(own, _)| *own == lower) {
-            return Ok(Self::east(hours * 3600));
+        if let Some(zone) = abbreviated(&lower) {
+            return Ok(zone);
         }
         if let Some(offset) = offset(name) {
             return Ok(Self::east(offset));
@@ -141,6 +112,7 @@ impl Zone {
         match self {
             Self::Utc => 0,
             Self::Fixed(offset) => *offset,
+            Self::Called(zone, name) => meant(zone, name, us),
             Self::Named(zone) => match jiff::Timestamp::from_second(seconds(us)) {
                 Ok(at) => i64::from(zone.to_offset(at).seconds()),
                 Err(_) => 0,
@@ -159,9 +131,14 @@ impl Zone {
     /// The instant at which clocks show this there: of an hour that is left out with the offset before it, of one that comes twice the
     /// second time, as PostgreSQL has it.
     pub fn to_utc(&self, local: i64) -> i64 {
+        if let (Self::Called(zone, name), false) = (self, matches!(local, i64::MIN | i64::MAX)) {
+            let probably = Self::Named(zone.clone()).to_utc(local);
+            return local.saturating_sub(meant(zone, name, probably) * 1_000_000);
+        }
         let offset = match (self, local) {
             (_, i64::MIN | i64::MAX) | (Self::Utc, _) => 0,
             (Self::Fixed(offset), _) => *offset,
+            (Self::Called(..), _) => 0,
             (Self::Named(zone), local) => {
                 let shown = jiff::Timestamp::from_second(seconds(local));
                 let shown: Option<DateTime> = shown.ok().map(|at| TimeZone::UTC.to_datetime(at));
@@ -185,12 +162,55 @@ impl Zone {
         match self {
             Self::Utc => "UTC".to_owned(),
             Self::Fixed(offset) => format_offset(*offset),
+            Self::Called(_, name) => name.clone(),
             Self::Named(zone) => match jiff::Timestamp::from_second(seconds(us)) {
                 Ok(at) => zone.to_offset_info(at).abbreviation().to_owned(),
                 Err(_) => String::new(),
             },
         }
     }
+}
+
+/// The zone that an abbreviation, in small letters, stands for.
+pub(super) fn abbreviated(name: &str) -> Option<Zone> {
+    match meaning(name)? {
+        Meaning::East(seconds) => Some(Zone::east(seconds)),
+        Meaning::Zone(zone) => TimeZone::get(zone)
+            .ok()
+            .map(|zone| Zone::Called(zone, name.to_ascii_uppercase())),
+    }
+}
+
+/// Changes of a zone's clocks that are looked at for an abbreviation, in each direction.
+const CHANGES_MAX: usize = 200;
+
+/// Seconds east of Greenwich that an abbreviation meant in a zone when it was last used there before an instant, or else next behind it; what
+/// clocks showed then if it never was.
+fn meant(zone: &TimeZone, name: &str, us: i64) -> i64 {
+    let Ok(at) = jiff::Timestamp::from_second(seconds(us)) else {
+        return 0;
+    };
+    let info = zone.to_offset_info(at);
+    if info.abbreviation() == name {
+        return i64::from(info.offset().seconds());
+    }
+    let before = zone.preceding(at).take(CHANGES_MAX);
+    let after = zone.following(at).take(CHANGES_MAX);
+    let found = before.chain(after).find(|change| change.abbreviation() == name);
+    let offset = found.map_or(info.offset(), |change| change.offset());
+    i64::from(offset.seconds())
+}
+
+/// The zone of a rule as POSIX writes it: `CST6CDT,M3.2.0,M11.1.0`.
+fn posix(rule: &str) -> Option<Zone> {
+    let is_rule = rule.contains(',') && rule.is_ascii() && rule.len() <= 64;
+    is_rule.then(|| TimeZone::posix(rule).ok().map(Zone::Named)).flatten()
+}
+
+/// Seconds of `hh:mm`, which counts as one with a plus.
+fn unsigned_offset(text: &str) -> Option<i64> {
+    let is_clock = text.starts_with(|c: char| c.is_ascii_digit());
+    is_clock.then(|| offset(&format!("+{text}"))).flatten()
 }
 
 /// Seconds that the session's clocks are ahead of Greenwich now.
@@ -223,10 +243,15 @@ pub fn offset(text: &str) -> Option<i64> {
     };
     let first = parts.next()?;
     let (hours, minutes, seconds) = match first.len() {
-        4 => (number(&first[..2])?, number(&first[2..])?, 0),
+        3 | 4 => {
+            let (hours, minutes) = first.split_at(first.len() - 2);
+            (number(hours)?, number(minutes)?, 0)
+        }
         1 | 2 => (
             number(first)?,
-            parts.next().map_or(Some(0), number)?,
+            parts
+                .next()
+                .map_or(Some(0), |part| if part.is_empty() { Some(0) } else { number(part) })?,
             parts.next().map_or(Some(0), number)?,
         ),
         _ => return None,

@@ -243,8 +243,9 @@ fn similar(pattern: &str, escape: Option<char>) -> Result<String> {
     while let Some(c) = chars.next() {
         match c {
             c if Some(c) == escape => match chars.next() {
-                Some(c) => literal(c, &mut out),
-                None => return fail("22025", "pattern must not end with escape character"),
+                // What stands behind it means what it means in regular expressions behind a backslash.
+                Some(c) => out.extend(['\\', c]),
+                None => {}
             },
             '%' => out.push_str(".*"),
             '_' => out.push('.'),
@@ -255,6 +256,65 @@ fn similar(pattern: &str, escape: Option<char>) -> Result<String> {
     }
     out.push_str(")\\z");
     Ok(out)
+}
+
+/// The regular expression of a pattern of `substring(… SIMILAR … ESCAPE …)`, and the group in it that is given: what is between two escaped
+/// quotes, or all. What is before them is as short as can be, what is between as long.
+///
+/// Errors: 2200C for more than two such quotes, 22025.
+pub fn similar_part(pattern: &str, escape: Option<char>) -> Result<(String, usize)> {
+    let mut out = String::from("\\A(?:");
+    let mut quotes = 0;
+    let is_marked = escape.is_some_and(|escape| pattern.contains(&format!("{escape}\"")));
+    let mut chars = pattern.chars().peekable();
+    let mut in_class = false;
+    while let Some(c) = chars.next() {
+        // Without a mark all of it is the part.
+        let lazy = if is_marked && quotes == 0 { "?" } else { "" };
+        match c {
+            c if Some(c) == escape => match chars.next() {
+                Some('"') => {
+                    quotes += 1;
+                    match quotes {
+                        1 => out.push_str(")((?:"),
+                        2 => out.push_str("))(?:"),
+                        _ => {
+                            return fail(
+                                "2200C",
+                                "SQL regular expression may not contain more than two escape-double-quote separators",
+                            );
+                        }
+                    }
+                }
+                // What stands behind it means what it means in regular expressions behind a backslash.
+                Some(c) => out.extend(['\\', c]),
+                None => {}
+            },
+            ']' if in_class => {
+                in_class = false;
+                out.push(']');
+            }
+            c if in_class => out.push(c),
+            '[' => {
+                in_class = true;
+                out.push('[');
+            }
+            '%' => out.push_str(&format!(".*{lazy}")),
+            '_' => out.push('.'),
+            '(' => out.push_str("(?:"),
+            c @ ('*' | '+' | '?' | '}') => {
+                out.push(c);
+                out.push_str(lazy);
+            }
+            c @ ('^' | '$' | '.') => literal(c, &mut out),
+            c => out.push(c),
+        }
+    }
+    out.push_str(match quotes {
+        1 => "))\\z",
+        _ => ")\\z",
+    });
+    Ok((out, usize::from(quotes > 0)))
 }
 
 impl fmt::Display for Match {

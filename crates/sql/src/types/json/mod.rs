@@ -2,6 +2,7 @@
 
 pub mod raw;
 
+use super::style::Style;
 use super::{datetime, numeric};
 use crate::error::{error, fail};
 use nestor_model::{Array, Document, Result, Value, ValueRef};
@@ -286,6 +287,7 @@ pub fn scalar_text(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::ObjectId(id) => id.to_string(),
         ValueRef::DateTime(ms) => {
+            let _dates = Style::with_iso_dates();
             let text = datetime::format_timestamp(ms.saturating_mul(1000), true);
             text.replacen(' ', "T", 1).replace("+00", "+00:00")
         }

@@ -1,6 +1,8 @@
 //! Intervals: months, days and microseconds, which are kept apart because months and days have no fixed length.
 
 use super::INTERVAL_SUBTYPE;
+mod read;
+
 use super::style::{self, Intervals};
 use crate::error::{error, fail};
 use nestor_model::value::Binary;
@@ -168,92 +170,42 @@ impl Interval {
         })
     }
 
-    /// So many times as long; fractions of months become days, fractions of days time. Errors: 22008.
+    /// So many times as long. Errors: 22008.
     pub fn times(self, factor: f64) -> Result<Self> {
-        let months = f64::from(self.months) * factor;
-        let days = f64::from(self.days) * factor + months.fract() * 30.0;
-        let us = self.us as f64 * factor + days.fract() * DAY_US as f64;
-        let fits = |v: f64, max: f64| v.is_finite() && v.abs() <= max;
-        if !fits(months, f64::from(i32::MAX)) || !fits(days, f64::from(i32::MAX)) || !fits(us, 9.2e18) {
+        self.scaled(|n| n * factor)
+    }
+
+    /// Divided by a number other than 0. Errors: 22008.
+    pub fn divided(self, by: f64) -> Result<Self> {
+        self.scaled(|n| n / by)
+    }
+
+    /// With its parts scaled: fractions of months become days, fractions of days time, both to a millionth of a second.
+    fn scaled(self, scale: impl Fn(f64) -> f64) -> Result<Self> {
+        const DAY_SECONDS: f64 = 86_400.0;
+        let millionths = |n: f64| (n * 1e6).round_ties_even() / 1e6;
+        let whole = |n: f64| match n.is_finite() && n.abs() < 2_147_483_648.0 {
+            true => Ok(n.trunc()),
+            false => Err(overflow()),
+        };
+        let (all_months, all_days) = (scale(f64::from(self.months)), scale(f64::from(self.days)));
+        let (months, mut days) = (whole(all_months)?, whole(all_days)?);
+        let days_of_months = millionths((all_months - months) * 30.0);
+        let part = all_days - days + days_of_months - days_of_months.trunc();
+        let mut seconds = millionths(part * DAY_SECONDS);
+        if seconds.abs() >= DAY_SECONDS {
+            days += (seconds / DAY_SECONDS).trunc();
+            seconds -= (seconds / DAY_SECONDS).trunc() * DAY_SECONDS;
+        }
+        let us = (scale(self.us as f64) + seconds * 1e6).round_ties_even();
+        if !us.is_finite() || us.abs() >= 9_223_372_036_854_775_808.0 {
             return Err(overflow());
         }
         Ok(Self {
-            months: months.trunc() as i32,
-            days: days.trunc() as i32,
-            us: us.round() as i64,
+            months: months as i32,
+            days: whole(days + days_of_months.trunc())? as i32,
+            us: us as i64,
         })
-    }
-
-    /// Reads PostgreSQL's verbose form, its short one (`1 day 02:03:04`) and ISO 8601's (`P1DT2H`). `unit` is that of a number alone.
-    ///
-    /// Errors: 22007.
-    pub fn parse(text: &str, unit: &str) -> Result<Self> {
-        let wrong = || error("22007", format!("invalid input syntax for type interval: \"{text}\""));
-        let trimmed = text.trim();
-        let lower = trimmed.to_ascii_lowercase();
-        if let Some(iso) = lower.strip_prefix('p') {
-            return Self::parse_iso(iso).ok_or_else(wrong);
-        }
-        let mut out = Self::default();
-        let (body, ago) = match lower.strip_suffix("ago") {
-            Some(body) => (body, true),
-            None => (lower.as_str(), false),
-        };
-        let mut words = split(body);
-        if words.is_empty() {
-            return Err(wrong());
-        }
-        // In the standard's style a sign before the first part is that of all, unless others have their own.
-        let is_signed = |word: &String| word.starts_with(['-', '+']);
-        if style::intervals() == Intervals::Standard && words[0].starts_with('-') && !words[1..].iter().any(is_signed) {
-            for word in words[1..]
-                .iter_mut()
-                .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
-            {
-                word.insert(0, '-');
-            }
-        }
-        // `minute to second` says that hours are left out.
-        let (unit, minutes_first) = match unit {
-            "minute to second" => ("second", true),
-            unit => (unit, false),
-        };
-        let mut at = 0;
-        while let Some(word) = words.get(at) {
-            at += 1;
-            if word.contains(':') {
-                let us = clock(word, minutes_first).ok_or_else(wrong)?;
-                out.us = out.us.checked_add(us).ok_or_else(overflow)?;
-                continue;
-            }
-            if let Some(months) = years_and_months(word) {
-                out = out.plus(Self {
-                    months: months.ok_or_else(overflow)?,
-                    ..Self::default()
-                })?;
-                continue;
-            }
-            let number: f64 = word.parse().map_err(|_| wrong())?;
-            let named = words.get(at).filter(|next| next.chars().all(char::is_alphabetic));
-            at += usize::from(named.is_some());
-            // Days stand before a time, or before a smaller unit that is not named either.
-            let follows = words.get(at).is_some_and(|next| !next.chars().all(char::is_alphabetic));
-            let unit = match named {
-                Some(name) => name.as_str(),
-                None if follows => "day",
-                None => unit,
-            };
-            let part = match (Self::unit(unit, number), Self::unit(unit, 0.0)) {
-                (Some(part), _) => part,
-                (None, Some(_)) => return fail("22015", format!("interval field value out of range: \"{text}\"")),
-                (None, None) => return Err(wrong()),
-            };
-            out = out.plus(part)?;
-        }
-        match ago {
-            true => out.negate(),
-            false => Ok(out),
-        }
     }
 
     /// Without what is smaller than the fields of a type's modifier, and with so many digits of a second as that says.
@@ -291,96 +243,6 @@ impl Interval {
                 ..self
             },
             _ => self,
-        }
-    }
-
-    fn parse_iso(text: &str) -> Option<Self> {
-        // `PYYYY-MM-DDThh:mm:ss`.
-        let (date, time) = text.split_once('t').unwrap_or((text, ""));
-        if date.contains('-')
-            && date.bytes().all(|b| b.is_ascii_digit() || b == b'-')
-            && date.starts_with(|c: char| c.is_ascii_digit())
-        {
-            let mut parts = date.split('-').map(|part| part.parse::<i32>().ok());
-            let (years, months, days) = (parts.next()??, parts.next()??, parts.next().unwrap_or(Some(0))?);
-            return Some(Self {
-                months: years.checked_mul(12)?.checked_add(months)?,
-                days,
-                us: if time.is_empty() { 0 } else { clock(time, false)? },
-            });
-        }
-        let mut out = Self::default();
-        let (mut in_time, mut number) = (false, String::new());
-        for c in text.chars() {
-            match c {
-                't' => in_time = true,
-                '0'..='9' | '.' | '-' | '+' => number.push(c),
-                c => {
-                    let unit = match (c, in_time) {
-                        ('y', _) => "year",
-                        ('m', false) => "month",
-                        ('w', _) => "week",
-                        ('d', _) => "day",
-                        ('h', _) => "hour",
-                        ('m', true) => "minute",
-                        ('s', _) => "second",
-                        _ => return None,
-                    };
-                    out = out.plus(Self::unit(unit, number.parse().ok()?)?).ok()?;
-                    number.clear();
-                }
-            }
-        }
-        number.is_empty().then_some(out)
-    }
-
-    /// So many of a unit.
-    pub fn unit(name: &str, number: f64) -> Option<Self> {
-        let months = |each: f64| {
-            Self {
-                months: 1,
-                ..Self::default()
-            }
-            .times(number * each)
-            .ok()
-        };
-        // Parts of years are whole months.
-        let years = |each: f64| {
-            let n = (number * each).round_ties_even();
-            (n.abs() <= f64::from(i32::MAX)).then_some(Self {
-                months: n as i32,
-                ..Self::default()
-            })
-        };
-        let days = |each: f64| {
-            Self {
-                days: 1,
-                ..Self::default()
-            }
-            .times(number * each)
-            .ok()
-        };
-        let time = |each: i64| {
-            let us = (number * each as f64).round();
-            (us.abs() < 9.2e18).then_some(Self {
-                us: us as i64,
-                ..Self::default()
-            })
-        };
-        match name {
-            "millennium" | "millennia" | "mil" | "mils" => years(12_000.0),
-            "century" | "centuries" | "c" | "cent" => years(1200.0),
-            "decade" | "decades" | "dec" | "decs" => years(120.0),
-            "year" | "years" | "y" | "yr" | "yrs" => years(12.0),
-            "month" | "months" | "mon" | "mons" => months(1.0),
-            "week" | "weeks" | "w" => days(7.0),
-            "day" | "days" | "d" => days(1.0),
-            "hour" | "hours" | "h" | "hr" | "hrs" => time(HOUR_US),
-            "minute" | "minutes" | "m" | "min" | "mins" => time(60_000_000),
-            "second" | "seconds" | "s" | "sec" | "secs" => time(1_000_000),
-            "millisecond" | "milliseconds" | "ms" | "msec" | "msecs" => time(1000),
-            "microsecond" | "microseconds" | "us" | "usec" | "usecs" => time(1),
-            _ => None,
         }
     }
 
@@ -536,67 +398,6 @@ impl Interval {
         }
         out
     }
-}
-
-/// Words: numbers, names and clock times, also where no space is between number and name.
-fn split(text: &str) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
-    for word in text.split([' ', ',', '@', '\t', '\n']).filter(|word| !word.is_empty()) {
-        let at = word.find(|c: char| c.is_alphabetic());
-        match at {
-            Some(at) if at > 0 && !word.contains(':') => {
-                out.push(word[..at].to_owned());
-                out.push(word[at..].to_owned());
-            }
-            _ => out.push(word.to_owned()),
-        }
-    }
-    out
-}
-
-/// Years and months of `[-]y-m` in months; an inner `None` when they are too many.
-fn years_and_months(word: &str) -> Option<Option<i32>> {
-    let (negative, digits) = match word.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, word.strip_prefix('+').unwrap_or(word)),
-    };
-    let (years, months) = digits.split_once('-')?;
-    let number = |text: &str| {
-        text.parse::<i32>()
-            .ok()
-            .filter(|_| text.bytes().all(|b| b.is_ascii_digit()))
-    };
-    let (years, months) = (number(years)?, number(months).filter(|months| *months < 12)?);
-    let all = years.checked_mul(12).and_then(|n| n.checked_add(months));
-    Some(all.map(|n| if negative { -n } else { n }))
-}
-
-/// Microseconds of `[-]h:mm[:ss[.ffffff]]`, or of minutes and seconds.
-fn clock(text: &str, minutes_first: bool) -> Option<i64> {
-    let (negative, text) = match text.strip_prefix('-') {
-        Some(text) => (true, text),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let shifted;
-    let text = match minutes_first && text.matches(':').count() == 1 {
-        true => {
-            shifted = format!("0:{text}");
-            shifted.as_str()
-        }
-        false => text,
-    };
-    let mut parts = text.split(':');
-    let hours: i64 = parts.next()?.parse().ok()?;
-    let minutes: i64 = parts.next()?.parse().ok().filter(|m| (0..60).contains(m))?;
-    let seconds: f64 = parts.next().map_or(Some(0.0), |s| s.parse().ok())?;
-    if parts.next().is_some() || !(0.0..61.0).contains(&seconds) {
-        return None;
-    }
-    let us = hours
-        .checked_mul(HOUR_US)?
-        .checked_add(minutes * 60_000_000)?
-        .checked_add((seconds * 1e6).round() as i64)?;
-    Some(if negative { -us } else { us })
 }
 
 /// The interval as a value; an error unless the text is one.
