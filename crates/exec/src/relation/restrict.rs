@@ -69,7 +69,10 @@ impl Numbers {
     pub fn of_vector(values: &Vector) -> Option<Self> {
         fn known<T>(values: &Vector, all: &[T], number: impl Fn(&T) -> i64 + Copy) -> Option<Numbers> {
             let rows = all.iter().enumerate();
-            Numbers::of(rows.filter(|(row, _)| !values.is_null(*row)).map(|(_, value)| number(value)))
+            Numbers::of(
+                rows.filter(|(row, _)| !values.is_null(*row))
+                    .map(|(_, value)| number(value)),
+            )
         }
         match &values.data {
             Data::Int32(all) => known(values, all, |value| i64::from(*value)),

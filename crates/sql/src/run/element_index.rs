@@ -127,7 +127,9 @@ fn said(
 ) -> Result<Option<(IntervalList, Vec<IntervalList>)>> {
     let mut all = Vec::new();
     for part in &index.parts {
-        let Some(column) = column(table, part.path.as_str()) else { break };
+        let Some(column) = column(table, part.path.as_str()) else {
+            break;
+        };
         match values(conditions, column, &table.columns[column].ty, env)? {
             Some(said) => all.push(said),
             None => break,
@@ -144,7 +146,11 @@ fn bounds<'i>(
 ) -> IndexBounds {
     let mut bounds = IndexBounds::all(index);
     let said = [first].into_iter().chain(more);
-    bounds.parts.iter_mut().zip(said).for_each(|(part, said)| *part = said.clone());
+    bounds
+        .parts
+        .iter_mut()
+        .zip(said)
+        .for_each(|(part, said)| *part = said.clone());
     bounds
 }
 
