@@ -3,6 +3,7 @@
 pub mod altered;
 mod calls;
 mod columns;
+pub(crate) mod commands;
 pub mod conflict;
 pub(crate) mod copying;
 pub(crate) mod created;
@@ -34,7 +35,7 @@ mod word;
 pub use self::columns::{columns, with_column_renamed};
 use self::dialect::Sql;
 pub use self::options::sequence_of;
-use crate::error::{error, fail};
+use crate::error::{error, fail, unsupported};
 use nestor_model::{Error, Result};
 use sqlparser::ast::{Expr, Statement};
 use sqlparser::parser::{Parser, ParserError};
@@ -49,13 +50,14 @@ const DEPTH_MAX: usize = 60;
 
 /// The statements of a text.
 ///
-/// Errors: 42601, 54001 for what nests too deep, 54000 for a text that is too long.
+/// Errors: 42601, 54001 for what nests too deep, 54000 for a text that is too long, 0A000 for commands that there are not.
 pub fn parse(text: &str) -> Result<Vec<Statement>> {
     if text.len() > STATEMENT_BYTES_MAX {
         return fail("54000", "statement is too long");
     }
     let mut parser = parser(text, true)?;
-    let statements = parser.parse_statements().map_err(|e| refused(e, text))?;
+    let statements = parser.parse_statements();
+    let statements = statements.map_err(|e| unknown(&e, text).unwrap_or_else(|| refused(e, text)))?;
     statements.iter().try_for_each(|ast| own::of(ast).map(drop))?;
     statements.into_iter().map(into::plain).collect()
 }
@@ -303,22 +305,31 @@ fn check_numbers(tokens: &[TokenWithSpan]) -> Result<()> {
     }
 }
 
+/// What the grammar's library says was found where something else is expected, and at which line and column.
+fn placed(message: &str) -> (&str, Option<(usize, usize)>) {
+    let Some((said, place)) = message.rsplit_once(" at Line: ") else {
+        return (message, None);
+    };
+    let (line, column) = place.split_once(", Column: ").unwrap_or((place, ""));
+    (said, line.parse().ok().zip(column.trim().parse().ok()))
+}
+
+/// What is said of a statement that the grammar refuses because it is a command that there is not.
+fn unknown(error: &ParserError, text: &str) -> Option<Error> {
+    let ParserError::ParserError(message) = error else {
+        return None;
+    };
+    let command = commands::missing_at(text, placed(message).1)?;
+    unsupported::<()>(command).err()
+}
+
 /// What is said of a text that the grammar refuses. An empty text stands for one that no client wrote: the error names no place then.
 fn refused(error: ParserError, text: &str) -> Error {
     match error {
         ParserError::RecursionLimitExceeded => crate::error::error("54001", "statement nests too deep"),
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
-            // What was found where something else is expected, by line and column, as the grammar's library says it.
-            let (said, line, column) = match message.rsplit_once(" at Line: ") {
-                Some((said, place)) => {
-                    let (line, column) = place.split_once(", Column: ").unwrap_or((place, ""));
-                    (said, line.parse().ok(), column.trim().parse().ok())
-                }
-                None => (message.as_str(), None, None),
-            };
-            let place = line
-                .zip(column)
-                .and_then(|(line, column)| crate::error::position_of(text, line, column));
+            let (said, place) = placed(&message);
+            let place = place.and_then(|(line, column)| crate::error::position_of(text, line, column));
             let (expected, found) = said.split_once(", found: ").unwrap_or((said, ""));
             let shown = match found {
                 "" => format!("syntax error: {said}"),

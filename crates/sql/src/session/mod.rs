@@ -685,8 +685,8 @@ impl Session {
             Ast::DropExtension(drop) => ddl::extension::drop(drop).map(str::to_owned),
             other => {
                 let text = other.to_string();
-                let word = text.split_whitespace().next().unwrap_or("statement").to_uppercase();
-                unsupported(word)
+                let word = || text.split_whitespace().next().unwrap_or("statement").to_uppercase();
+                unsupported(crate::parse::commands::missing(&text).unwrap_or_else(word))
             }
         }
     }
