@@ -1,6 +1,7 @@
 //! Functions: plain ones, aggregates, window functions, and those that ask for the session.
 
 use super::query::sort_key;
+use super::rows::{row_or_null, whole_row};
 use super::{AGGREGATE, Binder, Scope, object_name};
 use crate::aggregates;
 use crate::catalog::Column;
@@ -169,6 +170,16 @@ impl Binder<'_> {
         if distinct || !order_by.is_empty() || call.filter.is_some() || !call.within_group.is_empty() {
             return fail("42809", format!("{name} is not an aggregate function"));
         }
+        let mut populated = None;
+        if let FunctionArguments::List(list) = &call.args
+            && let Some((name, columns, arg)) = self.populated(&name, &list.args)?
+        {
+            let Some(columns) = columns else {
+                return fail("0A000", format!("could not determine row type for result of {name}"));
+            };
+            asts = vec![arg];
+            populated = Some((name, columns));
+        }
         let by_name = matches!(name.as_str(), "row_to_json" | "to_json" | "to_jsonb");
         let rows = self.giving_rows();
         let args: Vec<Expr> = asts
@@ -194,15 +205,18 @@ impl Binder<'_> {
             return fail("42809", format!("window function {name} requires an OVER clause"));
         }
         // A function that gives rows stands beside the row, once for each.
-        if let Some(table) = self.table_function(&name, &args)? {
+        let table = match populated {
+            Some((name, columns)) => Some(functions::records(name, &args, columns)?),
+            None => self.table_function(&name, &args)?,
+        };
+        if let Some(table) = table {
             let fields: Vec<Column> = match table.columns.as_slice() {
                 [_] => Vec::new(),
                 columns => columns.iter().map(|(name, ty)| Column::new(name, ty.clone())).collect(),
             };
-            let table = match (fields.is_empty(), name.as_str()) {
-                (true, _) => table,
-                (false, "_pg_expandarray") => functions::as_documents(table),
-                _ => return unsupported(format!("function {name} in a select list")),
+            let table = match fields.is_empty() {
+                true => table,
+                false => functions::as_documents(table),
             };
             let ty = table.columns[0].1.clone();
             let inner = Relation::Function {
@@ -333,7 +347,13 @@ impl Binder<'_> {
             fields.push(Expr::constant(Value::String(name.into()), Type::Text));
             fields.push(item.clone());
         }
-        functions::call("jsonb_build_object", fields)
+        let is_optional = self.is_optional_row(arg, &bound, scope);
+        let object = functions::call("jsonb_build_object", fields)?;
+        Ok(if is_optional {
+            row_or_null(bound, object)
+        } else {
+            object
+        })
     }
 
     fn aggregate(
@@ -350,7 +370,12 @@ impl Binder<'_> {
             .iter()
             .map(|arg| match by_name {
                 true => self.object_of_row(arg, scope),
-                false => self.expr(arg, scope),
+                false => self
+                    .expr(arg, scope)
+                    .map(|bound| match self.is_optional_row(arg, &bound, scope) {
+                        true => row_or_null(bound.clone(), bound),
+                        false => bound,
+                    }),
             })
             .collect::<Result<_>>()?;
         let mut order = Vec::new();
@@ -782,7 +807,7 @@ fn rows_of_tables(call: &Function) -> Vec<Option<Ast>> {
         return Vec::new();
     };
     let whole = |arg: &FunctionArg| match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) => super::whole_row(name),
+        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) => whole_row(name),
         _ => None,
     };
     list.args.iter().map(whole).collect()

@@ -1,5 +1,6 @@
 //! Expressions.
 
+use super::rows::whole_row;
 use super::{Binder, Scope, ident, object_name, places};
 use crate::error::{self, about, fail, unsupported};
 use crate::expr::like::{Compiled, Kind, Match};
@@ -274,7 +275,7 @@ impl Binder<'_> {
                 let parsed = Interval::parse(&text, unit_of(modifier))?;
                 Ok(Expr::constant(parsed.limited(modifier).to_value(), Type::Interval))
             }
-            Ast::QualifiedWildcard(name, _) if super::whole_row(name).is_some() => match super::whole_row(name) {
+            Ast::QualifiedWildcard(name, _) if whole_row(name).is_some() => match whole_row(name) {
                 Some(whole) => self.expr(&whole, scope),
                 None => unsupported(format!("expression {ast}")),
             },
@@ -907,7 +908,7 @@ impl Binder<'_> {
                         && let Some(field) = pending.fields.iter().find(|field| field.name == name)
                     {
                         let ty = field.ty.clone();
-                        at = Node::Field(at, vec![name], ty).into();
+                        at = super::rows::field(&at, &name, &ty);
                         continue;
                     }
                     match at.node() {
@@ -916,6 +917,15 @@ impl Binder<'_> {
                             Node::Field(of.clone(), path, Type::Jsonb).into()
                         }
                         _ => Node::Field(at, vec![name], Type::Jsonb).into(),
+                    }
+                }
+                AccessExpr::Dot(Ast::Identifier(name)) if matches!(at.node(), Node::Row(_)) => {
+                    let Node::Row(items) = at.node() else { continue };
+                    let name = ident(name);
+                    let number = name.strip_prefix('f').and_then(|number| number.parse::<usize>().ok());
+                    match number.and_then(|number| items.get(number.checked_sub(1)?)) {
+                        Some(item) => item.clone(),
+                        None => return fail("42703", format!("column \"{name}\" not found in data type record")),
                     }
                 }
                 AccessExpr::Dot(_) => return unsupported("an access of this form"),

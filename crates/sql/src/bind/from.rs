@@ -141,6 +141,16 @@ impl Binder<'_> {
         };
         let mut columns = left.columns.clone();
         columns.extend(right.columns.iter().cloned());
+        let (ours, theirs) = columns.split_at_mut(width);
+        let gives_null = match kind {
+            JoinKind::Left => [false, true],
+            JoinKind::Right => [true, false],
+            JoinKind::Full => [true, true],
+            _ => [false, false],
+        };
+        for (side, gives_null) in [&mut ours[prefix..], theirs].into_iter().zip(gives_null) {
+            side.iter_mut().for_each(|column| column.optional |= gives_null);
+        }
         let mut alias = None;
         let shared = match constraint {
             JoinConstraint::Using(names) => {
@@ -500,6 +510,7 @@ impl Binder<'_> {
                 modifier: column.modifier,
                 fields: column.fields.clone(),
                 hidden: false,
+                optional: false,
                 origin: (oid, at),
             })
             .collect();
@@ -618,6 +629,15 @@ impl Binder<'_> {
             return Self::beneath(bound.plan, bound.columns, name, alias, with_ordinality);
         }
         let scope = Scope::default();
+        if let Some((name, columns, arg)) = self.populated(name, args)? {
+            let columns = match columns {
+                Some(columns) => columns,
+                None => self.defined(alias.map_or(&[][..], |alias| &alias.columns))?,
+            };
+            let arg = self.expr(arg, &scope)?;
+            let table = functions::records(name, &[arg], columns)?;
+            return self.rows_of(table, name, alias, with_ordinality);
+        }
         if name == ROWS_FROM {
             let parts = args.iter().map(|arg| self.part_of_rows(arg, &scope));
             let table = functions::side_by_side(parts.collect::<Result<_>>()?);

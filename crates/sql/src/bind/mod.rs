@@ -28,6 +28,7 @@ mod places;
 mod query;
 mod recursion;
 mod routines;
+mod rows;
 mod sample;
 mod select;
 pub mod storage;
@@ -75,20 +76,10 @@ pub struct ScopeColumn {
     pub fields: Vec<crate::catalog::Column>,
     /// `*` leaves it out, and so do names without a table.
     pub hidden: bool,
+    /// An outer join may give null for the row of its table.
+    pub optional: bool,
     /// The table that it is a column of, by its OID, and its number there from 1 on; zeros where it is computed.
     pub origin: (u32, u16),
-}
-
-/// What names a table alone, of `t.*`.
-fn whole_row(name: &sqlparser::ast::ObjectName) -> Option<sqlparser::ast::Expr> {
-    let mut parts = Vec::new();
-    for part in &name.0 {
-        parts.push(part.as_ident()?.clone());
-    }
-    match parts.len() {
-        1 => parts.pop().map(sqlparser::ast::Expr::Identifier),
-        _ => Some(sqlparser::ast::Expr::CompoundIdentifier(parts)),
-    }
 }
 
 impl ScopeColumn {
@@ -101,6 +92,7 @@ impl ScopeColumn {
             modifier: -1,
             fields: Vec::new(),
             hidden: false,
+            optional: false,
             origin: (0, 0),
         }
     }

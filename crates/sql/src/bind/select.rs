@@ -305,6 +305,7 @@ impl Binder<'_> {
                 }
                 SelectItem::UnnamedExpr(expr) => {
                     let bound = self.expr(expr, scope)?;
+                    let bound = self.row_of_function(bound);
                     columns.push(self.output(name_of(expr), &bound, scope));
                     items.push(bound);
                 }
@@ -313,6 +314,7 @@ impl Binder<'_> {
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
                     let bound = self.expr(expr, scope)?;
+                    let bound = self.row_of_function(bound);
                     columns.push(self.output(ident(alias), &bound, scope));
                     items.push(bound);
                 }
@@ -388,8 +390,8 @@ impl Binder<'_> {
         {
             let fields = pending.fields.clone();
             let each = fields.into_iter().map(|field| {
-                let path = vec![field.name.clone()];
-                (field.name, Node::Field(bound.clone(), path, field.ty).into())
+                let own = super::rows::field(&bound, &field.name, &field.ty);
+                (field.name, own)
             });
             return Ok(each.collect());
         }

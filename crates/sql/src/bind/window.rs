@@ -7,8 +7,9 @@ use crate::expr::Expr;
 use crate::functions::coerce;
 use crate::parse::dialect::EXCLUDE;
 use crate::plan::Plan;
-use crate::types::cast::Context;
+use crate::types::cast::{self, Context};
 use crate::types::interval::Interval;
+use crate::types::timetz::TimeTz;
 use crate::types::{Type, compare, datetime, integer, numeric};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{
@@ -80,6 +81,16 @@ impl Differences {
             } else {
                 numeric::sub(*base, *by)?
             }),
+            // Of times of day only what is less than a day counts, and they do not begin anew.
+            (Value::Int64(us), by @ Value::Binary(_)) if self.ty == Type::Time => {
+                let by = Interval::of(by).us;
+                Value::Int64(us.saturating_add(if plus { by } else { -by }))
+            }
+            (Value::Binary(_), by @ Value::Binary(_)) if self.ty == Type::Timetz => {
+                let (time, by) = (TimeTz::of(base), Interval::of(by).us);
+                let us = time.us.saturating_add(if plus { by } else { -by });
+                TimeTz { us, ..time }.to_value()
+            }
             (Value::Int64(us), by @ Value::Binary(_)) => {
                 let by = Interval::of(by);
                 Value::Int64(datetime::plus(*us, if plus { by } else { by.negate()? })?)
@@ -89,6 +100,11 @@ impl Differences {
                 let us = i64::from(*days).saturating_mul(crate::types::interval::DAY_US);
                 let us = datetime::plus(us, if plus { by } else { by.negate()? })?;
                 Value::Int32(us.div_euclid(crate::types::interval::DAY_US) as i32)
+            }
+            (Value::Binary(_), by @ Value::Binary(_)) if self.ty == Type::Interval => {
+                let by = Interval::of(by);
+                let by = if plus { by } else { by.negate()? };
+                Interval::of(base).plus(by)?.to_value()
             }
             _ => return fail("0A000", "RANGE with an offset of this type is not supported"),
         })
@@ -408,18 +424,30 @@ impl Binder<'_> {
             let bound = self.expr(expr, scope)?;
             match (units, key) {
                 (FrameUnits::Range, Some(key)) => {
-                    let ty = match key.by.ty() {
+                    let by = key.by.ty();
+                    let ty = match by {
                         Type::Date | Type::Timestamp | Type::Timestamptz => Type::Interval,
+                        Type::Time | Type::Timetz | Type::Interval => Type::Interval,
                         Type::Int2 | Type::Int4 => Type::Int8,
-                        ty => ty,
+                        ref ty => ty.clone(),
                     };
+                    let given = bound.ty();
+                    let has_distances = ty == Type::Interval || ty.is_number();
+                    if !has_distances || (given != Type::Unknown && !cast::exists(&given, &ty, Context::Implicit)) {
+                        return fail(
+                            "0A000",
+                            format!(
+                                "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {by} and offset type {given}"
+                            ),
+                        );
+                    }
                     coerce(bound, &ty, Context::Implicit)
                 }
                 (FrameUnits::Range, None) => fail(
                     "42P20",
                     "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",
                 ),
-                _ => coerce(bound, &Type::Int8, Context::Implicit),
+                _ => coerce(bound, &Type::Int8, Context::Assignment),
             }
         };
         Ok(match bound {

@@ -2,16 +2,10 @@
 
 use super::Row;
 use super::args::{decimal, double, int};
+use super::powers::{self, checked, domain, power_of_floats as power};
 use crate::error::{error, fail};
 use crate::types::{Type, cast, compare, numeric};
 use nestor_model::{Decimal128, Result, Value};
-
-fn checked(arg: f64, n: f64) -> Result<Value> {
-    match n.is_infinite() && arg.is_finite() {
-        true => fail("22003", "value out of range: overflow"),
-        false => Ok(Value::Double(n)),
-    }
-}
 
 macro_rules! real {
     ($f:expr) => {
@@ -26,10 +20,6 @@ fn digits(value: &Value) -> i32 {
     int(value).clamp(-1000, 1000) as i32
 }
 
-fn domain(ok: bool, state: &str, message: &str) -> Result<()> {
-    if ok { Ok(()) } else { fail(state, message) }
-}
-
 fn ln(n: f64) -> Result<Value> {
     domain(n != 0.0, "2201E", "cannot take logarithm of zero")?;
     domain(
@@ -38,43 +28,6 @@ fn ln(n: f64) -> Result<Value> {
         "cannot take logarithm of a negative number",
     )?;
     Ok(Value::Double(n.ln()))
-}
-
-fn power(a: f64, b: f64) -> Result<Value> {
-    domain(
-        !(a == 0.0 && b < 0.0),
-        "2201F",
-        "zero raised to a negative power is undefined",
-    )?;
-    domain(
-        a >= 0.0 || b.fract() == 0.0 || !a.is_finite(),
-        "2201F",
-        "a negative number raised to a non-integer power yields a complex result",
-    )?;
-    checked(a * b, a.powf(b)).and_then(|n| {
-        let is_nothing = double(&n) != 0.0 || a == 0.0 || !a.is_finite() || !b.is_finite();
-        domain(is_nothing, "22003", "value out of range: underflow").map(|()| n)
-    })
-}
-
-/// A result of double precision as `numeric`, with 16 significant digits.
-fn as_numeric(value: Result<Value>) -> Result<Value> {
-    let n = double(&value?);
-    match n {
-        n if n.is_nan() => return numeric::parse("NaN").map(Value::Decimal128),
-        f64::INFINITY => return numeric::parse("Infinity").map(Value::Decimal128),
-        _ => {}
-    }
-    let whole = if n == 0.0 {
-        0
-    } else {
-        n.abs().log10().floor() as i32 + 1
-    };
-    let places = usize::try_from((16 - whole).clamp(0, 16)).unwrap_or(0);
-    match n.is_finite() {
-        true => numeric::parse(&format!("{n:.places$}")).map(Value::Decimal128),
-        false => Err(numeric::overflow()),
-    }
 }
 
 fn gcd(a: i64, b: i64) -> u64 {
@@ -275,50 +228,30 @@ pub(super) const ROWS: &[Row] = &[
         )?;
         checked(n, n.exp())
     }),
-    ("exp", "numeric->numeric", |a, _, _| {
-        let n = decimal(&a[0]).to_f64();
-        as_numeric(checked(n, n.exp()))
-    }),
+    ("exp", "numeric->numeric", |a, _, _| powers::exp(a)),
     ("ln", "float8->float8", |a, _, _| ln(double(&a[0]))),
-    ("ln", "numeric->numeric", |a, _, _| {
-        as_numeric(ln(decimal(&a[0]).to_f64()))
-    }),
+    ("ln", "numeric->numeric", |a, _, _| powers::ln(a)),
     ("log", "float8->float8", |a, _, _| {
         ln(double(&a[0])).map(|_| Value::Double(double(&a[0]).log10()))
     }),
-    ("log10", "numeric->numeric", |a, _, _| {
-        as_numeric(ln(decimal(&a[0]).to_f64()).map(|_| Value::Double(decimal(&a[0]).to_f64().log10())))
-    }),
+    ("log10", "numeric->numeric", |a, _, _| powers::log10(a)),
     ("log10", "float8->float8", |a, _, _| {
         ln(double(&a[0])).map(|_| Value::Double(double(&a[0]).log10()))
     }),
-    ("log", "numeric->numeric", |a, _, _| {
-        as_numeric(ln(decimal(&a[0]).to_f64()).map(|_| Value::Double(decimal(&a[0]).to_f64().log10())))
-    }),
-    ("log", "numeric,numeric->numeric", |a, _, _| {
-        let (base, n) = (decimal(&a[0]).to_f64(), decimal(&a[1]).to_f64());
-        ln(base)?;
-        ln(n)?;
-        as_numeric(Ok(Value::Double(n.ln() / base.ln())))
-    }),
+    ("log", "numeric->numeric", |a, _, _| powers::log10(a)),
+    ("log", "numeric,numeric->numeric", |a, _, _| powers::log(a)),
     ("power", "float8,float8->float8", |a, _, _| {
         power(double(&a[0]), double(&a[1]))
     }),
-    ("power", "numeric,numeric->numeric", |a, _, _| {
-        numeric_power(decimal(&a[0]), decimal(&a[1]))
-    }),
+    ("power", "numeric,numeric->numeric", |a, _, _| powers::power(a)),
     ("pow", "float8,float8->float8", |a, _, _| {
         power(double(&a[0]), double(&a[1]))
     }),
-    ("pow", "numeric,numeric->numeric", |a, _, _| {
-        numeric_power(decimal(&a[0]), decimal(&a[1]))
-    }),
+    ("pow", "numeric,numeric->numeric", |a, _, _| powers::power(a)),
     ("^", "float8,float8->float8", |a, _, _| {
         power(double(&a[0]), double(&a[1]))
     }),
-    ("^", "numeric,numeric->numeric", |a, _, _| {
-        numeric_power(decimal(&a[0]), decimal(&a[1]))
-    }),
+    ("^", "numeric,numeric->numeric", |a, _, _| powers::power(a)),
     ("div", "numeric,numeric->numeric", |a, _, _| {
         numeric::trunc(numeric::div(decimal(&a[0]), decimal(&a[1]))?, 0).map(Value::Decimal128)
     }),
@@ -502,19 +435,4 @@ fn numeric_gcd(a: Decimal128, b: Decimal128) -> Result<Decimal128> {
         (a, b) = (b, numeric::rem(a, b)?);
     }
     numeric::round(a, scale)
-}
-
-/// Whole powers are exact as far as digits go.
-fn numeric_power(a: Decimal128, b: Decimal128) -> Result<Value> {
-    if let Some(n) = b.to_i64_exact().filter(|n| (0..=1024).contains(n)) {
-        let mut out = Decimal128::ONE;
-        for _ in 0..n {
-            out = numeric::mul(out, a)?;
-        }
-        // As many digits as there is room for behind those before the point.
-        let room = numeric::room(out);
-        let scale = numeric::scale(a).max(16).min(room);
-        return numeric::round(out, scale).map(Value::Decimal128);
-    }
-    as_numeric(power(a.to_f64(), b.to_f64()))
 }

@@ -22,6 +22,7 @@ mod math;
 mod networks;
 mod numerals;
 pub(crate) mod patterns;
+mod powers;
 mod ranges;
 mod records;
 pub(crate) mod sample;

@@ -243,7 +243,12 @@ impl TableFunction for AsDocuments {
         Ok(Box::new(rows.map(move |row| {
             let mut out = Document::new();
             for (name, value) in names.iter().zip(row?) {
-                out.push(name.as_str(), value);
+                // What is left out is null of SQL, `null` is JSON's.
+                match value {
+                    Value::Null => {}
+                    Value::Undefined => out.push(name.as_str(), Value::Null),
+                    value => out.push(name.as_str(), value),
+                }
             }
             Ok(vec![Value::Document(out)])
         })))

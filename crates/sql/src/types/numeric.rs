@@ -111,17 +111,17 @@ pub fn fit(value: Decimal128, precision: u32, scale: u32) -> Result<Decimal128> 
 
 /// The sum. Errors: 22003 when 34 digits are not enough.
 pub fn add(a: Decimal128, b: Decimal128) -> Result<Decimal128> {
-    exact(a.add(b))
+    exact_of(a.add(b), a, b)
 }
 
 /// The difference. Errors as for [`add`].
 pub fn sub(a: Decimal128, b: Decimal128) -> Result<Decimal128> {
-    exact(a.add(b.negate()))
+    exact_of(a.add(b.negate()), a, b)
 }
 
 /// The product, rounded when 34 digits are not enough for its fraction. Errors: 22003.
 pub fn mul(a: Decimal128, b: Decimal128) -> Result<Decimal128> {
-    exact(a.mul(b))
+    exact_of(a.mul(b), a, b)
 }
 
 /// The product, if it needs no rounding.
@@ -237,6 +237,14 @@ pub fn rem(a: Decimal128, b: Decimal128) -> Result<Decimal128> {
     let whole = trunc(quotient, 0)?;
     let rest = a.add(whole.mul(b).negate());
     pad(rest, scale(a).max(scale(b)))
+}
+
+/// What comes of two numbers, which may be infinite if one of them is.
+fn exact_of(value: Decimal128, a: Decimal128, b: Decimal128) -> Result<Decimal128> {
+    match a.is_infinite() || b.is_infinite() {
+        true => Ok(value),
+        false => exact(value),
+    }
 }
 
 fn exact(value: Decimal128) -> Result<Decimal128> {

@@ -22,10 +22,11 @@ pub fn held(ty: &Type, value: Value) -> Value {
         (Type::Array(_) | Type::Record | Type::Cidr, _) => false,
         (ty, _) if ty.is_ranges() => false,
         (Type::Date | Type::Time | Type::Timestamp | Type::Timestamptz, _) => false,
-        (Type::Jsonb, value) => natural(value) == Type::Jsonb && !matches!(value, Value::Binary(_)),
+        // JSON's texts and truths are shown otherwise than SQL's.
+        (Type::Jsonb, Value::String(_) | Value::Bool(_)) => false,
         _ => true,
     };
-    if tells || *ty == Type::Jsonb {
+    if tells {
         return value;
     }
     let mut bytes = ty.oid().to_be_bytes().to_vec();
