@@ -429,6 +429,9 @@ impl Binder<'_> {
 
     /// A function applied to bound arguments.
     pub(super) fn function_call(&mut self, name: &str, mut args: Vec<Expr>) -> Result<Expr> {
+        if let Some(found) = self.operator_function(name, &args)? {
+            return Ok(found);
+        }
         let text = |value: Option<String>| match value {
             Some(value) => Expr::constant(Value::String(value.into()), Type::Text),
             None => Expr::constant(Value::Null, Type::Text),

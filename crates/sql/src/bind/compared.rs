@@ -32,6 +32,7 @@ impl Binder<'_> {
         for (i, (probe, column)) in probe.into_iter().zip(&inner.columns).enumerate() {
             let own = Expr::column(i, column.name.clone(), column.ty.clone());
             let (a, b) = self.alike(probe, own, "=")?;
+            let (a, b) = super::operators::in_order(a, b)?;
             probes.push(a);
             columns.push(b);
         }
@@ -93,6 +94,11 @@ impl Binder<'_> {
             Some(query) => self.array_subquery(query, scope)?,
             None => self.expr(right, scope)?,
         };
+        if let (Node::Array(items, Type::Jsonb), Comparison::Equal, false) = (array.node(), op, all)
+            && !items.iter().all(super::operators::is_plain)
+        {
+            return self.equals_one_of(&arg, items.clone(), false);
+        }
         let array = match array.ty() {
             Type::Unknown => coerce(array, &arg.ty().array(), Context::Implicit)?,
             _ => array,

@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::rows::whole_row;
-use super::{Binder, Scope, ident, object_name, places};
+use super::{Binder, Scope, ident, object_name, operators, places};
 use crate::error::{self, about, fail, unsupported};
 use crate::expr::like::{Compiled, Kind, Match};
 use crate::expr::{Comparison, Expr, Node};
@@ -101,6 +101,7 @@ impl Binder<'_> {
             Ast::IsDistinctFrom(a, b) | Ast::IsNotDistinctFrom(a, b) => {
                 let (a, b) = (self.expr(a, scope)?, self.expr(b, scope)?);
                 let (a, b) = self.alike(a, b, "IS DISTINCT FROM")?;
+                let (a, b) = operators::in_order(a, b)?;
                 Ok(Node::Distinct(a, b, matches!(ast, Ast::IsNotDistinctFrom(..))).into())
             }
             Ast::Between {
@@ -121,16 +122,15 @@ impl Binder<'_> {
                 let items: Vec<Expr> = list.iter().map(|item| self.expr(item, scope)).collect::<Result<_>>()?;
                 if matches!(arg.node(), Node::Row(_)) {
                     // Rows are compared column by column, each pair as values of its own type.
-                    let equal = items
-                        .into_iter()
-                        .map(|item| self.comparison(Comparison::Equal, arg.clone(), item));
-                    let found: Expr = Node::Or(equal.collect::<Result<_>>()?).into();
-                    return Ok(if *negated { Node::Not(found).into() } else { found });
+                    return self.equals_one_of(&arg, items, *negated);
                 }
                 let mut all = vec![arg];
                 all.extend(items);
                 let (mut all, _) = self.unified(all, "IN")?;
                 let arg = all.remove(0);
+                if !all.iter().all(operators::is_plain) {
+                    return self.equals_one_of(&arg, all, *negated);
+                }
                 Ok(Node::InList(arg, all, *negated).into())
             }
             Ast::InSubquery {
@@ -510,7 +510,10 @@ impl Binder<'_> {
                 .iter()
                 .cloned()
                 .zip(y.iter().cloned())
-                .map(|(x, y)| self.alike(x, y, op.sign()))
+                .map(|(x, y)| {
+                    let (x, y) = self.alike(x, y, op.sign())?;
+                    operators::in_order(x, y)
+                })
                 .collect::<Result<_>>()?;
             if matches!(op, Comparison::Equal) {
                 return Ok(Expr::all(
@@ -521,6 +524,7 @@ impl Binder<'_> {
             return Ok(Node::Compare(op, Node::Row(x).into(), Node::Row(y).into()).into());
         }
         let (a, b) = self.alike(a, b, op.sign())?;
+        let (a, b) = operators::in_order(a, b)?;
         Ok(match is_null(&a) || is_null(&b) {
             true => Expr::constant(Value::Null, Type::Bool),
             false => Node::Compare(op, a, b).into(),
@@ -687,7 +691,7 @@ impl Binder<'_> {
         functions::call(functions::patterns::LIKE_EACH, vec![text, array, flags])
     }
 
-    fn matched(
+    pub(super) fn matched(
         &mut self,
         kind: Kind,
         insensitive: bool,

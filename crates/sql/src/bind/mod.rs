@@ -24,6 +24,7 @@ pub mod made;
 pub mod merge;
 mod named;
 mod names;
+mod operators;
 mod places;
 mod query;
 mod recursion;

@@ -498,7 +498,13 @@ fn way(values: &[Value]) -> Result<Vec<&str>> {
     each.collect()
 }
 
+/// The function that puts fields in order for comparisons.
+pub(crate) const IN_ORDER: &str = "jsonb in order";
+
 pub(super) const ROWS: &[Row] = &[
+    (IN_ORDER, "jsonb->jsonb", |a, _, _| {
+        Ok(json::order::in_order(a[0].as_ref()))
+    }),
     ("->", "jsonb,text->jsonb", |a, _, _| {
         Ok(field(&a[0], a[1].as_str().unwrap_or_default()))
     }),

@@ -21,6 +21,7 @@ mod keywords;
 mod math;
 mod networks;
 mod numerals;
+pub mod operators;
 pub(crate) mod patterns;
 mod powers;
 mod ranges;
@@ -153,8 +154,11 @@ fn fits(function: &Function, types: &[Type]) -> Option<(usize, usize)> {
                     _ => ty.multirange_element(),
                 };
                 match (element, &of_ranges) {
-                    (Some(element), None) => of_ranges = Some(element),
-                    (Some(element), Some(known)) if element == *known => {}
+                    (Some(element), None) => {
+                        of_ranges = Some(element);
+                        exact += 1;
+                    }
+                    (Some(element), Some(known)) if element == *known => exact += 1,
                     (None, _) if *ty == Type::Unknown => {}
                     _ => return None,
                 }

@@ -1,5 +1,6 @@
 //! JSON as text and as values.
 
+pub mod order;
 pub mod raw;
 
 use super::style::Style;
