@@ -1,6 +1,7 @@
 //! Paths of SQL/JSON over values of `jsonb`.
 
 use super::Row;
+use super::moments::Moment;
 use crate::error::{error, fail};
 use crate::types::jsonpath::{Arithmetic, Expr, Method, Path, Step, path, pattern};
 use crate::types::{compare::Comparison, numeric, output};
@@ -32,6 +33,8 @@ struct Run<'p> {
     strict: bool,
     root: &'p Value,
     vars: Option<&'p Value>,
+    /// Moments without a zone may be compared with ones that have one.
+    uses_zone: bool,
 }
 
 /// What expressions see of where they stand.
@@ -69,7 +72,7 @@ fn kind(value: &Value) -> &'static str {
         Value::Document(_) => "object",
         Value::Array(_) => "array",
         value if is_number(value).is_some() => "number",
-        _ => "string",
+        value => Moment::of(value).map_or("string", Moment::type_name),
     }
 }
 
@@ -212,7 +215,14 @@ impl Run<'_> {
                 }
             }
             (Step::Method(method), _) => self.method(*method, &value, &mut next),
-            (Step::Datetime(_), _) => Err(Stop::Other(error("0A000", "datetime() of jsonpath is not supported"))),
+            (Step::Datetime(template), Value::String(text)) => {
+                let moment = Moment::read(text, template.as_deref()).map_err(Stop::Path)?;
+                next(moment.to_value())
+            }
+            (Step::Datetime(_), _) => stop(
+                "22031",
+                "jsonpath item method .datetime() can only be applied to a string",
+            ),
         }
     }
 
@@ -395,7 +405,18 @@ impl Run<'_> {
                     return Ok(None);
                 };
                 let pairs = left.iter().flat_map(|x| right.iter().map(move |y| (x, y)));
-                self.any(pairs.map(|(x, y)| compared(*op, x, y)))
+                let mut found = Vec::with_capacity(left.len());
+                for (x, y) in pairs {
+                    found.push(match (Moment::of(x), Moment::of(y)) {
+                        (Some(a), Some(b)) => a.compare(b, self.uses_zone)?.map(|order| op.of(order)),
+                        _ => compared(*op, x, y),
+                    });
+                    // What comes behind one that holds is not looked at.
+                    if !self.strict && found.last() == Some(&Some(true)) {
+                        break;
+                    }
+                }
+                self.any(found.into_iter())
             }
             Expr::StartsWith(a, b) => {
                 let Some(left) = self.operand(a, at)? else {
@@ -469,7 +490,7 @@ fn compared(op: Comparison, a: &Value, b: &Value) -> Option<bool> {
 }
 
 /// What a path finds, and whether it came to its end; otherwise the error that may be silent.
-fn found(args: &[Value]) -> Result<(Vec<Value>, Option<Error>)> {
+fn found(args: &[Value], uses_zone: bool) -> Result<(Vec<Value>, Option<Error>)> {
     let path: &Path = &*path(args[1].as_str().unwrap_or_default())?;
     if args.get(2).is_some_and(|vars| !matches!(vars, Value::Document(_))) {
         return fail("22023", "\"vars\" argument is not an object");
@@ -479,6 +500,7 @@ fn found(args: &[Value]) -> Result<(Vec<Value>, Option<Error>)> {
         strict: path.strict,
         root: &root,
         vars: args.get(2),
+        uses_zone,
     };
     let at = Place {
         current: &root,
@@ -488,7 +510,10 @@ fn found(args: &[Value]) -> Result<(Vec<Value>, Option<Error>)> {
     let mut out = Vec::new();
     let done = run.each(&path.expr, at, &mut |value| {
         charge(value.weight())?;
-        out.push(value);
+        out.push(match Moment::of(&value) {
+            Some(moment) => Value::String(moment.text().into()),
+            None => value,
+        });
         Ok(())
     });
     match done {
@@ -503,8 +528,8 @@ fn is_silent(args: &[Value]) -> bool {
 }
 
 /// What a path finds. Errors: those of the path unless the arguments say that it is silent.
-pub(super) fn query(args: &[Value]) -> Result<Vec<Value>> {
-    let (found, error) = found(args)?;
+pub(super) fn query(args: &[Value], uses_zone: bool) -> Result<Vec<Value>> {
+    let (found, error) = found(args, uses_zone)?;
     match error {
         Some(error) if !is_silent(args) => Err(error),
         _ => Ok(found.into_iter().map(shown).collect()),
@@ -520,7 +545,11 @@ fn shown(value: Value) -> Value {
 }
 
 fn exists(args: &[Value], silent: bool) -> Result<Value> {
-    let (found, error) = found(args)?;
+    exists_in(args, silent, false)
+}
+
+fn exists_in(args: &[Value], silent: bool, uses_zone: bool) -> Result<Value> {
+    let (found, error) = found(args, uses_zone)?;
     match error {
         Some(_) if !found.is_empty() && !path(args[1].as_str().unwrap_or_default())?.strict => Ok(Value::Bool(true)),
         Some(_) if silent => Ok(Value::Null),
@@ -530,7 +559,11 @@ fn exists(args: &[Value], silent: bool) -> Result<Value> {
 }
 
 fn matches(args: &[Value], silent: bool) -> Result<Value> {
-    let (found, failed) = found(args)?;
+    matches_in(args, silent, false)
+}
+
+fn matches_in(args: &[Value], silent: bool, uses_zone: bool) -> Result<Value> {
+    let (found, failed) = found(args, uses_zone)?;
     match (failed, found.as_slice()) {
         (Some(error), _) if !silent => Err(error),
         (None, [Value::Bool(holds)]) => Ok(Value::Bool(*holds)),
@@ -541,7 +574,11 @@ fn matches(args: &[Value], silent: bool) -> Result<Value> {
 }
 
 fn list(args: &[Value]) -> Result<Value> {
-    let found = query(args)?.into_iter().map(|value| match value {
+    list_in(args, false)
+}
+
+fn list_in(args: &[Value], uses_zone: bool) -> Result<Value> {
+    let found = query(args, uses_zone)?.into_iter().map(|value| match value {
         Value::Undefined => Value::Null,
         value => value,
     });
@@ -549,7 +586,11 @@ fn list(args: &[Value]) -> Result<Value> {
 }
 
 fn first(args: &[Value]) -> Result<Value> {
-    Ok(query(args)?.into_iter().next().unwrap_or(Value::Null))
+    first_in(args, false)
+}
+
+fn first_in(args: &[Value], uses_zone: bool) -> Result<Value> {
+    Ok(query(args, uses_zone)?.into_iter().next().unwrap_or(Value::Null))
 }
 
 pub(super) const ROWS: &[Row] = &[
@@ -587,4 +628,32 @@ pub(super) const ROWS: &[Row] = &[
         "jsonb,jsonpath,jsonb,bool->jsonb",
         |a, _, _| first(a),
     ),
+];
+
+/// Functions with two arguments to four, given whether the path is silent.
+macro_rules! zoned {
+    ($(($name:literal, $type:literal, $run:expr)),* $(,)?) => {
+        &[$(
+            ($name, concat!("jsonb,jsonpath->", $type), |a, _, _| {
+                let run: fn(&[Value], bool) -> Result<Value> = $run;
+                run(a, false)
+            }),
+            ($name, concat!("jsonb,jsonpath,jsonb->", $type), |a, _, _| {
+                let run: fn(&[Value], bool) -> Result<Value> = $run;
+                run(a, false)
+            }),
+            ($name, concat!("jsonb,jsonpath,jsonb,bool->", $type), |a, _, _| {
+                let run: fn(&[Value], bool) -> Result<Value> = $run;
+                run(a, is_silent(a))
+            }),
+        )*]
+    };
+}
+
+/// Those that compare moments by the session's zone.
+pub(super) const ZONED: &[Row] = zoned![
+    ("jsonb_path_exists_tz", "bool", |a, silent| exists_in(a, silent, true)),
+    ("jsonb_path_match_tz", "bool", |a, silent| matches_in(a, silent, true)),
+    ("jsonb_path_query_array_tz", "jsonb", |a, _| list_in(a, true)),
+    ("jsonb_path_query_first_tz", "jsonb", |a, _| first_in(a, true)),
 ];

@@ -19,6 +19,7 @@ mod information;
 mod jsonpath;
 mod keywords;
 mod math;
+mod moments;
 mod networks;
 mod numerals;
 pub mod operators;
@@ -102,6 +103,7 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
         arrays::ROWS,
         documents::ROWS,
         jsonpath::ROWS,
+        jsonpath::ZONED,
         information::ROWS,
         system::ROWS,
         uuids::ROWS,

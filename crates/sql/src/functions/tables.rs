@@ -280,6 +280,15 @@ pub fn once(name: &str, value: Expr) -> Table {
     }
 }
 
+/// What a path finds, a row for each.
+fn paths(args: &[Value], uses_zone: bool) -> Result<Rows> {
+    if args.iter().any(|arg| matches!(arg, Value::Null)) {
+        return listed(Vec::new());
+    }
+    let found = super::jsonpath::query(args, uses_zone)?;
+    listed(found.into_iter().map(|value| vec![value]).collect())
+}
+
 fn nested(value: ValueRef<'_>) -> Value {
     if value.is_nullish() {
         Value::Undefined
@@ -548,24 +557,22 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
             cast_json(args)?,
             one(Type::Text),
         ),
-        "jsonb_path_query" => {
+        "jsonb_path_query" | "jsonb_path_query_tz" => {
             let types = [Type::Jsonb, Type::Jsonpath, Type::Jsonb, Type::Bool];
             if !(2..=4).contains(&args.len()) {
                 return Err(wrong());
             }
+            let run: fn(&[Value]) -> Result<Rows> = match name {
+                "jsonb_path_query" => |args| paths(args, false),
+                _ => |args| paths(args, true),
+            };
             plain(
-                "jsonb_path_query",
-                |args| {
-                    if args.iter().any(|arg| matches!(arg, Value::Null)) {
-                        return listed(Vec::new());
-                    }
-                    listed(
-                        super::jsonpath::query(args)?
-                            .into_iter()
-                            .map(|value| vec![value])
-                            .collect(),
-                    )
+                if name == "jsonb_path_query" {
+                    "jsonb_path_query"
+                } else {
+                    "jsonb_path_query_tz"
                 },
+                run,
                 cast(&types[..args.len()])?,
                 one(Type::Jsonb),
             )

@@ -3,7 +3,7 @@
 mod read;
 mod show;
 
-pub(super) use read::read;
+pub(super) use read::{read, read_whole};
 pub(super) use show::{Clock, show};
 
 /// What a pattern consists of.

@@ -175,7 +175,46 @@ fn near(year: i64) -> i64 {
 ///
 /// Errors: 22007 for text that does not go with it, 22008 for a field out of range, 0A000 for words that only `to_char` has.
 pub(in crate::functions) fn read(text: &str, pattern: &str) -> Result<Read> {
-    let (pieces, exact) = pieces(pattern);
+    scan(text, &pieces(pattern), false)
+}
+
+/// What a pattern reads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::functions) struct Has {
+    /// Parts of a date.
+    pub date: bool,
+    /// Parts of a time.
+    pub time: bool,
+    /// Parts of an offset.
+    pub zone: bool,
+}
+
+/// Reads a text of which nothing is left by a pattern of which nothing is left, and tells what that reads.
+///
+/// Errors: those of [`read`], 22007 for a text that is too short or too long.
+pub(in crate::functions) fn read_whole(text: &str, pattern: &str) -> Result<(Read, Has)> {
+    let pieces = pieces(pattern);
+    let mut has = Has::default();
+    for piece in &pieces.0 {
+        let Piece::Word(word) = piece else { continue };
+        match word.name {
+            "HH24" | "HH12" | "HH" | "MI" | "SS" | "SSSS" | "SSSSS" | "MS" | "US" | "AM" | "PM" | "A.M." | "P.M." => {
+                has.time = true;
+            }
+            name if name.starts_with("FF") => has.time = true,
+            "TZ" | "TZH" | "TZM" | "OF" => has.zone = true,
+            _ => has.date = true,
+        }
+    }
+    if !has.date && !has.time {
+        return fail("22007", "datetime format is not dated and not timed");
+    }
+    Ok((scan(text, &pieces, true)?, has))
+}
+
+/// Reads a text by the pieces of a pattern, `whole` says whether nothing of both may be left.
+fn scan(text: &str, (pieces, exact): &(Vec<Piece>, bool), whole: bool) -> Result<Read> {
+    let exact = *exact;
     let mut reader = Reader {
         rest: text,
         minus_before: false,
@@ -186,6 +225,9 @@ pub(in crate::functions) fn read(text: &str, pattern: &str) -> Result<Read> {
     let mut spare = 0i64;
     for (at, piece) in pieces.iter().enumerate() {
         if reader.rest.is_empty() {
+            if whole && pieces[at..].iter().any(|piece| matches!(piece, Piece::Word(_))) {
+                return fail("22007", "input string is too short for datetime format");
+            }
             break;
         }
         if !exact && (at == 0 || !matches!(piece, Piece::Literal(_))) {
@@ -203,6 +245,9 @@ pub(in crate::functions) fn read(text: &str, pattern: &str) -> Result<Read> {
                 }
             }
             Piece::Literal(_) if !exact && spare > 0 => spare -= 1,
+            Piece::Literal(c) if whole && !reader.rest.starts_with(*c) => {
+                return fail("22007", format!("unmatched format character \"{c}\""));
+            }
             Piece::Literal(_) => reader.skip(),
             Piece::Word(word) => {
                 let adjoins = word.ordinal.is_none()
@@ -216,6 +261,12 @@ pub(in crate::functions) fn read(text: &str, pattern: &str) -> Result<Read> {
                 reader.minus_before = false;
             }
         }
+    }
+    if whole && !reader.rest.trim().is_empty() {
+        return fail(
+            "22007",
+            "trailing characters remain in input string after datetime format",
+        );
     }
     finish(&fields)
 }

@@ -337,6 +337,7 @@ impl Parser {
         for negate in signs.into_iter().rev() {
             expr = match (negate, expr) {
                 (true, Expr::Literal(Value::Decimal128(n))) => number(n.negate()),
+                (false, Expr::Literal(Value::Decimal128(n))) => number(n),
                 (true, expr) => Expr::Negate(Box::new(expr)),
                 (false, expr) => Expr::Same(Box::new(expr)),
             };
