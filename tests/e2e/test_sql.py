@@ -57,6 +57,34 @@ def test_cancel(shop):
     assert sql.query("SELECT 1") == [[b"1"]]
 
 
+def test_ended_by_another(shop):
+    busy, idle, other = Sql(shop), Sql(shop), Sql(shop)
+    told = []
+
+    def run():
+        with pytest.raises(RuntimeError) as ended:
+            busy.query("SELECT count(*) FROM items a, items b, items c")
+        told.append(str(ended.value))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    for ends in [idle, busy]:
+        assert other.query(f"SELECT pg_terminate_backend({ends.key[0]})") == [[b"t"]]
+    with pytest.raises(RuntimeError, match="57P01"):
+        idle.query("SELECT 1")
+    thread.join(60)
+    assert "57P01" in told[0]
+    for gone in [idle, busy]:
+        for _ in range(100):
+            if other.query(f"SELECT pg_terminate_backend({gone.key[0]})") == [[b"f"]]:
+                break
+            time.sleep(0.1)
+        else:
+            pytest.fail("the connection is still there")
+    with pytest.raises(RuntimeError, match="57P01"):
+        other.query("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
 def test_clients_that_send_nonsense(shop):
     for bytes_sent in [b"\0\0\0\x04", b"GET / HTTP/1.1\r\n\r\n", struct.pack("!ii", 8, 1), b"\x7f\xff\xff\xff" + b"x" * 100]:
         with socket.create_connection(("127.0.0.1", shop), timeout=60) as other:

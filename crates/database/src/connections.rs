@@ -1,5 +1,6 @@
 //! The open connections, by what others may see and do of them.
 
+use crate::ending::Ending;
 use crate::index_builds::Build;
 use crate::lock;
 use crate::observe::api_use::{ApiUse, PastUse};
@@ -84,6 +85,8 @@ pub struct Slot {
     pub operation: Mutex<Operation>,
     /// Kills the running operation.
     pub kill: Arc<KillSwitch>,
+    /// Ends the conversation, where it can be asked to.
+    pub ending: Ending,
     /// Memory of the running operation.
     pub account: Option<Arc<Account>>,
     /// Which API versions its commands declared.

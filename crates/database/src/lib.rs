@@ -19,6 +19,7 @@ pub mod connections;
 pub mod cursors;
 pub mod database;
 pub mod document_filter;
+pub mod ending;
 pub mod fail_points;
 pub mod failures;
 pub mod forward;

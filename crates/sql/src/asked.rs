@@ -61,3 +61,17 @@ pub fn cancel(pid: i64) -> Option<bool> {
         Some(*allowed)
     })
 }
+
+/// Ends a connection, and what it does before. `None` when there is none of this number that speaks SQL, `Some(false)` when the user may not.
+pub fn terminate(pid: i64) -> Option<bool> {
+    CONNECTIONS.with_borrow(|offered| {
+        let (slot, allowed) = offered.iter().find(|(slot, _)| slot.id == pid)?;
+        if *allowed {
+            if !slot.ending.ask() {
+                return None;
+            }
+            slot.kill.kill(ErrorCode::Interrupted);
+        }
+        Some(*allowed)
+    })
+}

@@ -124,6 +124,8 @@ async fn converse(
         return Ok(());
     };
     let mut session = Conversation { session, server };
+    let ending = &conn.slot.ending;
+    ending.listen();
     let secret = random.next() as i32;
     secrets.lock().insert(conn.id, secret);
     let _known = Known(secrets, conn.id);
@@ -136,6 +138,7 @@ async fn converse(
     loop {
         tokio::select! {
             biased;
+            () = std::future::poll_fn(|cx| ending.poll_asked(cx)) => {}
             come = input.come(&mut stream, MESSAGE_BYTES_MAX) => come?,
             () = heard(&session.session) => {
                 session.session.tell_heard(&mut out);
@@ -144,6 +147,9 @@ async fn converse(
             }
             () = server.lose_patience() => return Err(Ended),
         };
+        if ending.is_asked() {
+            return Err(fatal(&mut stream, &terminated()).await);
+        }
         if server.is_draining() {
             let stopping = error("57P01", "terminating connection because the server is stopping");
             return Err(fatal(&mut stream, &stopping).await);
@@ -155,6 +161,10 @@ async fn converse(
             Ok(next) => next,
             Err(Ended) => return Err(Ended),
         };
+        // What it was doing has been stopped for that: the client is told this alone.
+        if ending.is_asked() {
+            return Err(fatal(&mut stream, &terminated()).await);
+        }
         if is_flushed_behind(tag) || out.len() >= FLUSH_BYTES || next == Next::Close {
             write(server, &mut stream, &mut out).await?;
         }
@@ -162,6 +172,11 @@ async fn converse(
             return Ok(());
         }
     }
+}
+
+/// Why a conversation ends that another one has ended.
+fn terminated() -> Error {
+    error("57P01", "terminating connection due to administrator command")
 }
 
 /// Waits until a session that listens is told something; for ever if it does not, or is in a transaction.

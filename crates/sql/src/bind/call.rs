@@ -497,6 +497,7 @@ impl Binder<'_> {
                 Ok(Expr::constant(Value::Int64(oid.unwrap_or(0)), Type::Oid))
             }
             ("version", 0) => Ok(text(self.catalog.setting("version"))),
+            ("pg_client_encoding", 0) => Ok(name_of(self.catalog.setting("client_encoding"))),
             ("pg_backend_pid", 0) => {
                 let pid = self.catalog.setting("pid").and_then(|pid| pid.parse().ok());
                 Ok(Expr::constant(pid.map_or(Value::Null, Value::Int32), Type::Int4))
@@ -528,7 +529,7 @@ impl Binder<'_> {
                     functions::call("catalog_text", vec![name, texts])
                 }
             },
-            ("pg_cancel_backend", 1) => {
+            ("pg_cancel_backend" | "pg_terminate_backend", 1) => {
                 crate::asked::offer(self.catalog.connections());
                 functions::call(name, args)
             }

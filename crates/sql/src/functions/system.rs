@@ -302,9 +302,17 @@ pub(super) const ROWS: &[Row] = &[
     ("catalog_object_or_null", "text,any,text->oid", |a, _, _| {
         Ok(object_of(a).unwrap_or(Value::Null))
     }),
-    ("pg_terminate_backend", "!int4->bool", |_, _, _| {
-        crate::error::unsupported("ending a connection by pg_terminate_backend")
-    }),
+    (
+        "pg_terminate_backend",
+        "!int4->bool",
+        |a, _, _| match asked::terminate(integer(&a[0]).unwrap_or(0)) {
+            Some(false) => crate::error::fail(
+                "42501",
+                "must be a member of the role whose process is being terminated",
+            ),
+            found => Ok(Value::Bool(found.is_some())),
+        },
+    ),
     ("inet_server_port", "->int4", |_, _, _| Ok(Value::Null)),
     ("inet_client_port", "->int4", |_, _, _| Ok(Value::Null)),
     ("inet_server_addr", "->inet", |_, _, _| Ok(Value::Null)),

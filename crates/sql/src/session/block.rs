@@ -84,6 +84,8 @@ pub(super) struct Block {
     pub(super) implicit: bool,
     pub(super) isolation: Isolation,
     pub(super) read_only: bool,
+    /// Its modes were said, so that the settings show them and not those that transactions begin with.
+    has_modes: bool,
     /// The number of its transaction, once there is one.
     number: Option<i64>,
     /// The transaction is there.
@@ -97,17 +99,6 @@ pub(super) struct Block {
     pub(super) said: Vec<(usize, Act)>,
     /// The memory that this takes, in bytes.
     pub(super) said_bytes: usize,
-}
-
-impl Block {
-    /// The value of a setting that is the block's own.
-    pub(super) fn setting(&self, name: &str) -> Option<String> {
-        match name {
-            "transaction_isolation" => Some(self.isolation.name().to_owned()),
-            "transaction_read_only" => Some(if self.read_only { "on" } else { "off" }.to_owned()),
-            _ => None,
-        }
-    }
 }
 
 impl Session {
@@ -137,6 +128,7 @@ impl Session {
             };
             settings::set(&mut self.facts.settings, name, &format!("'{value}'"))?;
         }
+        self.settings_changed();
         Ok(())
     }
 
@@ -149,6 +141,7 @@ impl Session {
             implicit,
             isolation: isolation.unwrap_or(Isolation::ReadCommitted),
             read_only: setting("default_transaction_read_only") == "on",
+            has_modes: false,
             number: None,
             is_open: false,
             savepoints: Vec::new(),
@@ -164,6 +157,19 @@ impl Session {
     /// Errors: those of [`settings::set`].
     pub(super) fn change_setting(&mut self, name: &str, value: Option<&str>, is_local: bool) -> Result<()> {
         let name = name.replace('"', "").to_lowercase();
+        // The modes of the transaction that is there go with it.
+        let mode = value.map(|value| value.trim().trim_matches(['\'', '"']).to_lowercase());
+        match (name.as_str(), mode.as_deref()) {
+            ("transaction_isolation", Some(level)) => match Isolation::of_name(level) {
+                Some(level) => return self.set_isolation(level),
+                None => return settings::invalid(&name, level),
+            },
+            ("transaction_read_only", Some(on)) => match settings::switch(on) {
+                Some(on) => return self.set_read_only(on),
+                None => return settings::no_boolean(&name),
+            },
+            _ => {}
+        }
         let before = self.facts.settings.get(&name).cloned();
         if is_local && self.block.is_none() {
             // It would end with this statement.
@@ -203,6 +209,24 @@ impl Session {
         self.tells = true;
         self.zone = settings::zone(&self.facts.settings);
         self.style = settings::style(&self.facts.settings);
+        self.show_modes();
+    }
+
+    /// Has the settings show the modes of the transaction; outside of one those that the next one begins with.
+    fn show_modes(&mut self) {
+        let of_next = self.block.is_none().then(|| self.new_block(false));
+        let Some(block) = self.block.as_ref().or(of_next.as_ref()) else {
+            return;
+        };
+        let modes = [
+            ("transaction_isolation", block.isolation.name()),
+            ("transaction_read_only", settings::shown(block.read_only)),
+        ];
+        for (name, value) in modes {
+            if let Some(shown) = self.facts.settings.get_mut(name).filter(|shown| *shown != value) {
+                value.clone_into(shown);
+            }
+        }
     }
 
     /// BEGIN.
@@ -223,31 +247,40 @@ impl Session {
     ///
     /// Errors: 25001 for a level once there are statements.
     pub(super) fn set_modes(&mut self, modes: &[TransactionMode]) -> Result<()> {
-        let Some(block) = &mut self.block else {
+        if self.block.is_none() {
             notices::warn("25P01", "SET TRANSACTION can only be used in transaction blocks");
-            return Ok(());
-        };
+        }
         for mode in modes {
             match mode {
-                TransactionMode::IsolationLevel(level) => {
-                    let isolation = Isolation::of(*level)?;
-                    if block.number.is_some() && isolation != block.isolation {
-                        return fail(
-                            "25001",
-                            "SET TRANSACTION ISOLATION LEVEL must be called before any query",
-                        );
-                    }
-                    block.isolation = isolation;
-                }
-                TransactionMode::AccessMode(mode) => {
-                    let read_only = *mode == TransactionAccessMode::ReadOnly;
-                    if block.read_only && !read_only && block.number.is_some() {
-                        return fail("25001", "transaction read-write mode must be set before any query");
-                    }
-                    block.read_only = read_only;
-                }
+                TransactionMode::IsolationLevel(level) => self.set_isolation(Isolation::of(*level)?)?,
+                TransactionMode::AccessMode(mode) => self.set_read_only(*mode == TransactionAccessMode::ReadOnly)?,
             }
         }
+        Ok(())
+    }
+
+    /// Errors: 25001 once there are statements.
+    fn set_isolation(&mut self, isolation: Isolation) -> Result<()> {
+        let Some(block) = &mut self.block else { return Ok(()) };
+        if block.number.is_some() && isolation != block.isolation {
+            return fail(
+                "25001",
+                "SET TRANSACTION ISOLATION LEVEL must be called before any query",
+            );
+        }
+        (block.isolation, block.has_modes) = (isolation, true);
+        self.show_modes();
+        Ok(())
+    }
+
+    /// Errors: 25001 for writes once there are statements.
+    fn set_read_only(&mut self, read_only: bool) -> Result<()> {
+        let Some(block) = &mut self.block else { return Ok(()) };
+        if block.read_only && !read_only && block.number.is_some() {
+            return fail("25001", "transaction read-write mode must be set before any query");
+        }
+        (block.read_only, block.has_modes) = (read_only, true);
+        self.show_modes();
         Ok(())
     }
 
@@ -348,8 +381,12 @@ impl Session {
         self.block = chain.then(|| Block {
             isolation: block.isolation,
             read_only: block.read_only,
+            has_modes: block.has_modes,
             ..self.new_block(false)
         });
+        if block.has_modes {
+            self.show_modes();
+        }
     }
 
     /// SAVEPOINT.

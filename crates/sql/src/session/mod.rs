@@ -529,14 +529,11 @@ impl Session {
                 if name == "all" {
                     sink.begin(&show_fields(variable))?;
                     for (name, value) in &self.facts.settings {
-                        let of_block = self.block.as_ref().and_then(|block| block.setting(name));
-                        let value = of_block.as_deref().unwrap_or(value);
-                        sink.row(&[name.as_str(), value, ""].map(|text| Value::String(text.into())))?;
+                        sink.row(&[name.as_str(), value.as_str(), ""].map(|text| Value::String(text.into())))?;
                     }
                     return Ok("SHOW".to_owned());
                 }
-                let of_block = self.block.as_ref().and_then(|block| block.setting(&name));
-                let Some(value) = of_block.or_else(|| self.facts.settings.get(&name).cloned()) else {
+                let Some(value) = self.facts.settings.get(&name).cloned() else {
                     return fail("42704", format!("unrecognized configuration parameter \"{name}\""));
                 };
                 sink.begin(&show_fields(variable))?;

@@ -38,6 +38,8 @@ pub fn initial() -> BTreeMap<String, String> {
         ("lock_timeout", "0"),
         ("max_identifier_length", "63"),
         ("max_index_keys", "32"),
+        ("max_prepared_transactions", "0"),
+        ("password_encryption", "scram-sha-256"),
         (COLUMNS, "auto"),
         ("row_security", "on"),
         ("search_path", "public"),
@@ -162,14 +164,20 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
                 (if is_on { "on" } else { "off" }).clone_into(old);
                 return Ok(());
             }
-            None => return fail("22023", format!("parameter \"{name}\" requires a Boolean value")),
+            None => return no_boolean(&name),
         },
         "xmloption" => match plain.as_str() {
             "content" | "document" => true,
             _ => return invalid(&name, text),
         },
         "idle_in_transaction_session_timeout" => milliseconds(&plain) == Some(0),
-        "client_encoding" => matches!(plain.replace('-', "").as_str(), "utf8" | "unicode"),
+        "client_encoding" => match encoding(&plain) {
+            Some(name) => {
+                name.clone_into(old);
+                return Ok(());
+            }
+            None => false,
+        },
         "datestyle" => {
             match date_style(old, &plain) {
                 Some(shown) => *old = shown,
@@ -198,20 +206,17 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
         "default_transaction_isolation" => match Isolation::of_name(&plain) {
             Some(level) => {
                 level.name().clone_into(old);
-                // Outside of transactions it is that of the next one.
-                settings.insert("transaction_isolation".to_owned(), level.name().to_owned());
                 return Ok(());
             }
             None => return invalid(&name, text),
         },
-        "default_transaction_read_only" => match switch(&plain) {
+        // Transactions that only read never wait for a snapshot that is safe, deferrable or not.
+        "default_transaction_read_only" | "default_transaction_deferrable" => match switch(&plain) {
             Some(is_on) => {
-                let shown = if is_on { "on" } else { "off" };
-                shown.clone_into(old);
-                settings.insert("transaction_read_only".to_owned(), shown.to_owned());
+                shown(is_on).clone_into(old);
                 return Ok(());
             }
-            None => return fail("22023", format!("parameter \"{name}\" requires a Boolean value")),
+            None => return no_boolean(&name),
         },
         "statement_timeout" | "lock_timeout" => match milliseconds(&plain) {
             Some(ms) => {
@@ -224,12 +229,31 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
     };
     match same {
         true => {
-            if name != "client_encoding" {
-                value.trim().trim_matches(['\'', '"']).clone_into(old);
-            }
+            value.trim().trim_matches(['\'', '"']).clone_into(old);
             Ok(())
         }
         false => unsupported(format!("setting \"{name}\" to \"{value}\"")),
+    }
+}
+
+/// Errors: 22023, always: a setting that is a Boolean has another value.
+pub(super) fn no_boolean<T>(name: &str) -> Result<T> {
+    fail("22023", format!("parameter \"{name}\" requires a Boolean value"))
+}
+
+/// A Boolean setting as it is shown.
+pub(super) fn shown(is_on: bool) -> &'static str {
+    if is_on { "on" } else { "off" }
+}
+
+/// The name of an encoding that clients may have. Names are told apart by their letters and digits alone, as PostgreSQL does. Under
+/// `SQL_ASCII` nothing is converted either: it is what programs ask for in the locale `C`.
+fn encoding(name: &str) -> Option<&'static str> {
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    match plain.as_str() {
+        "utf8" | "unicode" => Some("UTF8"),
+        "sqlascii" => Some("SQL_ASCII"),
+        _ => None,
     }
 }
 
@@ -347,7 +371,7 @@ fn time_shown(ms: u64) -> String {
 }
 
 /// The values of a switch.
-fn switch(text: &str) -> Option<bool> {
+pub(super) fn switch(text: &str) -> Option<bool> {
     match text {
         "on" | "true" | "yes" | "1" => Some(true),
         "off" | "false" | "no" | "0" => Some(false),
@@ -355,6 +379,6 @@ fn switch(text: &str) -> Option<bool> {
     }
 }
 
-fn invalid<T>(name: &str, value: &str) -> Result<T> {
+pub(super) fn invalid<T>(name: &str, value: &str) -> Result<T> {
     fail("22023", format!("invalid value for parameter \"{name}\": \"{value}\""))
 }
