@@ -40,6 +40,16 @@ fn gcd(a: i64, b: i64) -> u64 {
 
 fn width_bucket(n: f64, low: f64, high: f64, count: i64) -> Result<Value> {
     domain(count > 0, "2201G", "count must be greater than zero")?;
+    domain(
+        !n.is_nan() && !low.is_nan() && !high.is_nan(),
+        "2201G",
+        "operand, lower bound, and upper bound cannot be NaN",
+    )?;
+    domain(
+        low.is_finite() && high.is_finite(),
+        "2201G",
+        "lower and upper bounds must be finite",
+    )?;
     domain(low != high, "2201G", "lower bound cannot equal upper bound")?;
     let place = ((n - low) / (high - low) * count as f64).floor();
     let bucket = if place < 0.0 {
@@ -160,10 +170,12 @@ pub(super) const ROWS: &[Row] = &[
     ("abs", "numeric->numeric", |a, _, _| {
         Ok(Value::Decimal128(decimal(&a[0]).abs()))
     }),
+    ("abs", "float4->float4", real!(f64::abs)),
     ("abs", "float8->float8", real!(f64::abs)),
     ("@", "numeric->numeric", |a, _, _| {
         Ok(Value::Decimal128(decimal(&a[0]).abs()))
     }),
+    ("@", "float4->float4", real!(f64::abs)),
     ("@", "float8->float8", real!(f64::abs)),
     ("sign", "numeric->numeric", |a, _, _| {
         let n = decimal(&a[0]);
@@ -253,7 +265,13 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("^", "numeric,numeric->numeric", |a, _, _| powers::power(a)),
     ("div", "numeric,numeric->numeric", |a, _, _| {
-        numeric::trunc(numeric::div(decimal(&a[0]), decimal(&a[1]))?, 0).map(Value::Decimal128)
+        let (a, b) = (decimal(&a[0]), decimal(&a[1]));
+        // What is left is taken off before: a quotient may round up to the next whole number.
+        let whole = match a.is_finite() && b.is_finite() && !b.is_zero() {
+            true => numeric::sub(a, numeric::rem(a, b)?)?,
+            false => a,
+        };
+        numeric::trunc(numeric::div(whole, b)?, 0).map(Value::Decimal128)
     }),
     ("pi", "->float8", |_, _, _| Ok(Value::Double(std::f64::consts::PI))),
     ("degrees", "float8->float8", real!(f64::to_degrees)),

@@ -28,6 +28,7 @@ mod powers;
 mod ranges;
 mod records;
 pub(crate) mod sample;
+mod sizes;
 pub(crate) mod spread;
 mod system;
 mod tables;

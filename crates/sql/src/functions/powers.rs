@@ -38,7 +38,7 @@ pub(super) fn power_of_floats(a: f64, b: f64) -> Result<Value> {
         "zero raised to a negative power is undefined",
     )?;
     domain(
-        a >= 0.0 || b.fract() == 0.0 || !a.is_finite(),
+        a >= 0.0 || a.is_nan() || !b.is_finite() || b.fract() == 0.0,
         "2201F",
         "a negative number raised to a non-integer power yields a complex result",
     )?;
@@ -252,7 +252,9 @@ pub(super) fn power(args: &[Value]) -> Result<Value> {
     let of_e = exponent.mul(logarithm(size)?);
     let scale = DIGITS - (of_e.to_f64() * LOG_E).clamp(-2000.0, 2000.0) as i32;
     let scale = scale.max(numeric::scale(base)).max(numeric::scale(exponent));
-    rounded(exponential(of_e)?, scale).map(Value::Decimal128)
+    let found = rounded(exponential(of_e)?, scale)?;
+    let is_odd = base.is_negative() && !numeric::rem(exponent, of(2))?.is_zero();
+    Ok(Value::Decimal128(if is_odd { found.negate() } else { found }))
 }
 
 /// Powers of what is no finite number, as those of double precision are. Errors: 2201F.

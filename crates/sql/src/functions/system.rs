@@ -1,6 +1,6 @@
 //! What clients ask of the server itself, and of its catalog.
 
-use super::Row;
+use super::{Row, sizes};
 use crate::types::interval::Interval;
 use crate::types::names::{names_in, quoted};
 use crate::types::{Type, integer, output};
@@ -359,14 +359,13 @@ pub(super) const ROWS: &[Row] = &[
     // Sizes of relations and databases are looked up where functions are bound.
     ("pg_tablespace_size", "?any...->int8", |_, _, _| Ok(Value::Null)),
     ("pg_size_pretty", "int8->text", |a, _, _| {
-        let bytes = integer(&a[0]).unwrap_or(0);
-        let units = ["bytes", "kB", "MB", "GB", "TB", "PB"];
-        let (mut n, mut at) = (bytes, 0);
-        while n.unsigned_abs() >= 10_240 && at + 1 < units.len() {
-            n = (n + 512) / 1024;
-            at += 1;
-        }
-        Ok(Value::String(format!("{n} {}", units[at]).into()))
+        Ok(Value::String(
+            sizes::pretty(i128::from(integer(&a[0]).unwrap_or(0)), None).into(),
+        ))
+    }),
+    ("pg_size_pretty", "numeric->text", |a, _, _| sizes::pretty_of(&a[0])),
+    ("pg_size_bytes", "text->int8", |a, _, _| {
+        sizes::bytes(a[0].as_str().unwrap_or_default())
     }),
     ("catalog_text", "text,any->text", |a, _, _| {
         let (Some(name), Value::Document(texts)) = (a[0].as_str(), &a[1]) else {

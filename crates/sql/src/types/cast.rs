@@ -250,7 +250,7 @@ fn convert(value: Value, from: &Type, to: &Type) -> Result<Value> {
         (Type::Float4 | Type::Float8, to, Value::Double(n)) if to.is_integer() => {
             // Halves go to the even neighbour.
             let rounded = n.round_ties_even();
-            match (-9.223_372_036_854_775e18..9.223_372_036_854_775e18).contains(&rounded) {
+            match (i64::MIN as f64..-(i64::MIN as f64)).contains(&rounded) {
                 true => whole(rounded as i64, to),
                 false => Err(out_of_range(to)),
             }
