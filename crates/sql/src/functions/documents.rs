@@ -1,7 +1,7 @@
 //! `jsonb` and `json`: what has no schema.
 
 use super::Row;
-use crate::error::fail;
+use crate::error::{error, fail};
 use crate::expr::Expr;
 use crate::types::json::raw;
 use crate::types::{Type, integer, json, stored};
@@ -116,6 +116,10 @@ fn without(value: &Value, names: &[String]) -> Value {
     }
 }
 
+fn has_null(value: &Value) -> bool {
+    matches!(value, Value::Array(items) if items.iter().any(|item| item.is_nullish()))
+}
+
 fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::Array(items) => items
@@ -127,51 +131,75 @@ fn texts(value: &Value) -> Vec<String> {
     }
 }
 
-fn set(value: &Value, path: &[String], new: &Value, create: bool) -> Value {
-    let Some((head, rest)) = path.split_first() else {
-        return new.clone();
+/// The steps of a path by which a value is changed, which is no single value. Errors: 22004 for a step that is null, 22023.
+fn steps_to(value: &Value, path: &Value, what: &str) -> Result<Vec<String>> {
+    if !matches!(value, Value::Document(_) | Value::Array(_)) {
+        return fail("22023", format!("cannot {what} path in scalar"));
+    }
+    let Value::Array(items) = path else {
+        return Ok(Vec::new());
     };
-    let inner = |old: Value| {
-        if rest.is_empty() {
-            stored_null(new.clone())
-        } else {
-            set(&old, rest, new, create)
-        }
+    let steps = items.iter().enumerate().map(|(at, step)| match step.as_str() {
+        Some(step) => Ok(step.to_owned()),
+        None => fail("22004", format!("path element at position {} is null", at + 1)),
+    });
+    steps.collect()
+}
+
+/// The number of an element, which may count from the end. Errors: 22P02 for a step, the one behind so many others, that is none.
+fn number_of(step: &str, behind: usize) -> Result<i64> {
+    step.trim().parse::<i32>().map(i64::from).map_err(|_| {
+        error(
+            "22P02",
+            format!("path element at position {} is not an integer: \"{step}\"", behind + 1),
+        )
+    })
+}
+
+/// The value with a new one at a path, of which so many steps are taken. Errors: 22P02.
+fn set(value: &Value, (path, taken): (&[String], usize), new: &Value, create: bool) -> Result<Value> {
+    let Some(head) = path.get(taken) else {
+        return Ok(value.clone());
     };
-    match value {
+    let is_last = taken + 1 == path.len();
+    let inner = |old: Value| match is_last {
+        true => Ok(stored_null(new.clone())),
+        false => set(&old, (path, taken + 1), new, create),
+    };
+    Ok(match value {
         Value::Document(doc) => {
             let mut out = doc.clone();
             match doc.get(head) {
-                Some(old) => out.set(head, inner(old.to_value())),
-                None if create && rest.is_empty() => out.push(head.as_str(), stored_null(new.clone())),
+                Some(old) => out.set(head, inner(old.to_value())?),
+                None if create && is_last => out.push(head.as_str(), stored_null(new.clone())),
                 None => {}
             }
             out.into()
         }
         Value::Array(items) => {
             let mut out: Vec<Value> = items.iter().map(|item| item.to_value()).collect();
-            if let Ok(at) = head.parse::<i64>() {
-                let place = if at < 0 { at + out.len() as i64 } else { at };
-                match usize::try_from(place).ok().filter(|place| *place < out.len()) {
-                    Some(place) => out[place] = inner(out[place].clone()),
-                    None if create && rest.is_empty() && at < 0 => out.insert(0, new.clone()),
-                    None if create && rest.is_empty() => out.push(new.clone()),
-                    None => {}
-                }
+            let at = number_of(head, taken)?;
+            let place = if at < 0 { at + out.len() as i64 } else { at };
+            match usize::try_from(place).ok().filter(|place| *place < out.len()) {
+                Some(place) => out[place] = inner(out[place].clone())?,
+                None if create && is_last && at < 0 => out.insert(0, stored_null(new.clone())),
+                None if create && is_last => out.push(stored_null(new.clone())),
+                None => {}
             }
             Value::Array(Array::new(out))
         }
         other => other.clone(),
-    }
+    })
 }
 
 /// `jsonb_insert`: a new element beside the one at `path`, or a new field. Errors: 22023.
-fn insert(value: &Value, path: &[String], new: &Value, after: bool) -> Result<Value> {
-    let Some((head, rest)) = path.split_first() else {
+fn insert(value: &Value, (path, taken): (&[String], usize), new: &Value, after: bool) -> Result<Value> {
+    let Some(head) = path.get(taken) else {
         return Ok(value.clone());
     };
+    let (rest, is_last) = ((path, taken + 1), taken + 1 == path.len());
     match value {
-        Value::Document(doc) => match (doc.get(head), rest.is_empty()) {
+        Value::Document(doc) => match (doc.get(head), is_last) {
             (Some(_), true) => fail("22023", "cannot replace existing key"),
             (None, true) => {
                 let mut out = doc.clone();
@@ -187,12 +215,10 @@ fn insert(value: &Value, path: &[String], new: &Value, after: bool) -> Result<Va
         },
         Value::Array(items) => {
             let mut out: Vec<Value> = items.iter().map(|item| item.to_value()).collect();
-            let Ok(at) = head.parse::<i64>() else {
-                return fail("22P02", format!("path element is not an integer: \"{head}\""));
-            };
+            let at = number_of(head, taken)?;
             let place = if at < 0 { at + out.len() as i64 } else { at };
             let within = usize::try_from(place).ok().filter(|place| *place < out.len());
-            match (within, rest.is_empty()) {
+            match (within, is_last) {
                 (Some(place), true) => out.insert(place + usize::from(after), stored_null(new.clone())),
                 (None, true) if place < 0 => out.insert(0, stored_null(new.clone())),
                 (None, true) => out.push(stored_null(new.clone())),
@@ -212,6 +238,32 @@ fn object_of_texts(names: &Value, values: Option<&Value>) -> Result<Value> {
         _ => Vec::new(),
     };
     let names = list(names);
+    let widths = |items: &[Value]| -> Option<Vec<usize>> {
+        let width = |item: &Value| match item {
+            Value::Array(inner) if inner.iter().any(|item| matches!(item, ValueRef::Array(_))) => None,
+            Value::Array(inner) => Some(inner.len()),
+            _ => Some(0),
+        };
+        items.iter().map(width).collect()
+    };
+    let known = [Some(&names), values.map(list).as_ref()]
+        .into_iter()
+        .flatten()
+        .map(|items| widths(items))
+        .collect::<Option<Vec<_>>>();
+    let names = match known.as_deref() {
+        None => return fail("2202E", "wrong number of array subscripts"),
+        Some([widths]) if widths.iter().any(|width| *width > 0) => {
+            if widths.iter().any(|width| *width != 2) {
+                return fail("2202E", "array must have two columns");
+            }
+            names.iter().flat_map(|pair| list(pair)).collect()
+        }
+        Some(all) if all.iter().flatten().any(|width| *width > 0) => {
+            return fail("2202E", "wrong number of array subscripts");
+        }
+        Some(_) => names,
+    };
     let pairs: Vec<(Value, Value)> = match values.map(list) {
         Some(values) if values.len() != names.len() => return fail("2202E", "mismatched array dimensions"),
         Some(values) => names.into_iter().zip(values).collect(),
@@ -278,7 +330,14 @@ fn object(values: &[Value], args: &[Expr]) -> Result<Value> {
         if matches!(pair[0], Value::Null) {
             return fail("22023", "argument 1: key must not be null");
         }
-        let name = crate::types::output::text(&args[0].ty(), &pair[0]);
+        let ty = args[0].ty();
+        if matches!(ty, Type::Record | Type::Json | Type::Jsonb) || ty.element().is_some() {
+            return fail("22023", "key value must be scalar, not array, composite, or json");
+        }
+        let name = match pair[0] {
+            Value::Bool(name) => name.to_string(),
+            ref name => crate::types::output::text(&ty, name),
+        };
         out.push(name, part(&pair[1], &args[1]));
     }
     Ok(out.into())
@@ -311,6 +370,28 @@ fn compact(value: Value) -> Value {
     Value::String(out.into())
 }
 
+/// A value as `json`, the parts of its outermost level in lines of their own where these are wanted.
+fn in_lines(value: Value, lines: bool) -> Value {
+    let part = |value: ValueRef<'_>| {
+        let mut out = String::new();
+        json::compact(value, &mut out);
+        out
+    };
+    let (parts, signs): (Vec<String>, _) = match &value {
+        Value::Array(items) if lines => (items.iter().map(part).collect(), ["[", "]"]),
+        Value::Document(doc) if lines => {
+            let fields = doc.iter().map(|(name, field)| {
+                let mut out = String::new();
+                json::quote(name, &mut out);
+                out + ":" + &part(field)
+            });
+            (fields.collect(), ["{", "}"])
+        }
+        _ => return compact(value),
+    };
+    Value::String(format!("{}{}{}", signs[0], parts.join(",\n "), signs[1]).into())
+}
+
 /// An object as `json_build_object` spaces it.
 fn spaced(value: Value) -> Value {
     let Value::Document(doc) = &value else {
@@ -331,14 +412,14 @@ fn set_lax(a: &[Value], create: bool, treatment: &str) -> Result<Value> {
     if matches!(a[0], Value::Null) || matches!(a[1], Value::Null) {
         return Ok(Value::Null);
     }
-    let path = texts(&a[1]);
+    let path = steps_to(&a[0], &a[1], "set")?;
     if !matches!(a[2], Value::Null) {
-        return Ok(set(&a[0], &path, &a[2], create));
+        return set(&a[0], (&path, 0), &a[2], create);
     }
     match treatment {
-        "use_json_null" => Ok(set(&a[0], &path, &Value::Undefined, create)),
+        "use_json_null" => set(&a[0], (&path, 0), &Value::Undefined, create),
         "return_target" => Ok(a[0].clone()),
-        "delete_key" => Ok(gone(&a[0], &path)),
+        "delete_key" => gone(&a[0], (&path, 0)),
         "raise_exception" => fail("22004", "JSON value must not be null"),
         _ => fail(
             "22023",
@@ -348,17 +429,18 @@ fn set_lax(a: &[Value], create: bool, treatment: &str) -> Result<Value> {
 }
 
 /// A value without what is at a path.
-fn gone(value: &Value, path: &[String]) -> Value {
-    let Some((head, rest)) = path.split_first() else {
-        return value.clone();
+fn gone(value: &Value, (path, taken): (&[String], usize)) -> Result<Value> {
+    let Some(head) = path.get(taken) else {
+        return Ok(value.clone());
     };
-    match value {
+    let (rest, is_last) = ((path, taken + 1), taken + 1 == path.len());
+    Ok(match value {
         Value::Document(doc) => {
             let mut out = Document::new();
             for (name, inner) in doc.iter() {
-                match (name == head, rest.is_empty()) {
+                match (name == head, is_last) {
                     (true, true) => {}
-                    (true, false) => out.push(name, gone(&inner.to_value(), rest)),
+                    (true, false) => out.push(name, gone(&inner.to_value(), rest)?),
                     (false, _) => out.push(name, inner.to_value()),
                 }
             }
@@ -366,22 +448,20 @@ fn gone(value: &Value, path: &[String]) -> Value {
         }
         Value::Array(items) => {
             let mut out: Vec<Value> = items.iter().map(|item| item.to_value()).collect();
-            let at = head
-                .parse::<i64>()
-                .ok()
-                .map(|at| if at < 0 { at + out.len() as i64 } else { at });
-            if let Some(at) = at.and_then(|at| usize::try_from(at).ok()).filter(|at| *at < out.len()) {
-                match rest.is_empty() {
+            let at = number_of(head, taken)?;
+            let at = if at < 0 { at + out.len() as i64 } else { at };
+            if let Some(at) = usize::try_from(at).ok().filter(|at| *at < out.len()) {
+                match is_last {
                     true => {
                         out.remove(at);
                     }
-                    false => out[at] = gone(&out[at], rest),
+                    false => out[at] = gone(&out[at], rest)?,
                 }
             }
             Value::Array(Array::new(out))
         }
         other => other.clone(),
-    }
+    })
 }
 
 fn print(value: Value) -> Value {
@@ -530,9 +610,15 @@ pub(super) const ROWS: &[Row] = &[
         Ok(said(raw::element(text_of(&a[0]), integer(&a[1]).unwrap_or(0))))
     }),
     ("#>", "json,_text->json", |a, _, _| {
+        if has_null(&a[1]) {
+            return Ok(Value::Null);
+        }
         Ok(written(raw::at_path(text_of(&a[0]), &texts(&a[1]))))
     }),
     ("#>>", "json,_text->text", |a, _, _| {
+        if has_null(&a[1]) {
+            return Ok(Value::Null);
+        }
         Ok(said(raw::at_path(text_of(&a[0]), &texts(&a[1]))))
     }),
     ("json_strip_nulls", "json->json", |a, _, _| {
@@ -543,6 +629,10 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("json_object", "_text,_text->json", |a, _, _| {
         object_of_texts(&a[0], Some(&a[1])).map(spaced)
+    }),
+    ("array_to_json", "anyarray,bool->json", |a, _, args| {
+        let value = stored::to_json(&args[0].ty(), a[0].clone());
+        Ok(in_lines(value, matches!(a[1], Value::Bool(true))))
     }),
     ("array_to_json", "anyarray->json", |a, _, args| {
         Ok(compact(stored::to_json(&args[0].ty(), a[0].clone())))
@@ -579,9 +669,8 @@ pub(super) const ROWS: &[Row] = &[
         Ok(Value::Bool(texts(&a[1]).iter().all(|name| has(&a[0], name))))
     }),
     ("||", "jsonb,jsonb->jsonb", |a, _, _| Ok(concat(&a[0], &a[1]))),
-    ("#-", "jsonb,_text->jsonb", |a, _, _| match &a[0] {
-        Value::Document(_) | Value::Array(_) => Ok(gone(&a[0], &texts(&a[1]))),
-        _ => fail("22023", "cannot delete path in scalar"),
+    ("#-", "jsonb,_text->jsonb", |a, _, _| {
+        gone(&a[0], (&steps_to(&a[0], &a[1], "delete")?, 0))
     }),
     ("-", "jsonb,text->jsonb", |a, _, _| match &a[0] {
         Value::Document(_) | Value::Array(_) => Ok(without(&a[0], &texts(&a[1]))),
@@ -601,10 +690,11 @@ pub(super) const ROWS: &[Row] = &[
         Ok(Value::Array(Array::new(kept.collect())))
     }),
     ("jsonb_set", "jsonb,_text,jsonb->jsonb", |a, _, _| {
-        Ok(set(&a[0], &texts(&a[1]), &a[2], true))
+        set(&a[0], (&steps_to(&a[0], &a[1], "set")?, 0), &a[2], true)
     }),
     ("jsonb_set", "jsonb,_text,jsonb,bool->jsonb", |a, _, _| {
-        Ok(set(&a[0], &texts(&a[1]), &a[2], matches!(a[3], Value::Bool(true))))
+        let steps = steps_to(&a[0], &a[1], "set")?;
+        set(&a[0], (&steps, 0), &a[2], matches!(a[3], Value::Bool(true)))
     }),
     ("jsonb_strip_nulls", "jsonb->jsonb", |a, _, _| {
         Ok(strip_nulls(a[0].as_ref()))
@@ -634,10 +724,11 @@ pub(super) const ROWS: &[Row] = &[
         object_of_texts(&a[0], Some(&a[1]))
     }),
     ("jsonb_insert", "jsonb,_text,jsonb->jsonb", |a, _, _| {
-        insert(&a[0], &texts(&a[1]), &a[2], false)
+        insert(&a[0], (&steps_to(&a[0], &a[1], "set")?, 0), &a[2], false)
     }),
     ("jsonb_insert", "jsonb,_text,jsonb,bool->jsonb", |a, _, _| {
-        insert(&a[0], &texts(&a[1]), &a[2], matches!(a[3], Value::Bool(true)))
+        let steps = steps_to(&a[0], &a[1], "set")?;
+        insert(&a[0], (&steps, 0), &a[2], matches!(a[3], Value::Bool(true)))
     }),
     ("jsonb_extract_path", "jsonb,text...->jsonb", |a, _, _| {
         Ok(path(&a[0], &Value::Array(Array::new(a[1..].to_vec()))))
@@ -669,6 +760,13 @@ pub(super) const ROWS: &[Row] = &[
             Type::Jsonb => Ok(print(a[0].clone())),
             ty => Ok(compact(stored::to_json(&ty, a[0].clone()))),
         }
+    }),
+    ("row_to_json", "jsonb,bool->json", |a, _, _| {
+        Ok(in_lines(a[0].clone(), matches!(a[1], Value::Bool(true))))
+    }),
+    ("row_to_json", "record,bool->json", |a, _, _| {
+        let value = stored::to_json(&Type::Record, a[0].clone());
+        Ok(in_lines(value, matches!(a[1], Value::Bool(true))))
     }),
     ("row_to_json", "jsonb->json", |a, _, _| Ok(compact(a[0].clone()))),
     ("row_to_json", "record->json", |a, _, _| {
