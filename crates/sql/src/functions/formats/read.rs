@@ -41,6 +41,8 @@ struct Fields {
     second_of_day: Option<i64>,
     ms: Option<i64>,
     us: Option<i64>,
+    /// Digits of a second that are kept.
+    digits: Option<i32>,
     zone_negative: bool,
     zone_hour: Option<i64>,
     zone_minute: Option<i64>,
@@ -340,8 +342,9 @@ fn field(word: &Word, adjoins: bool, reader: &mut Reader<'_>, fields: &mut Field
             set(&mut fields.ms, n * 10i64.pow(3u32.saturating_sub(digits as u32)), name)
         }
         "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
-            let most = name[2..].parse().unwrap_or(6);
-            let (n, digits) = number(most)?;
+            let kept = name[2..].parse::<i32>().ok();
+            fields.digits = fields.digits.max(kept);
+            let (n, digits) = number(kept.map_or(6, |n| n as usize))?;
             set(&mut fields.us, n * 10i64.pow(6u32.saturating_sub(digits as u32)), name)
         }
         "AM" | "PM" => reader.name(&["AM", "PM"], None, word).and_then(|n| {
@@ -392,7 +395,7 @@ fn year(fields: &Fields) -> i64 {
         (Some(century), None) => (century - 1) * 100 + 1,
         (None, None) => 0,
     };
-    if fields.before_christ && year > 0 {
+    if fields.before_christ {
         year = -year;
     }
     if year < 0 { year + 1 } else { year }
@@ -470,8 +473,11 @@ fn finish(fields: &Fields) -> Result<Read> {
     if !(-4713..=294_276).contains(&year) {
         return Err(datetime::out_of_range("timestamp"));
     }
-    let east = fields.zone_hour.map(|hours| {
-        let seconds = hours * 3600 + fields.zone_minute.unwrap_or(0) * 60;
+    if us > 999_999 {
+        return Err(out_of_range());
+    }
+    let east = (fields.zone_hour.is_some() || fields.zone_minute.is_some()).then(|| {
+        let seconds = fields.zone_hour.unwrap_or(0) * 3600 + fields.zone_minute.unwrap_or(0) * 60;
         if fields.zone_negative { -seconds } else { seconds }
     });
     let local = Parts {
@@ -480,8 +486,9 @@ fn finish(fields: &Fields) -> Result<Read> {
         day,
         us: ((hour * 60 + minute) * 60 + second) * 1_000_000 + us,
     };
+    let local = local.timestamp()?;
     Ok(Read {
-        local: local.timestamp()?,
+        local: fields.digits.map_or(local, |digits| datetime::rounded(local, digits)),
         east,
     })
 }
