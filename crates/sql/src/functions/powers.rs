@@ -140,8 +140,14 @@ fn place_of_logarithm(n: Decimal128) -> i32 {
             let parts = apart.parts().filter(|parts| parts.coefficient > 0);
             parts.map_or(0, |parts| parts.exponent + parts.coefficient.ilog10() as i32)
         }
-        false => value.ln().abs().log10() as i32,
+        false => (value.ln().abs().log10() as i32).clamp(-1, 5),
     }
+}
+
+/// About how many digits the exponential of a number has before the point, or zeros behind it; no more than make a difference.
+fn whole_digits(n: f64) -> i32 {
+    let most = f64::from(2 * SCALE_MAX);
+    (n * LOG_E).clamp(-most, most) as i32
 }
 
 /// Whether there is a logarithm. Errors: 2201E.
@@ -162,7 +168,7 @@ pub(super) fn exp(args: &[Value]) -> Result<Value> {
         };
         return Ok(Value::Decimal128(found));
     }
-    let scale = DIGITS - (n.to_f64() * LOG_E) as i32;
+    let scale = DIGITS - whole_digits(n.to_f64());
     rounded(exponential(n)?, scale.max(numeric::scale(n))).map(Value::Decimal128)
 }
 
@@ -250,7 +256,7 @@ pub(super) fn power(args: &[Value]) -> Result<Value> {
     }
     let size = if base.is_negative() { base.negate() } else { base };
     let of_e = exponent.mul(logarithm(size)?);
-    let scale = DIGITS - (of_e.to_f64() * LOG_E).clamp(-2000.0, 2000.0) as i32;
+    let scale = DIGITS - whole_digits(of_e.to_f64());
     let scale = scale.max(numeric::scale(base)).max(numeric::scale(exponent));
     let found = rounded(exponential(of_e)?, scale)?;
     let is_odd = base.is_negative() && !numeric::rem(exponent, of(2))?.is_zero();
