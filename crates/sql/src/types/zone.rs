@@ -241,7 +241,7 @@ pub fn offset(text: &str) -> Option<i64> {
         true => part.parse::<i64>().ok(),
         false => None,
     };
-    let first = parts.next()?;
+    let first = parts.next().filter(|first| first.is_ascii())?;
     let (hours, minutes, seconds) = match first.len() {
         3 | 4 => {
             let (hours, minutes) = first.split_at(first.len() - 2);
@@ -304,6 +304,7 @@ mod tests {
         assert_eq!(offset("+05:30"), Some(19_800));
         assert_eq!(offset("-0330"), Some(-12_600));
         assert_eq!(offset("+5x"), None);
+        assert_eq!(offset("+3éT"), None);
         assert_eq!(format_offset(-12_600), "-03:30");
         assert!(Zone::parse("Nowhere/Else").is_err());
         assert!(matches!(Zone::parse("est"), Ok(Zone::Fixed(-18_000))));
