@@ -7,6 +7,7 @@ Node.js they are left out. `sql_clients` has what runs in other languages; each 
 import asyncio
 import datetime
 import decimal
+import enum
 import io
 import os
 import shutil
@@ -131,7 +132,7 @@ async def with_asyncpg(asyncpg, port):
 
 def test_psycopg(port):
     psycopg = pytest.importorskip("psycopg")
-    from psycopg.types.enum import EnumInfo
+    from psycopg.types.enum import EnumInfo, register_enum
     from psycopg.types.json import Jsonb
     from psycopg.types.range import Range
 
@@ -159,6 +160,12 @@ def test_psycopg(port):
             with cursor.copy("COPY (SELECT id, n FROM kinds WHERE id < 11 ORDER BY id) TO STDOUT") as copy:
                 copy.set_types(["int4", "numeric"])
                 assert list(copy.rows()) == [(1, row[1]), (10, None)]
+        # A parameter that a client declares by the number of an enum is one of its values, and so is what is made of it.
+        Mood = enum.Enum("Mood", ["sad", "ok"])
+        register_enum(EnumInfo.fetch(c, "mood"), c, Mood)
+        for binary in [False, True]:
+            assert c.execute("SELECT %t, %b, %t", [Mood.ok, Mood.sad, [Mood.ok]], binary=binary).fetchone() == (Mood.ok, Mood.sad, [Mood.ok])
+        c.commit()
         # Statements that are sent ahead of the answers of those before them; one that fails ends those behind it.
         with c.pipeline():
             sent = [c.execute("SELECT %s::int", [n]) for n in range(20)]

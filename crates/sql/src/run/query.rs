@@ -10,6 +10,7 @@ pub(crate) use super::planned::finished;
 use super::planned::{PlanCell, Planned, fields};
 use super::tables::{Reading, SessionFacts};
 use crate::bind::Binder;
+use crate::catalog::system::Facts as _;
 use crate::error::{fail, unsupported};
 use crate::expr::Expr;
 use crate::plan::Plan;
@@ -88,6 +89,26 @@ pub fn describe(
     let mut binder = Binder::new(&reading, params);
     let bound = finished(binder.query(query)?)?;
     Ok((fields(&bound), binder.params))
+}
+
+/// The types with these OIDs, enums and arrays of them as well; unknown is what there is none with.
+///
+/// Errors: those of reading the catalog.
+pub fn types_of(statement: &Statement<'_>, session: &SessionFacts, oids: &[u32]) -> Result<Vec<Type>> {
+    let read = statement.read_view()?;
+    let (op, _) = statement.operation(None)?;
+    let enums = Reading::new(statement, read.view(), &op, session).enums();
+    let made = |oid: u32| {
+        enums.iter().find_map(|(_, own)| match oid {
+            oid if oid == own.oid => Some(Type::Enum(own.clone())),
+            oid if oid == own.array_oid() => Some(Type::Enum(own.clone()).array()),
+            _ => None,
+        })
+    };
+    let all = oids
+        .iter()
+        .map(|oid| Type::of_oid(*oid).or_else(|| made(*oid)).unwrap_or(Type::Unknown));
+    Ok(all.collect())
 }
 
 /// Refuses a statement that asks for more parameters than there are.

@@ -31,10 +31,16 @@ impl Session {
         if statements.len() > 1 {
             return fail("42601", "cannot insert multiple commands into a prepared statement");
         }
-        let given: Vec<Type> = types
-            .iter()
-            .map(|oid| Type::of_oid(*oid).unwrap_or(Type::Unknown))
-            .collect();
+        let is_known = |oid: &u32| *oid == 0 || Type::of_oid(*oid).is_some();
+        let given = match types.iter().all(is_known) {
+            true => types
+                .iter()
+                .map(|oid| Type::of_oid(*oid).unwrap_or(Type::Unknown))
+                .collect(),
+            false => self.statement(database, text, OpKind::Read, |statement, facts| {
+                query::types_of(statement, facts, types)
+            })?,
+        };
         self.remember(database, name, text, statements.pop().map(Arc::new), given)?;
         if !name.is_empty() {
             self.note_prepared(name, text, false);
