@@ -257,7 +257,7 @@ fn object_of_texts(names: &Value, values: Option<&Value>) -> Result<Value> {
             if widths.iter().any(|width| *width != 2) {
                 return fail("2202E", "array must have two columns");
             }
-            names.iter().flat_map(|pair| list(pair)).collect()
+            names.iter().flat_map(&list).collect()
         }
         Some(all) if all.iter().flatten().any(|width| *width > 0) => {
             return fail("2202E", "wrong number of array subscripts");

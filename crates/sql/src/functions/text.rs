@@ -458,6 +458,20 @@ fn one_of(c: char, mut other: impl ExactSizeIterator<Item = char>) -> char {
     }
 }
 
+fn lower(s: &str) -> String {
+    match s.is_ascii() {
+        true => s.to_ascii_lowercase(),
+        false => s.chars().map(|c| one_of(c, c.to_lowercase())).collect(),
+    }
+}
+
+fn upper(s: &str) -> String {
+    match s.is_ascii() {
+        true => s.to_ascii_uppercase(),
+        false => s.chars().map(|c| one_of(c, c.to_uppercase())).collect(),
+    }
+}
+
 /// A text in one of Unicode's normal forms. Errors: 22023.
 fn normalized<'t>(text: &'t str, form: &str) -> Result<Cow<'t, str>> {
     Ok(match form.to_ascii_uppercase().as_str() {
@@ -483,22 +497,8 @@ pub(super) const ROWS: &[Row] = &[
     ("||", "bytea,bytea->bytea", |a, _, _| {
         binary([bytes(&a[0]), bytes(&a[1])].concat())
     }),
-    ("lower", "text->text", |a, _, _| {
-        text(
-            str(&a[0])
-                .chars()
-                .map(|c| one_of(c, c.to_lowercase()))
-                .collect::<String>(),
-        )
-    }),
-    ("upper", "text->text", |a, _, _| {
-        text(
-            str(&a[0])
-                .chars()
-                .map(|c| one_of(c, c.to_uppercase()))
-                .collect::<String>(),
-        )
-    }),
+    ("lower", "text->text", |a, _, _| text(lower(str(&a[0])))),
+    ("upper", "text->text", |a, _, _| text(upper(str(&a[0])))),
     ("normalize", "text->text", |a, _, _| {
         text(normalized(str(&a[0]), "NFC")?.into_owned())
     }),

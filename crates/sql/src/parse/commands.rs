@@ -78,7 +78,7 @@ pub(super) fn missing_at(text: &str, place: Option<(usize, usize)>) -> Option<St
         let first = tokens::next_solid(statement, 0).map(|at| begin(&statement[at]));
         first.is_some_and(|first| place.is_none_or(|place| first <= place))
     };
-    of(statements.filter(has_begun).last()?)
+    of(statements.rev().find(has_begun)?)
 }
 
 fn of(tokens: &[TokenWithSpan]) -> Option<String> {

@@ -160,6 +160,9 @@ impl Session {
         // The modes of the transaction that is there go with it.
         let mode = value.map(|value| value.trim().trim_matches(['\'', '"']).to_lowercase());
         match (name.as_str(), mode.as_deref()) {
+            ("transaction_isolation" | "transaction_read_only", Some("default")) => {
+                return fail("0A000", format!("parameter \"{name}\" cannot be reset"));
+            }
             ("transaction_isolation", Some(level)) => match Isolation::of_name(level) {
                 Some(level) => return self.set_isolation(level),
                 None => return settings::invalid(&name, level),

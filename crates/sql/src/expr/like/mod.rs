@@ -242,11 +242,8 @@ fn similar(pattern: &str, escape: Option<char>) -> Result<String> {
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
         match c {
-            c if Some(c) == escape => match chars.next() {
-                // What stands behind it means what it means in regular expressions behind a backslash.
-                Some(c) => out.extend(['\\', c]),
-                None => {}
-            },
+            // What stands behind it means what it means in regular expressions behind a backslash.
+            c if Some(c) == escape => out.extend(chars.next().into_iter().flat_map(|c| ['\\', c])),
             '%' => out.push_str(".*"),
             '_' => out.push('.'),
             '(' => out.push_str("(?:"),

@@ -400,7 +400,8 @@ fn iso(text: &str) -> Read<Parts> {
             let (whole, part) = iso_number(&mut rest)?;
             out.add(*unit, whole, part)?;
         }
-        if !rest.is_empty() && !(rest.starts_with('T') && !in_time) {
+        let goes_on = rest.starts_with('T') && !in_time;
+        if !rest.is_empty() && !goes_on {
             return Err(Wrong::Form);
         }
         has_field = true;
