@@ -5,6 +5,43 @@ use std::fmt::Write as _;
 /// Milliseconds of a day.
 pub const DAY_MS: i64 = 86_400_000;
 
+/// English names of the months.
+pub const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+/// English names of the days of a week.
+pub const WEEKDAYS: [&str; 7] = [
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+];
+
+/// The number of a month, from 1, by its English name or the first three letters of it, or `sept`, in any case.
+pub fn month_of(word: &str) -> Option<u32> {
+    let is = |name: &str| word.eq_ignore_ascii_case(name);
+    let place = MONTHS.iter().position(|month| is(month) || is(&month[..3]));
+    match is("sept") {
+        true => Some(9),
+        false => Some(place? as u32 + 1),
+    }
+}
+
 /// A date and time of day in UTC, proleptic Gregorian calendar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Civil {

@@ -53,25 +53,27 @@ pub fn offer(connections: Vec<(Arc<Slot>, bool)>) {
 
 /// Stops what a connection does. `None` when there is none of this number, `Some(false)` when the user may not.
 pub fn cancel(pid: i64) -> Option<bool> {
-    CONNECTIONS.with_borrow(|offered| {
-        let (slot, allowed) = offered.iter().find(|(slot, _)| slot.id == pid)?;
-        if *allowed {
-            slot.kill.kill(ErrorCode::Interrupted);
-        }
-        Some(*allowed)
+    reach(pid, |slot| {
+        slot.kill.kill(ErrorCode::Interrupted);
+        true
     })
 }
 
 /// Ends a connection, and what it does before. `None` when there is none of this number that speaks SQL, `Some(false)` when the user may not.
 pub fn terminate(pid: i64) -> Option<bool> {
-    CONNECTIONS.with_borrow(|offered| {
-        let (slot, allowed) = offered.iter().find(|(slot, _)| slot.id == pid)?;
-        if *allowed {
-            if !slot.ending.ask() {
-                return None;
-            }
+    reach(pid, |slot| {
+        let listens = slot.ending.ask();
+        if listens {
             slot.kill.kill(ErrorCode::Interrupted);
         }
-        Some(*allowed)
+        listens
+    })
+}
+
+/// Does something to a connection that was offered, if the user may; `None` when it is not there, or `act` says that it cannot be done to it.
+fn reach(pid: i64, act: impl FnOnce(&Slot) -> bool) -> Option<bool> {
+    CONNECTIONS.with_borrow(|offered| {
+        let (slot, allowed) = offered.iter().find(|(slot, _)| slot.id == pid)?;
+        (!allowed || act(slot)).then_some(*allowed)
     })
 }

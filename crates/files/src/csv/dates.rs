@@ -8,7 +8,7 @@
 //!
 //! All become the same list of parts. A number may have fewer digits than its notation says; what has no zone is UTC.
 
-use nestor_model::date::{Civil, days_in_month};
+use nestor_model::date::{Civil, MONTHS, WEEKDAYS, days_in_month};
 
 /// One thing after the other.
 #[derive(Clone, Debug, PartialEq)]
@@ -245,30 +245,6 @@ fn quoted<'t>(parts: &mut Vec<Part>, layout: &'t str, quote: char) -> Result<&'t
     Ok(&layout[end + 2..])
 }
 
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-const WEEKDAYS: [&str; 7] = [
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-];
-
 /// What was read so far.
 #[derive(Default)]
 struct Found {
@@ -367,8 +343,8 @@ fn number(text: &str, min: usize, max: usize) -> Option<(u32, &str)> {
 fn name<'t>(text: &'t str, names: &[&str]) -> Option<(u32, &'t str)> {
     let count = text.bytes().take_while(u8::is_ascii_alphabetic).count();
     let (word, rest) = text.split_at(count);
-    let word = word.to_ascii_lowercase();
-    let place = names.iter().position(|name| *name == word || name[..3] == word)?;
+    let is = |name: &str| word.eq_ignore_ascii_case(name);
+    let place = names.iter().position(|name| is(name) || is(&name[..3]))?;
     Some((u32::try_from(place + 1).ok()?, rest))
 }
 

@@ -138,7 +138,7 @@ async fn converse(
     loop {
         tokio::select! {
             biased;
-            () = std::future::poll_fn(|cx| ending.poll_asked(cx)) => {}
+            () = std::future::poll_fn(|cx| ending.poll_asked(cx)) => return Err(fatal(&mut stream, &terminated()).await),
             come = input.come(&mut stream, MESSAGE_BYTES_MAX) => come?,
             () = heard(&session.session) => {
                 session.session.tell_heard(&mut out);
@@ -147,9 +147,6 @@ async fn converse(
             }
             () = server.lose_patience() => return Err(Ended),
         };
-        if ending.is_asked() {
-            return Err(fatal(&mut stream, &terminated()).await);
-        }
         if server.is_draining() {
             let stopping = error("57P01", "terminating connection because the server is stopping");
             return Err(fatal(&mut stream, &stopping).await);

@@ -31,13 +31,13 @@ impl Session {
         if statements.len() > 1 {
             return fail("42601", "cannot insert multiple commands into a prepared statement");
         }
-        let is_known = |oid: &u32| *oid == 0 || Type::of_oid(*oid).is_some();
-        let given = match types.iter().all(is_known) {
-            true => types
-                .iter()
-                .map(|oid| Type::of_oid(*oid).unwrap_or(Type::Unknown))
-                .collect(),
-            false => self.statement(database, text, OpKind::Read, |statement, facts| {
+        let built_in = types.iter().map(|oid| match oid {
+            0 => Some(Type::Unknown),
+            oid => Type::of_oid(*oid),
+        });
+        let given = match built_in.collect::<Option<Vec<Type>>>() {
+            Some(given) => given,
+            None => self.statement(database, text, OpKind::Read, |statement, facts| {
                 query::types_of(statement, facts, types)
             })?,
         };

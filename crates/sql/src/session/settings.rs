@@ -157,11 +157,15 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
             }
             false => return invalid(&name, text),
         },
-        // They are about policies and XML, of which there are none, and about warnings that are not given.
-        // `check_function_bodies` is for CREATE FUNCTION.
-        "check_function_bodies" | "escape_string_warning" | "row_security" => match switch(&plain) {
+        // They are about policies, of which there are none, about warnings that are not given, and about transactions that only read, which
+        // never wait for a snapshot that is safe. `check_function_bodies` is for CREATE FUNCTION, and read-only is what it says.
+        "check_function_bodies"
+        | "escape_string_warning"
+        | "row_security"
+        | "default_transaction_deferrable"
+        | "default_transaction_read_only" => match switch(&plain) {
             Some(is_on) => {
-                (if is_on { "on" } else { "off" }).clone_into(old);
+                shown(is_on).clone_into(old);
                 return Ok(());
             }
             None => return no_boolean(&name),
@@ -209,14 +213,6 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
                 return Ok(());
             }
             None => return invalid(&name, text),
-        },
-        // Transactions that only read never wait for a snapshot that is safe, deferrable or not.
-        "default_transaction_read_only" | "default_transaction_deferrable" => match switch(&plain) {
-            Some(is_on) => {
-                shown(is_on).clone_into(old);
-                return Ok(());
-            }
-            None => return no_boolean(&name),
         },
         "statement_timeout" | "lock_timeout" => match milliseconds(&plain) {
             Some(ms) => {
@@ -334,9 +330,10 @@ fn date_style(old: &str, words: &str) -> Option<String> {
 /// What the settings say of how values are read and shown.
 pub(super) fn style(settings: &BTreeMap<String, String>) -> Style {
     let value = |name: &str| settings.get(name).map_or("", String::as_str);
+    let (dates, order) = dates(value("datestyle"));
     Style {
-        order: dates(value("datestyle")).1,
-        dates: dates(value("datestyle")).0,
+        order,
+        dates,
         intervals: Intervals::of(value("intervalstyle")).unwrap_or_default(),
         escapes: value("bytea_output") == "escape",
     }

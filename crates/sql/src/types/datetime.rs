@@ -6,7 +6,7 @@ use super::style::{self, Dates, Order};
 use super::timetz::TimeTz;
 use super::zone::{self, Zone};
 use crate::error::{error, fail};
-use nestor_model::date::{civil_from_days, days_from_civil, days_in_month};
+use nestor_model::date::{MONTHS, WEEKDAYS, civil_from_days, days_from_civil, days_in_month};
 use nestor_model::{Error, Result};
 
 /// `infinity` of timestamps; its negative is `-infinity`.
@@ -207,8 +207,8 @@ pub fn format_timestamp(us: i64, has_zone: bool) -> String {
     if style != Dates::Postgres {
         return format!("{} {time}{zone}{era}", format_civil(civil, style));
     }
-    let weekday = WEEKDAYS[parts.weekday() as usize % 7];
-    let month = MONTHS[(parts.month as usize + 11) % 12];
+    let weekday = &WEEKDAYS[parts.weekday() as usize % 7][..3];
+    let month = &MONTHS[(parts.month as usize + 11) % 12][..3];
     let date = match style::order() {
         Order::DayMonthYear => format!("{:02} {month}", parts.day),
         _ => format!("{month} {:02}", parts.day),
@@ -216,12 +216,6 @@ pub fn format_timestamp(us: i64, has_zone: bool) -> String {
     let year = if parts.year > 0 { parts.year } else { 1 - parts.year };
     format!("{weekday} {date} {time} {year:04}{zone}{era}")
 }
-
-const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
-
-const MONTHS: [&str; 12] = [
-    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-];
 
 /// The first day there is, 24 November 4714 BC.
 const FIRST_DAY: i64 = -2_440_588;

@@ -2,6 +2,8 @@
 //! colons, and what begins with a sign. How such texts are taken apart is in the appendix "Date/Time Input Interpretation" of
 //! PostgreSQL's manual.
 
+use nestor_model::date::month_of;
+
 /// More words than this no moment has.
 const TOKENS_MAX: usize = 25;
 
@@ -85,21 +87,6 @@ pub(super) enum Unit {
     Other,
 }
 
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-
 const WEEKDAYS: [&[&str]; 7] = [
     &["sun", "sunday"],
     &["mon", "monday"],
@@ -112,11 +99,8 @@ const WEEKDAYS: [&[&str]; 7] = [
 
 /// What a name stands for.
 pub(super) fn word(name: &str) -> Option<Word> {
-    let month = MONTHS.iter().position(|month| {
-        *month == name || (name.len() == 3 && month.starts_with(name)) || (*month, name) == ("september", "sept")
-    });
-    if let Some(month) = month {
-        return Some(Word::Month(month as i64 + 1));
+    if let Some(month) = month_of(name) {
+        return Some(Word::Month(i64::from(month)));
     }
     if WEEKDAYS.iter().any(|names| names.contains(&name)) {
         return Some(Word::Weekday);

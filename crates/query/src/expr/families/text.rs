@@ -1,7 +1,7 @@
 //! Values as text: the two ways in which MongoDB prints doubles, and coercion to strings.
 
 use crate::expr::args::error;
-use nestor_model::date::{Civil, format_iso};
+use nestor_model::date::{Civil, MONTHS, format_iso};
 use nestor_model::statement::{BYTES_PER_UNIT, note};
 use nestor_model::{Result, ValueRef};
 use std::borrow::Cow;
@@ -102,22 +102,6 @@ pub(crate) fn coerce(value: ValueRef<'_>) -> Result<Cow<'_, str>> {
         }
     })
 }
-
-/// English names of the months.
-pub(crate) const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
 
 #[cfg(test)]
 mod tests {

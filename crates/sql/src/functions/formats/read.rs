@@ -1,9 +1,9 @@
 //! `to_date` and `to_timestamp`: text read by a pattern.
 
-use super::{DAYS, MONTHS, Piece, ROMAN, Word, pieces};
+use super::{Piece, ROMAN, Word, pieces};
 use crate::error::{error, fail};
 use crate::types::datetime::{self, Parts};
-use nestor_model::date::{civil_from_days, days_from_civil, days_in_month};
+use nestor_model::date::{MONTHS, WEEKDAYS, civil_from_days, days_from_civil, days_in_month};
 use nestor_model::{Error, Result};
 
 /// What a text says by a pattern.
@@ -317,8 +317,8 @@ fn field(word: &Word, adjoins: bool, reader: &mut Reader<'_>, fields: &mut Field
         "RM" => reader
             .name(&ROMAN, None, word)
             .and_then(|n| set(&mut fields.month, n + 1, name)),
-        "DAY" => reader.name(&DAYS, None, word).map(|_| ()),
-        "DY" => reader.name(&DAYS, Some(3), word).map(|_| ()),
+        "DAY" => reader.name(&WEEKDAYS, None, word).map(|_| ()),
+        "DY" => reader.name(&WEEKDAYS, Some(3), word).map(|_| ()),
         "D" => number(1).map(|_| ()),
         "Q" => number(1).map(|_| ()),
         "DDD" => number(3).and_then(|(n, _)| set(&mut fields.day_of_year, n, name)),

@@ -1,13 +1,13 @@
 //! `to_char` of timestamps and intervals.
 
-use super::{Case, DAYS, MONTHS, Piece, ROMAN, Word, pieces};
+use super::{Case, Piece, ROMAN, Word, pieces};
 use crate::error::fail;
 use crate::functions::numerals::ordinal;
 use crate::types::datetime::Parts;
 use crate::types::interval::Interval;
 use crate::types::zone;
 use nestor_model::Result;
-use nestor_model::date::{civil_from_days, days_from_civil};
+use nestor_model::date::{MONTHS, WEEKDAYS, civil_from_days, days_from_civil};
 
 /// Days from the beginning of Julian days to 1970.
 const JULIAN_1970: i64 = 2_440_588;
@@ -207,8 +207,8 @@ fn shown(clock: &Clock, word: &Word, out: &mut String) -> Result<()> {
         "MONTH" => name(MONTHS[month], None),
         "MON" => name(MONTHS[month], Some(3)),
         "MM" => number(clock.month, 2),
-        "DAY" => name(DAYS[weekday], None),
-        "DY" => name(DAYS[weekday], Some(3)),
+        "DAY" => name(WEEKDAYS[weekday], None),
+        "DY" => name(WEEKDAYS[weekday], Some(3)),
         "DDD" => number(clock.day_of_year, 3),
         "IDDD" => number(clock.iso_day(), 3),
         "DD" => number(clock.day, 2 - usize::from(clock.day < 0)),

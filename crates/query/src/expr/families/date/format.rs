@@ -7,9 +7,8 @@ use super::{instant, zone_of};
 use crate::env::{Env, Scope, Val};
 use crate::expr::Expr;
 use crate::expr::args::{Named, error};
-use crate::expr::families::text::MONTHS;
 use crate::expr::parse::OpDef;
-use nestor_model::date::Civil;
+use nestor_model::date::{Civil, MONTHS};
 use nestor_model::{Result, ValueRef};
 use std::fmt::Write as _;
 

@@ -1,9 +1,9 @@
 //! Dates as people and programs write them: ISO 8601 with its short forms, month names, zones.
 
-use super::reader::{Fields, Reader, abbreviation, failure, month_of, read_zone, within};
+use super::reader::{Fields, Reader, abbreviation, failure, read_zone, within};
 use super::zone::Zone;
 use nestor_model::Result;
-use nestor_model::date::Civil;
+use nestor_model::date::{Civil, month_of};
 
 /// Parses the common forms: ISO 8601 dates and times with optional zone, and dates with month names. Error 241.
 pub(crate) fn parse(text: &str, zone: Option<Zone>) -> Result<i64> {

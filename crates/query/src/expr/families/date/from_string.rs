@@ -2,13 +2,14 @@
 
 use super::free_text::parse;
 use super::pattern::{Piece, check_constant, split};
-use super::reader::{Fields, Reader, failure, month_of, read_zone, within};
+use super::reader::{Fields, Reader, failure, read_zone, within};
 use super::zone::Zone;
 use super::{zone_of, zone_value};
 use crate::env::{Env, Scope, Val};
 use crate::expr::Expr;
 use crate::expr::args::{Named, error};
 use crate::expr::parse::OpDef;
+use nestor_model::date::month_of;
 use nestor_model::{Error, ErrorCode, Result, ValueRef};
 
 pub(crate) const OPERATORS: &[OpDef] = &[OpDef::custom("$dateFromString", parse_from_string)];

@@ -1,7 +1,6 @@
 //! Parts shared by all that reads dates from text: the fields found so far, a reader of text, months and zones.
 
 use super::zone::{Zone, iso_year_start};
-use crate::expr::families::text::MONTHS;
 use nestor_model::date::{DAY_MS, days_from_civil, days_in_month};
 use nestor_model::{Error, ErrorCode, Result};
 
@@ -105,18 +104,6 @@ impl<'t> Reader<'t> {
         self.rest = rest;
         word
     }
-}
-
-/// A month by its name or first three letters; the length of what was read.
-pub(super) fn month_of(word: &str) -> Option<u32> {
-    let lower = word.to_ascii_lowercase();
-    MONTHS
-        .iter()
-        .position(|m| {
-            let m = m.to_ascii_lowercase();
-            lower == m || lower == m[..3] || (lower == "sept" && m == "september")
-        })
-        .map(|at| at as u32 + 1)
 }
 
 pub(super) fn within(value: i64, from: i64, to: i64) -> Option<i64> {
