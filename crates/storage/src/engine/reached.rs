@@ -167,27 +167,30 @@ impl Member {
 }
 
 impl Inner {
-    /// What is never rolled back.
+    /// What is never rolled back, of what is shown.
     pub(super) fn committed(&self) -> Visible {
-        if let Some(member) = &self.reached.member {
-            let state = member.state();
-            return Visible {
-                seq: member.committed(),
-                optime: state.committed,
-            };
-        }
-        match &self.store {
-            Some(store) => {
+        let certain = match (&self.reached.member, &self.store) {
+            (Some(member), _) => {
+                let state = member.state();
+                Some(Visible {
+                    seq: member.committed(),
+                    optime: state.committed,
+                })
+            }
+            (None, Some(store)) => {
                 let syncer = &store.journal.syncer;
                 let optime = syncer.durable_optime();
                 let seq = syncer.durable();
-                Visible { seq, optime }
+                Some(Visible { seq, optime })
             }
-            None => {
-                let state = self.current();
-                let (seq, optime) = (state.seq, state.optime);
-                Visible { seq, optime }
-            }
+            (None, None) => None,
+        };
+        // The journal has a commit before it is shown, and a sync may end in between.
+        let shown = self.current();
+        let (seq, optime) = (shown.seq, shown.optime);
+        match certain {
+            Some(certain) if certain.seq <= seq => certain,
+            _ => Visible { seq, optime },
         }
     }
 
@@ -398,16 +401,17 @@ impl Engine {
     pub fn positions(&self) -> Positions {
         let term = self.term();
         let at = |ts| OpTime { term, ts };
-        // In this order: what is durable or committed was shown before.
         let durable = self.durable_optime();
         let committed = match self.is_member() {
             true => self.inner.committed().optime,
             false => durable,
         };
+        // In this order: what is shown goes up. A sync may end before what it makes durable is shown.
+        let last = self.last_optime();
         Positions {
-            last: at(self.last_optime()),
-            durable: at(durable),
-            committed: at(committed),
+            last: at(last),
+            durable: at(durable.min(last)),
+            committed: at(committed.min(last)),
         }
     }
 

@@ -706,3 +706,28 @@ fn memory_of_open_transactions_is_counted_and_bounded() {
         "a single statement is bounded by its own limits"
     );
 }
+
+#[test]
+fn what_is_committed_is_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = recovery_tests::open(dir.path()).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 1..=40 {
+                // Between the journal and the moment at which they are shown these take longer than a sync.
+                let mut ws = engine.begin();
+                for key in 0..3000_u32 {
+                    ws.put(T, &[n, key as u8, (key >> 8) as u8], b"");
+                }
+                engine.commit(ws).unwrap();
+            }
+        });
+        while engine.last_lsn() < Lsn(40) {
+            engine.wait_durable(Lsn(engine.last_lsn().0 + 1)).unwrap();
+            let (committed, positions) = (engine.committed_lsn(), engine.positions());
+            assert!(committed <= engine.last_lsn());
+            assert!(positions.durable <= positions.last && positions.committed <= positions.last);
+        }
+    });
+    engine.close().unwrap();
+}
