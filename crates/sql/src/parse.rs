@@ -70,6 +70,14 @@ pub fn expression(text: &str) -> Result<Expr> {
     parser.parse_expr().map_err(|e| refused(e, text))
 }
 
+/// The type that a text is.
+///
+/// Errors: those of [`parse`].
+pub fn data_type(text: &str) -> Result<sqlparser::ast::DataType> {
+    let mut parser = parser(text, true)?;
+    parser.parse_data_type().map_err(|e| refused(e, text))
+}
+
 /// The names that stand in the text of an expression.
 pub fn words(text: &str) -> Vec<String> {
     let tokens = Tokenizer::new(&Sql, text).tokenize().unwrap_or_default();
@@ -162,6 +170,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     merge::give_defaults(&mut tokens);
     locks::spell_out(&mut tokens);
     check_depth(&tokens)?;
+    literals::keep_quotes(&mut tokens)?;
     let tokens = plainer(tokens);
     Ok(Parser::new(dialect)
         .with_recursion_limit(DEPTH_MAX)

@@ -5,7 +5,6 @@ use super::{Binder, Level};
 use crate::catalog::{Column, Table};
 use crate::error::{fail, unsupported};
 use crate::expr::Expr;
-use crate::types::Type;
 use crate::types::cast::{self, Context};
 use nestor_model::Result;
 use sqlparser::ast::{Expr as Ast, Ident};
@@ -80,9 +79,7 @@ impl Binder<'_> {
         let scope = self.table_scope(table, None);
         let own = Ast::Identifier(Ident::with_quote('"', from.name.as_str()));
         let mut value = self.expr(using.unwrap_or(&own), &scope)?;
-        if let (Type::Enum(before), Type::Enum(now), None) = (&from.ty, &to.ty, using)
-            && before.oid == now.oid
-        {
+        if from.ty.element().unwrap_or(&from.ty).made().is_some() && from.ty.oid() == to.ty.oid() && using.is_none() {
             // Its labels have other names, and their places.
             return Ok(value);
         }

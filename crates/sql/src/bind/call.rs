@@ -481,6 +481,7 @@ impl Binder<'_> {
                 }
                 .into())
             }
+            ("row_to_json", 1) if matches!(args[0].ty(), Type::Composite(_)) => functions::call("to_json", args),
             ("enum_first" | "enum_last" | "enum_range", 1 | 2)
                 if args.iter().any(|arg| matches!(arg.ty(), Type::Enum(_))) =>
             {

@@ -123,7 +123,7 @@ impl Declared {
             Object::Table(declared, _) => Some(declared.clone()),
             Object::Sequence(..)
             | Object::Schema
-            | Object::Enum(_)
+            | Object::Type(_)
             | Object::Materialized(_)
             | Object::Function(_)
             | Object::Assertion(_) => None,
@@ -438,18 +438,7 @@ impl Declared {
             if column.not_null {
                 required.push(Value::from(column.path.as_str()));
             }
-            if let Type::Enum(own) = &column.ty {
-                let labels = own.labels.iter().map(|label| Value::from(label.as_str()));
-                let null = (!column.not_null).then_some(Value::Null);
-                let mut property = Document::new();
-                property.push("enum", labels.chain(null).collect::<Vec<Value>>());
-                properties.push(column.path.as_str(), property);
-            }
-            if let Some(types) = bson_types(&column.ty) {
-                let null = (!column.not_null).then_some(&"null");
-                let types = types.iter().chain(null).map(|ty| Value::from(*ty));
-                let mut property = Document::new();
-                property.push("bsonType", types.collect::<Vec<Value>>());
+            if let Some(property) = property(&column.ty, column.not_null) {
                 properties.push(column.path.as_str(), property);
             }
         }
@@ -552,6 +541,31 @@ fn foreign_key(constraint: String, columns: Vec<String>, key: &ForeignKeyConstra
     })
 }
 
+/// What a schema says of a column's values in documents; `None` for all.
+fn property(ty: &Type, not_null: bool) -> Option<Document> {
+    let mut out = Document::new();
+    if let Type::Enum(own) = ty {
+        let labels = own.labels.iter().map(|label| Value::from(label.as_str()));
+        let null = (!not_null).then_some(Value::Null);
+        out.push("enum", labels.chain(null).collect::<Vec<Value>>());
+        return Some(out);
+    }
+    let types = bson_types(ty)?;
+    let null = (!not_null).then_some(&"null");
+    let types = types.iter().chain(null).map(|ty| Value::from(*ty));
+    out.push("bsonType", types.collect::<Vec<Value>>());
+    if let Type::Composite(own) = ty {
+        let mut properties = Document::new();
+        for own in &own.attributes {
+            if let Some(property) = property(&own.ty, false) {
+                properties.push(own.name.as_str(), property);
+            }
+        }
+        out.push("properties", properties);
+    }
+    Some(out)
+}
+
 /// The types in documents of a column's values; `None` for all.
 fn bson_types(ty: &Type) -> Option<&'static [&'static str]> {
     Some(match ty {
@@ -569,6 +583,7 @@ fn bson_types(ty: &Type) -> Option<&'static [&'static str]> {
         Type::Time => &["long"],
         Type::ObjectId => &["objectId"],
         Type::Array(_) => &["array"],
+        Type::Composite(_) => &["object"],
         _ => return None,
     })
 }

@@ -11,6 +11,7 @@ use crate::catalog::{Materialized, Table};
 use crate::error::{fail, unsupported};
 use crate::parse::own::CheckOption;
 use crate::types::Type;
+use crate::types::composite::{Attribute, Composite};
 use crate::types::enums::Enum;
 use nestor_database::write::assertions::ENTRIES;
 use nestor_database::write::sequence::Counting;
@@ -30,6 +31,9 @@ pub const SCHEMA: &str = "SQL schema";
 
 /// The title of an enum.
 pub const ENUM: &str = "SQL enum";
+
+/// The title of a composite type.
+pub const COMPOSITE: &str = "SQL composite type";
 
 /// The title of a function.
 pub const FUNCTION: &str = "SQL function";
@@ -53,8 +57,8 @@ pub enum Object {
     Function(Arc<Routine>),
     /// A materialized view.
     Materialized(Arc<Table>),
-    /// An enum.
-    Enum(Arc<Enum>),
+    /// An enum or a composite type.
+    Type(Type),
     /// A schema.
     Schema,
     /// A declared table.
@@ -77,7 +81,7 @@ impl Derive for OfEntry {
         let title = schema.get("title").and_then(ValueRef::as_str).unwrap_or_default();
         if !matches!(
             title,
-            TABLE | SEQUENCE | SCHEMA | ENUM | MATERIALIZED | UNPOPULATED | ASSERTION | FUNCTION
+            TABLE | SEQUENCE | SCHEMA | ENUM | COMPOSITE | MATERIALIZED | UNPOPULATED | ASSERTION | FUNCTION
         ) {
             return Ok(Self(None));
         }
@@ -122,11 +126,29 @@ impl Derive for OfEntry {
                     representation: Some(UserDefinedTypeRepresentation::Enum { labels }),
                     ..
                 }),
-            ) => Some(Object::Enum(Arc::new(Enum {
-                oid: enum_oid(collection),
+            ) => Some(Object::Type(Type::Enum(Arc::new(Enum {
+                oid: made_oid(collection),
                 name: collection.ns.coll.to_string(),
                 labels: labels.iter().map(|label| label.value.clone()).collect(),
-            }))),
+            })))),
+            (
+                COMPOSITE,
+                Some(Statement::CreateType {
+                    representation: Some(UserDefinedTypeRepresentation::Composite { attributes }),
+                    ..
+                }),
+            ) => {
+                let each = attributes.iter().map(|own| {
+                    let (ty, modifier) = types::data_type(&own.data_type)?;
+                    let name = super::ident(&own.name);
+                    Ok(Attribute { name, ty, modifier })
+                });
+                Some(Object::Type(Type::Composite(Arc::new(Composite {
+                    oid: made_oid(collection),
+                    name: collection.ns.coll.to_string(),
+                    attributes: each.collect::<Result<_>>()?,
+                }))))
+            }
             (MATERIALIZED | UNPOPULATED, Some(Statement::Query(query))) => match statements.get(1) {
                 Some(Statement::CreateTable(create)) => {
                     let own = Materialized {
@@ -139,7 +161,7 @@ impl Derive for OfEntry {
             },
             (ASSERTION, Some(Statement::Query(query))) => Some(Object::Assertion(Arc::new((**query).clone()))),
             (FUNCTION, Some(Statement::CreateFunction(create))) => {
-                Some(Object::Function(Arc::new(made::routine(create, enum_oid(collection))?)))
+                Some(Object::Function(Arc::new(made::routine(create, made_oid(collection))?)))
             }
             (SCHEMA, Some(Statement::CreateSchema { .. })) => Some(Object::Schema),
             _ => None,
@@ -181,10 +203,18 @@ pub fn of(collection: &Collection) -> Option<&Object> {
     collection.derived::<OfEntry>().ok()?.0.as_ref()
 }
 
-/// The OID of the enum that a collection is.
-fn enum_oid(collection: &Collection) -> u32 {
+/// The OID of the type or the function that a collection is.
+fn made_oid(collection: &Collection) -> u32 {
     // Numbers from 16384 on are those of what users have made.
     20_000u32.saturating_add(collection.id.0)
+}
+
+/// The type that a collection is.
+pub fn type_of(collection: &Collection) -> Option<&Type> {
+    match of(collection)? {
+        Object::Type(ty) => Some(ty),
+        _ => None,
+    }
 }
 
 /// The assertions of a database, by name.
@@ -227,7 +257,7 @@ pub fn assertion(db: &str, name: &str) -> Namespace {
 pub fn holds_nothing(collection: &Collection) -> bool {
     matches!(
         of(collection),
-        Some(Object::Sequence(..) | Object::Schema | Object::Enum(_) | Object::Assertion(_) | Object::Function(_))
+        Some(Object::Sequence(..) | Object::Schema | Object::Type(_) | Object::Assertion(_) | Object::Function(_))
     )
 }
 

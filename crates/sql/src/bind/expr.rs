@@ -845,8 +845,18 @@ impl Binder<'_> {
         let (mut at, chain) = match plain(bare) {
             Some(mut names) if !dots.is_empty() => {
                 let rest = &chain[dots.len()..];
+                let width = names.len();
                 names.extend(dots);
-                (self.name(&names, scope)?, rest)
+                match self.name(&names, scope) {
+                    Ok(found) => (found, rest),
+                    // A column in parentheses that has no fields.
+                    Err(error) => match self.name(&names[..width], scope) {
+                        Ok(own) if matches!(own.node(), Node::Column { .. } | Node::Outer { .. }) => {
+                            (super::names::attribute(own, &names[width])?, rest)
+                        }
+                        _ => return Err(error),
+                    },
+                }
             }
             _ => (self.expr(root, scope)?, chain),
         };
@@ -922,6 +932,9 @@ impl Binder<'_> {
                         }
                         _ => Node::Field(at, vec![name], Type::Jsonb).into(),
                     }
+                }
+                AccessExpr::Dot(Ast::Identifier(name)) if matches!(at.ty(), Type::Composite(_)) => {
+                    super::names::attribute(at, &ident(name))?
                 }
                 AccessExpr::Dot(Ast::Identifier(name)) if matches!(at.node(), Node::Row(_)) => {
                     let Node::Row(items) = at.node() else { continue };

@@ -86,7 +86,7 @@ pub fn routine(create: &CreateFunction, oid: u32) -> Result<Routine> {
         }) => match body {
             Expr::Value(value) => match &value.value {
                 Literal::DollarQuotedString(text) => (text.value.clone(), text.value.clone()),
-                Literal::SingleQuotedString(text) => (text.clone(), text.clone()),
+                Literal::SingleQuotedString(text) | Literal::EscapedStringLiteral(text) => (text.clone(), text.clone()),
                 _ => return fail("42P13", "no function body specified"),
             },
             _ => return fail("42P13", "no function body specified"),
@@ -156,6 +156,17 @@ fn returns(declared: Option<&FunctionReturnType>) -> Result<Returns> {
             (Err(_), DataType::Custom(name, modifiers)) if modifiers.is_empty() => Ok(Returns::RowsOf(name.clone())),
             (Err(error), _) => Err(error),
         },
+    }
+}
+
+/// The types that a function is declared to return.
+pub fn returned(declared: &mut Option<FunctionReturnType>) -> Vec<&mut DataType> {
+    match declared {
+        None => Vec::new(),
+        Some(FunctionReturnType::DataType(DataType::Table(Some(columns)))) => {
+            columns.iter_mut().map(|column| &mut column.data_type).collect()
+        }
+        Some(FunctionReturnType::DataType(ty) | FunctionReturnType::SetOf(ty)) => vec![ty],
     }
 }
 

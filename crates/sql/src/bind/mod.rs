@@ -233,7 +233,7 @@ impl<'c> Binder<'c> {
     ///
     /// Errors: those of [`types::data_type`].
     fn data_type(&self, ty: &DataType) -> Result<(Type, i32)> {
-        types::known_type(ty, &|schema, name| self.catalog.enum_of(schema, name))
+        types::known_type(ty, &|schema, name| self.catalog.made_type(schema, name))
     }
 
     /// The table of a name.

@@ -159,7 +159,9 @@ fn resolve<'p>(scope: &Scope, parts: &'p [String]) -> Result<Option<(usize, &'p 
     }
     let [name, rest @ ..] = parts else { return Ok(None) };
     match scope.find(None, name).as_slice() {
-        [index] if rest.is_empty() || matches!(scope.columns[*index].ty, Type::Jsonb) => Ok(Some((*index, rest))),
+        [index] if rest.is_empty() || matches!(scope.columns[*index].ty, Type::Jsonb | Type::Composite(_)) => {
+            Ok(Some((*index, rest)))
+        }
         [] | [_] => Ok(None),
         _ => Err(ambiguous(name)),
     }
@@ -167,6 +169,9 @@ fn resolve<'p>(scope: &Scope, parts: &'p [String]) -> Result<Option<(usize, &'p 
 
 /// A field of a struct. What its documents say it is decides its type; a field that none has is `jsonb`.
 pub(super) fn field(expr: Expr, column: &ScopeColumn, path: &[String]) -> Result<Expr> {
+    if let Type::Composite(_) = column.ty {
+        return path.iter().try_fold(expr, attribute);
+    }
     let mut fields = &column.fields;
     let mut ty = Type::Jsonb;
     for (i, name) in path.iter().enumerate() {
@@ -188,6 +193,32 @@ pub(super) fn field(expr: Expr, column: &ScopeColumn, path: &[String]) -> Result
         }
     }
     Ok(Node::Field(expr, path.to_vec(), ty).into())
+}
+
+/// An attribute of a composite type, or a field of a struct within one.
+///
+/// Errors: 42703 for what is none, 42809 for what has none.
+pub(super) fn attribute(of: Expr, name: &String) -> Result<Expr> {
+    let ty = match of.ty() {
+        Type::Jsonb => Type::Jsonb,
+        Type::Composite(own) => match own.attribute(name) {
+            Some(own) => own.ty.clone(),
+            None => {
+                let message = format!("column \"{name}\" not found in data type {}", own.shown());
+                return fail("42703", message);
+            }
+        },
+        ty => {
+            let message = format!("column notation .{name} applied to type {ty}, which is not a composite type");
+            return fail("42809", message);
+        }
+    };
+    let (of, mut path) = match of.node() {
+        Node::Field(of, path, Type::Jsonb | Type::Composite(_)) => (of.clone(), path.clone()),
+        _ => (of, Vec::new()),
+    };
+    path.push(name.clone());
+    Ok(Node::Field(of, path, ty).into())
 }
 
 /// Whether a collation is the order of characters, which texts have.

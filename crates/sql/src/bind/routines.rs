@@ -367,7 +367,7 @@ impl Binder<'_> {
                 "42P13",
                 format!(
                     "return type mismatch in function declared to return {}",
-                    routine.result()
+                    routine.result(&Type::to_string)
                 ),
             )
         };

@@ -109,6 +109,10 @@ impl Binder<'_> {
         if schema.is_none() && table == "record" {
             return Ok(Some((name, None, json)));
         }
+        if let Some(Type::Composite(own)) = self.catalog.made_type(schema.as_deref(), &table) {
+            let columns = own.attributes.iter().map(|own| (own.name.clone(), own.ty.clone()));
+            return Ok(Some((name, Some(columns.collect()), json)));
+        }
         let Some(found) = self.table(schema.as_deref(), &table)? else {
             return Err(error("42704", format!("type \"{table}\" does not exist")));
         };

@@ -396,6 +396,11 @@ impl Binder<'_> {
             return Ok(each.collect());
         }
         match bound.ty() {
+            Type::Composite(own) => {
+                let each = own.attributes.iter();
+                each.map(|own| Ok((own.name.clone(), super::names::attribute(bound.clone(), &own.name)?)))
+                    .collect()
+            }
             Type::Record => unsupported("the fields of a row that has no declared type"),
             ty => fail("42809", format!("type {ty} is not composite")),
         }

@@ -1,17 +1,32 @@
 //! Names of types.
 
 use super::names::object_name;
-use crate::error::{fail, unsupported};
-use crate::types::enums::Enum;
+use crate::error::{error, fail, unsupported};
+use crate::types::composite::Composite;
+use crate::types::enums::{self, Enum};
 use crate::types::{Type, interval, numeric_modifier};
 use nestor_model::Result;
 use sqlparser::ast::{
-    ArrayElemTypeDef, CharacterLength, DataType, DateTimeField, ExactNumberInfo, IntervalFields, TimezoneInfo,
+    ArrayElemTypeDef, CharacterLength, DataType, DateTimeField, EnumMember, ExactNumberInfo, IntervalFields,
+    TimezoneInfo,
 };
-use std::sync::Arc;
 
-/// Finds the enum of a schema, or along the search path, and a name.
-pub type Find<'f> = dyn Fn(Option<&str>, &str) -> Option<Arc<Enum>> + 'f;
+/// Finds the type that somebody has made, of a schema, or along the search path, and a name.
+pub type Find<'f> = dyn Fn(Option<&str>, &str) -> Option<Type> + 'f;
+
+/// The type that a declaration keeps.
+///
+/// Errors: 42601 for what is none.
+fn declared(members: &[EnumMember]) -> Result<Type> {
+    let texts = enums::texts(members).unwrap_or_default();
+    let read = match texts.first() {
+        Some(first) if first.starts_with('(') => {
+            Composite::declared(&texts, |text| data_type(&crate::parse::data_type(text)?))
+        }
+        _ => Enum::declared(&texts),
+    };
+    read.ok_or_else(|| error("42601", "syntax error at ENUM: CREATE TYPE makes enums"))
+}
 
 /// The fields that a modifier of the type has.
 fn interval_fields(fields: &IntervalFields) -> i32 {
@@ -171,7 +186,7 @@ pub fn data_type(ty: &DataType) -> Result<(Type, i32)> {
                 modifier,
             )
         }
-        DataType::Enum(members, None) => (Enum::read(members)?, -1),
+        DataType::Enum(members, None) => (declared(members)?, -1),
         DataType::Custom(name, _) => {
             let (_, name) = object_name(name)?;
             match Type::of_name(&name) {
@@ -187,7 +202,7 @@ pub fn data_type(ty: &DataType) -> Result<(Type, i32)> {
     })
 }
 
-/// As [`data_type`], also for enums, which `find` knows by schema and name.
+/// As [`data_type`], also for those that somebody has made, which `find` knows by schema and name.
 ///
 /// Errors: those of [`data_type`]; 42601 for a list of labels.
 pub fn known_type(ty: &DataType, find: &Find<'_>) -> Result<(Type, i32)> {
@@ -199,7 +214,7 @@ pub fn known_type(ty: &DataType, find: &Find<'_>) -> Result<(Type, i32)> {
                 Some(_) => None,
                 None => find(schema.as_deref(), &plain),
             };
-            own.map_or_else(|| data_type(ty), |own| Ok((Type::Enum(own), -1)))
+            own.map_or_else(|| data_type(ty), |own| Ok((own, -1)))
         }
         DataType::Array(
             ArrayElemTypeDef::SquareBracket(element, _)
@@ -213,21 +228,28 @@ pub fn known_type(ty: &DataType, find: &Find<'_>) -> Result<(Type, i32)> {
     }
 }
 
-/// A type as declarations keep it: enums with their labels.
+/// A type as declarations keep it: enums with their labels, composite types with their attributes.
 ///
 /// Errors: those of [`known_type`].
 pub fn kept_type(ty: &DataType, find: &Find<'_>) -> Result<DataType> {
     if !matches!(ty, DataType::Custom(..) | DataType::Array(_) | DataType::Enum(..)) || serial(ty) {
         return Ok(ty.clone());
     }
-    Ok(match known_type(ty, find)?.0 {
-        Type::Enum(own) => own.written(),
-        Type::Array(element) => match &*element {
-            Type::Enum(own) => DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(own.written()), None)),
-            _ => ty.clone(),
-        },
-        _ => ty.clone(),
-    })
+    let known = known_type(ty, find)?.0;
+    Ok(written(&known).unwrap_or_else(|| ty.clone()))
+}
+
+/// A type that somebody has made, or an array of such, as declarations keep it.
+pub fn written(ty: &Type) -> Option<DataType> {
+    match ty {
+        Type::Enum(own) => Some(own.written()),
+        Type::Composite(own) => Some(own.written()),
+        Type::Array(element) => {
+            let element = Box::new(written(element)?);
+            Some(DataType::Array(ArrayElemTypeDef::SquareBracket(element, None)))
+        }
+        _ => None,
+    }
 }
 
 fn serial(ty: &DataType) -> bool {

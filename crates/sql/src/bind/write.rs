@@ -278,6 +278,16 @@ impl Binder<'_> {
         };
         let (mut ty, mut modifier, mut fields) = (column.ty.clone(), column.modifier, &column.fields);
         for name in rest {
+            if let Type::Composite(own) = &ty {
+                let Some(found) = own.attribute(name) else {
+                    let message = format!(
+                        "cannot assign to field \"{name}\" of column \"{first}\" because there is no such column in data type {ty}"
+                    );
+                    return fail("42703", message);
+                };
+                (ty, modifier, fields) = (found.ty.clone(), found.modifier, const { &Vec::new() });
+                continue;
+            }
             if ty != Type::Jsonb {
                 return fail(
                     "42804",

@@ -7,7 +7,7 @@
 use super::files::Named;
 use super::routines::Routine;
 use super::{Catalog, Kind, Table};
-use crate::types::enums::Enum;
+use crate::types::Type;
 use nestor_database::connections::Slot;
 use nestor_database::users::Account;
 use nestor_model::{Document, Result};
@@ -123,9 +123,9 @@ impl Catalog for Asked<'_> {
         self.catalog.routines(name)
     }
 
-    fn enum_of(&self, schema: Option<&str>, name: &str) -> Option<Arc<Enum>> {
+    fn made_type(&self, schema: Option<&str>, name: &str) -> Option<Type> {
         self.once.set(true);
-        self.catalog.enum_of(schema, name)
+        self.catalog.made_type(schema, name)
     }
 
     fn settings(&self) -> Vec<(String, String)> {

@@ -16,7 +16,6 @@ pub mod system;
 use crate::error;
 use crate::parse::own::CheckOption;
 use crate::types::Type;
-use crate::types::enums::Enum;
 use nestor_database::connections::Slot;
 use nestor_database::write::sequence::Counting;
 use nestor_model::{Document, Namespace, Result};
@@ -307,8 +306,8 @@ pub trait Catalog {
     /// Errors: 42501 for who may not read them, 58P01 when there are none, those of looking at their first rows.
     fn files(&self, named: &files::Named) -> Result<Arc<Table>>;
 
-    /// The enum of this name; without a schema, by the search path.
-    fn enum_of(&self, schema: Option<&str>, name: &str) -> Option<Arc<Enum>>;
+    /// The type of this name that somebody has made; without a schema, by the search path.
+    fn made_type(&self, schema: Option<&str>, name: &str) -> Option<Type>;
 
     /// The functions of this name that somebody has made.
     fn routines(&self, name: &str) -> Vec<Arc<routines::Routine>>;

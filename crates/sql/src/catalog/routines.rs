@@ -52,6 +52,16 @@ pub struct Routine {
 }
 
 impl Routine {
+    /// Whether an argument or what it gives is of a type, or of one that is made of it.
+    pub fn uses(&self, oid: u32) -> bool {
+        let returned = match &self.returns {
+            Returns::One(ty) => ty.is_of(oid),
+            Returns::Rows(columns) => columns.iter().any(|(_, ty)| ty.is_of(oid)),
+            Returns::Nothing | Returns::RowsOf(_) => false,
+        };
+        returned || self.args.iter().any(|arg| arg.ty.is_of(oid))
+    }
+
     /// Its name with the types of its arguments, as errors show it.
     pub fn shown(&self) -> String {
         let types: Vec<String> = self.args.iter().map(|arg| arg.ty.to_string()).collect();
@@ -64,29 +74,29 @@ impl Routine {
         format!("{}.{}", self.name, types.join("_"))
     }
 
-    /// Its arguments as they are declared.
-    pub fn arguments(&self, has_defaults: bool) -> String {
+    /// Its arguments as they are declared, with types by what `shown` names them.
+    pub fn arguments(&self, has_defaults: bool, shown: &dyn Fn(&Type) -> String) -> String {
         let each = self.args.iter().map(|arg| {
             let name = arg.name.as_ref().map_or_else(String::new, |name| format!("{name} "));
             let default = arg.default.as_ref().filter(|_| has_defaults);
             let default = default.map_or_else(String::new, |default| format!(" DEFAULT {default}"));
-            format!("{name}{}{default}", arg.ty)
+            format!("{name}{}{default}", shown(&arg.ty))
         });
         each.collect::<Vec<_>>().join(", ")
     }
 
-    /// What it returns, as it is declared.
-    pub fn result(&self) -> String {
+    /// What it returns, as it is declared, with types by what `shown` names them.
+    pub fn result(&self, shown: &dyn Fn(&Type) -> String) -> String {
         match &self.returns {
-            Returns::One(ty) => ty.to_string(),
+            Returns::One(ty) => shown(ty),
             Returns::Nothing => "void".to_owned(),
             Returns::RowsOf(name) => format!("SETOF {name}"),
             Returns::Rows(columns) => match columns.as_slice() {
-                [(None, ty)] => format!("SETOF {ty}"),
+                [(None, ty)] => format!("SETOF {}", shown(ty)),
                 columns => {
                     let each = columns
                         .iter()
-                        .map(|(name, ty)| format!("{} {ty}", name.as_deref().unwrap_or_default()));
+                        .map(|(name, ty)| format!("{} {}", name.as_deref().unwrap_or_default(), shown(ty)));
                     format!("TABLE({})", each.collect::<Vec<_>>().join(", "))
                 }
             },
@@ -118,8 +128,8 @@ impl Routine {
         format!(
             "CREATE OR REPLACE FUNCTION public.{}({})\n RETURNS {}\n LANGUAGE sql{words}\n{body}\n",
             self.name,
-            self.arguments(true),
-            self.result()
+            self.arguments(true, &Type::to_string),
+            self.result(&Type::to_string)
         )
     }
 }

@@ -1,26 +1,29 @@
 //! CREATE TYPE … AS ENUM, ALTER TYPE and DROP TYPE.
 //!
-//! A declared table keeps the labels of its enums in its own text, so whatever changes an enum declares the tables anew that have it.
+//! A declared table keeps the labels of its enums and the attributes of its composite types in its own text, so whatever changes a type
+//! declares the tables and types anew that have it.
 
 use super::alter::{self, Edit};
-use super::{checked, hold_schema, namespace, new_namespace};
+use super::{checked, composites, entries, namespace};
 use crate::bind::alter::Source;
 use crate::bind::entry::{self, Object};
-use crate::bind::object_name;
+use crate::bind::types;
+use crate::catalog::routines::Routine;
 use crate::catalog::schemas;
 use crate::error::{self, error, fail, unsupported};
 use crate::notices::pass_over;
 use crate::run::tables::SessionFacts;
 use crate::types::Type;
+use crate::types::composite::Composite;
 use crate::types::enums::{Enum, LABELS_MAX};
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog, comments};
-use nestor_model::{CollectionOptions, Document, Namespace, Result, doc};
+use nestor_model::{Document, Namespace, Result};
 use nestor_storage::{Collection, View, WriteSet};
 use sqlparser::ast::{
-    AlterType, AlterTypeAddValue, AlterTypeAddValuePosition, AlterTypeOperation, AlterTypeRenameValue,
-    ArrayElemTypeDef, DataType, Ident, ObjectName,
+    AlterType, AlterTypeAddValue, AlterTypeAddValuePosition, AlterTypeOperation, AlterTypeRenameValue, Ident,
+    ObjectName,
 };
 use std::sync::Arc;
 
@@ -49,69 +52,40 @@ fn validator(name: &str, labels: &[String]) -> Document {
     entry::validator(entry::ENUM, &text)
 }
 
-/// CREATE TYPE … AS ENUM: an entry that holds no documents.
+/// CREATE TYPE … AS ENUM.
 pub(super) fn create(
     statement: &Statement<'_>,
     session: &SessionFacts,
     (name, labels): (&ObjectName, &[Ident]),
     progress: &mut Progress,
 ) -> Result<&'static str> {
-    let ns = new_namespace(statement, session, name)?;
-    if *ns.db != *session.database {
-        return unsupported("a type in another database");
-    }
-    session.check_right(&ns, Right::CreateCollection)?;
     let labels: Vec<String> = labels.iter().map(|label| label.value.clone()).collect();
     check_labels(&labels)?;
-    let (_, plain) = object_name(name)?;
-    if Type::of_name(&plain).is_some() {
-        return fail("42710", format!("type \"{plain}\" already exists"));
-    }
-    let options = CollectionOptions::parse(doc! {
-        "validator": validator(&ns.coll, &labels),
-        "validationLevel": "strict",
-        "validationAction": "error",
-    })?;
-    let uuid = statement.database.new_uuid();
-    statement.atomically(progress, |ws| match ws.catalog().get(&ns) {
-        // Types and tables share their names.
-        Some(_) => fail("42710", format!("type \"{plain}\" already exists")),
-        None => {
-            hold_schema(statement, ws, &ns);
-            catalog::create(statement, ws, &ns, uuid, &options)
-        }
-    })?;
-    Ok("CREATE TYPE")
+    entries::create(statement, session, name, progress, |_, ns| {
+        Ok(validator(&ns.coll, &labels))
+    })
 }
 
-/// The enum at a namespace.
+/// The type at a namespace.
 ///
-/// Errors: 42704 when there is none, 42809 for a type that is no enum.
-fn found(ws: &WriteSet, ns: &Namespace) -> Result<(Arc<Collection>, Arc<Enum>)> {
+/// Errors: 42704 when there is none, 42809 for what is no type.
+fn found(ws: &WriteSet, ns: &Namespace) -> Result<(Arc<Collection>, Type)> {
     let collection = ws.catalog().get(ns);
-    match collection.map(|collection| (collection, entry::of(collection))) {
-        Some((collection, Some(Object::Enum(own)))) => Ok((collection.clone(), own.clone())),
-        Some(_) => fail("42809", format!("\"{}\" is not an enum", ns.coll)),
+    match collection.map(|collection| (collection, entry::type_of(collection))) {
+        Some((collection, Some(own))) => Ok((collection.clone(), own.clone())),
+        Some(_) => fail("42809", format!("\"{}\" is not a type", ns.coll)),
         None => fail("42704", format!("type \"{}\" does not exist", ns.coll)),
     }
 }
 
-fn is_of(ty: &Type, oid: u32) -> bool {
-    match ty {
-        Type::Enum(own) => own.oid == oid,
-        Type::Array(element) => is_of(element, oid),
-        _ => false,
-    }
-}
-
-/// The tables that have columns of an enum, each with the places of these.
+/// The tables that have columns of a type, or of one that is made of it, each with the places of these.
 fn users(ws: &WriteSet, db: &str, oid: u32) -> Vec<(Namespace, Vec<usize>)> {
     let database = ws.catalog().database(db);
     let collections = database.into_iter().flat_map(|database| database.collections());
     let tables = collections.filter_map(|collection| match entry::of(collection) {
         Some(Object::Table(_, table)) => {
             let own = table.columns.iter().enumerate();
-            let places: Vec<usize> = own.filter(|(_, c)| is_of(&c.ty, oid)).map(|(at, _)| at).collect();
+            let places: Vec<usize> = own.filter(|(_, c)| c.ty.is_of(oid)).map(|(at, _)| at).collect();
             (!places.is_empty()).then(|| (collection.ns.clone(), places))
         }
         _ => None,
@@ -119,15 +93,37 @@ fn users(ws: &WriteSet, db: &str, oid: u32) -> Vec<(Namespace, Vec<usize>)> {
     tables.collect()
 }
 
-/// Declares the tables that have an enum with what it is now. With `turns` their rows are written anew.
+/// The other types that are made of a type, each with its entry.
+fn made_of(ws: &WriteSet, db: &str, oid: u32) -> Vec<(Arc<Collection>, Type)> {
+    let database = ws.catalog().database(db);
+    let collections = database.into_iter().flat_map(|database| database.collections());
+    let types = collections.filter_map(|collection| Some((collection.clone(), entry::type_of(collection)?.clone())));
+    types.filter(|(_, own)| own.oid() != oid && own.is_of(oid)).collect()
+}
+
+/// A function that has a type, or one that is made of it.
+fn function_with(ws: &WriteSet, db: &str, oid: u32) -> Option<Arc<Routine>> {
+    entry::functions(ws, db).into_iter().find(|own| own.uses(oid))
+}
+
+/// Declares the tables and types that have a type with what it is now. With `turns` rows are written anew.
 fn redeclare(
     statement: &Statement<'_>,
     session: &SessionFacts,
     ws: &mut WriteSet,
     db: &str,
-    (new, turns): (&Enum, bool),
+    (new, turns): (&Type, bool),
 ) -> Result<()> {
-    for (ns, places) in users(ws, db, new.oid) {
+    if let Some(own) = function_with(ws, db, new.oid()) {
+        return unsupported(format!("ALTER TYPE of a type that function {} has", own.shown()));
+    }
+    for (collection, own) in made_of(ws, db, new.oid()) {
+        if let Type::Composite(own) = own.with(new) {
+            let validator = composites::validator(&collection.ns.coll, &own.attributes);
+            catalog::set_validator(statement, ws, &collection, &validator)?;
+        }
+    }
+    for (ns, places) in users(ws, db, new.oid()) {
         let Some(table) = alter::found(ws, &ns)? else { continue };
         if turns {
             session.check_right(&ns, Right::CollMod)?;
@@ -136,16 +132,14 @@ fn redeclare(
         let mut create = table.create.clone();
         let mut sources: Vec<Source> = (0..create.columns.len()).map(Source::Kept).collect();
         for at in places {
-            let ty = &mut create.columns[at].data_type;
-            *ty = match ty {
-                DataType::Array(_) => {
-                    if turns {
-                        return unsupported("RENAME VALUE of an enum that a column has arrays of");
-                    }
-                    DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(new.written()), None))
-                }
-                _ => new.written(),
-            };
+            let def = &mut create.columns[at];
+            let before = types::data_type(&def.data_type)?.0;
+            if turns && before.oid() != new.oid() {
+                return unsupported("RENAME VALUE of an enum that a column has within arrays or composite types");
+            }
+            if let Some(now) = types::written(&before.with(new)) {
+                def.data_type = now;
+            }
             if turns {
                 sources[at] = Source::Turned(at, None);
             }
@@ -171,6 +165,25 @@ pub(super) fn alter(
     session.check_right(&ns, Right::CollMod)?;
     statement.atomically(progress, |ws| {
         let (collection, own) = found(ws, &ns)?;
+        if let AlterTypeOperation::Rename(rename) = &alter.operation {
+            let (schema, _) = schemas::split(&*ws, &ns);
+            let name = crate::bind::ident(&rename.new_name);
+            let to = checked(Namespace::new(&*ns.db, schemas::collection(schema, &name)))?;
+            if ws.catalog().get(&to).is_some() || Type::of_name(&name).is_some() {
+                return fail("42710", format!("type \"{name}\" already exists"));
+            }
+            catalog::rename(statement, ws, &collection, &to, (false, false))?;
+            let name = to.coll.to_string();
+            let new = match own {
+                Type::Enum(own) => Type::Enum(Arc::new(Enum { name, ..(*own).clone() })),
+                Type::Composite(own) => Type::Composite(Arc::new(Composite { name, ..(*own).clone() })),
+                other => other,
+            };
+            return redeclare(statement, session, ws, &ns.db, (&new, false));
+        }
+        let Type::Enum(own) = own else {
+            return fail("42809", format!("\"{}\" is not an enum", ns.coll));
+        };
         let mut new = (*own).clone();
         let mut turns = false;
         match &alter.operation {
@@ -201,20 +214,10 @@ pub(super) fn alter(
                 check_labels(&new.labels)?;
                 turns = true;
             }
-            AlterTypeOperation::Rename(rename) => {
-                let (schema, _) = schemas::split(&*ws, &ns);
-                let name = crate::bind::ident(&rename.new_name);
-                let to = checked(Namespace::new(&*ns.db, schemas::collection(schema, &name)))?;
-                if ws.catalog().get(&to).is_some() || Type::of_name(&name).is_some() {
-                    return fail("42710", format!("type \"{name}\" already exists"));
-                }
-                catalog::rename(statement, ws, &collection, &to, (false, false))?;
-                new.name = to.coll.to_string();
-                return redeclare(statement, session, ws, &ns.db, (&new, false));
-            }
+            AlterTypeOperation::Rename(_) => {}
         }
         catalog::set_validator(statement, ws, &collection, &validator(&ns.coll, &new.labels))?;
-        redeclare(statement, session, ws, &ns.db, (&new, turns))
+        redeclare(statement, session, ws, &ns.db, (&Type::Enum(Arc::new(new)), turns))
     })?;
     Ok("ALTER TYPE")
 }
@@ -247,22 +250,36 @@ pub(super) fn drop(
     Ok("DROP TYPE")
 }
 
-/// Drops an enum, with `cascades` from the tables as well that have columns of it.
+/// Drops a type, with `cascades` from the tables as well that have columns of it.
 ///
-/// Errors: 2BP01; those of dropping columns.
+/// Errors: 2BP01; those of dropping columns; 0A000 for an attribute of another type that would go with it.
 pub(super) fn let_go(
     statement: &Statement<'_>,
     session: &SessionFacts,
     ws: &mut WriteSet,
-    (collection, own): (&Collection, &Enum),
+    (collection, own): (&Collection, &Type),
     cascades: bool,
 ) -> Result<()> {
     let ns = &collection.ns;
-    for (table, places) in users(ws, &ns.db, own.oid) {
+    let needed = |detail: String| {
+        let message = format!("cannot drop type {own} because other objects depend on it");
+        Err(error::with(error("2BP01", message), &[(error::Field::Detail, &detail)]))
+    };
+    if let Some((_, other)) = made_of(ws, &ns.db, own.oid()).first() {
+        return match cascades {
+            true => unsupported("CASCADE to a column of a composite type"),
+            false => needed(format!("a column of composite type {other} depends on type {own}")),
+        };
+    }
+    if let Some(function) = function_with(ws, &ns.db, own.oid()) {
+        return match cascades {
+            true => unsupported("CASCADE to a function"),
+            false => needed(format!("function {} depends on type {own}", function.shown())),
+        };
+    }
+    for (table, places) in users(ws, &ns.db, own.oid()) {
         if !cascades {
-            let message = format!("cannot drop type {} because other objects depend on it", own.name);
-            let detail = format!("a column of table {} depends on type {}", table.coll, own.name);
-            return Err(error::with(error("2BP01", message), &[(error::Field::Detail, &detail)]));
+            return needed(format!("a column of table {} depends on type {own}", table.coll));
         }
         session.check_right(&table, Right::CollMod)?;
         let Some(found) = alter::found(ws, &table)? else {

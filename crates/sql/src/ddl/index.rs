@@ -364,7 +364,10 @@ fn computed(table: &Arc<Table>, parts: &[&Part<'_>], name: &str) -> Result<Docum
         }
         texts.push(text);
     }
-    let types: Vec<String> = used.iter().map(|at| indexed::type_of(&table.columns[*at])).collect();
+    let types: Vec<String> = used
+        .iter()
+        .map(|at| table.columns[*at].ty.written(table.columns[*at].modifier))
+        .collect();
     let option = indexed::option(table, &used, &types, &texts);
     Ok(doc! { "v": 2, "key": key, "name": name, "sql": option })
 }

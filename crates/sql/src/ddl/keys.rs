@@ -47,10 +47,8 @@ pub(super) fn keep_type(view: &dyn View, session: &SessionFacts, ty: &mut DataTy
     let path = session.path();
     let find = |schema: Option<&str>, name: &str| {
         let all = schemas::candidates(view, &session.database, &path, (schema, name));
-        all.iter().find_map(|ns| match entry::of(view.catalog().get(ns)?) {
-            Some(Object::Enum(own)) => Some(own.clone()),
-            _ => None,
-        })
+        all.iter()
+            .find_map(|ns| entry::type_of(view.catalog().get(ns)?).cloned())
     };
     *ty = kept_type(ty, &find)?;
     Ok(())

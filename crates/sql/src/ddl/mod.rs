@@ -1,11 +1,13 @@
 //! Statements that change what tables there are.
 //!
-//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes ([`partial`] with a predicate), [`sequence`] sequences, [`schema`](mod@schema) schemas, [`database`] databases, [`temporary`] those that go with their session, [`enums`] types, [`routines`] functions, [`extension`] those that are built in, [`assertion`] assertions; [`comment`] says something about them, [`owner`] whose they are, [`keys`] has what making and altering tables share, [`like`] what they take of others. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
+//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes ([`partial`] with a predicate), [`sequence`] sequences, [`schema`](mod@schema) schemas, [`database`] databases, [`temporary`] those that go with their session, [`enums`] and [`composites`] types, [`routines`] functions, [`extension`] those that are built in, [`assertion`] assertions; [`comment`] says something about them, [`owner`] whose they are, [`keys`] has what making and altering tables share, [`like`] what they take of others. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
 
 mod alter;
 mod assertion;
 mod comment;
+mod composites;
 mod database;
+mod entries;
 mod enums;
 pub mod extension;
 mod index;
@@ -78,7 +80,11 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
             name,
             representation: Some(UserDefinedTypeRepresentation::Enum { labels }),
         } => enums::create(statement, session, (name, labels), &mut progress)?,
-        Ast::CreateType { .. } => return unsupported("a type that is no enum"),
+        Ast::CreateType {
+            name,
+            representation: Some(UserDefinedTypeRepresentation::Composite { attributes }),
+        } => composites::create(statement, session, (name, attributes), &mut progress)?,
+        Ast::CreateType { .. } => return unsupported("a type that is neither an enum nor of columns"),
         Ast::CreateFunction(create) => routines::create(statement, session, create, &mut progress)?,
         Ast::DropFunction(dropped) => routines::drop(statement, session, dropped, &mut progress)?,
         Ast::AlterType(alter) => enums::alter(statement, session, alter, &mut progress)?,

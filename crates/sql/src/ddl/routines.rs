@@ -1,18 +1,42 @@
 //! CREATE FUNCTION and DROP FUNCTION, of functions in SQL.
 
+use super::keys;
 use crate::bind::{Binder, entry, made};
 use crate::catalog::routines::Routine;
 use crate::error::{self, error, fail, unsupported};
 use crate::notices::pass_over;
 use crate::parse;
 use crate::run::tables::{Reading, SessionFacts};
+use crate::types::Type;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog};
 use nestor_model::{CollectionOptions, Namespace, Result, doc};
-use nestor_storage::{View as _, WriteSet};
-use sqlparser::ast::{CreateFunction, DropBehavior, DropFunction, FunctionDesc, Ident, ObjectName};
+use nestor_storage::{View, WriteSet};
+use sqlparser::ast::{
+    CreateFunction, CreateFunctionBody, DataType, DropBehavior, DropFunction, Expr, FunctionDesc, Ident, ObjectName,
+    Value as Literal,
+};
 use std::sync::Arc;
+
+/// Gives the types of a function the form that declarations keep.
+///
+/// Errors: those of types, but for one that there is not: it may be a table, whose rows are returned.
+fn keep_types(statement: &Statement<'_>, session: &SessionFacts, kept: &mut CreateFunction) -> Result<()> {
+    let read = statement.read_view()?;
+    let types = kept.args.iter_mut().flatten().map(|arg| &mut arg.data_type);
+    for ty in types.chain(made::returned(&mut kept.return_type)) {
+        keep_type(read.view(), session, ty)?;
+    }
+    Ok(())
+}
+
+fn keep_type(view: &dyn View, session: &SessionFacts, ty: &mut DataType) -> Result<()> {
+    match keys::keep_type(view, session, ty) {
+        Err(error) if error::state(&error) != "42704" => Err(error),
+        _ => Ok(()),
+    }
+}
 
 /// CREATE FUNCTION: an entry that holds no documents.
 pub(super) fn create(
@@ -21,14 +45,24 @@ pub(super) fn create(
     create: &CreateFunction,
     progress: &mut Progress,
 ) -> Result<&'static str> {
-    let routine = Arc::new(made::routine(create, 0)?);
+    let mut kept = create.clone();
+    keep_types(statement, session, &mut kept)?;
+    let routine = Arc::new(made::routine(&kept, 0)?);
     let db = session.database.as_str();
     // As whoever may make collections with such names may.
     session.check_right(&Namespace::new(db, routine.name.as_str()), Right::CreateCollection)?;
     let ns = entry::function(db, &routine.key());
-    let mut kept = create.clone();
     kept.or_replace = false;
     kept.name = ObjectName::from(vec![Ident::with_quote('"', routine.name.as_str())]);
+    if let Some(CreateFunctionBody::AsBeforeOptions {
+        body: Expr::Value(body),
+        ..
+    }) = &mut kept.function_body
+        && let Literal::SingleQuotedString(source) = &mut body.value
+    {
+        // The other form is printed otherwise than it is where quotes follow each other.
+        body.value = Literal::EscapedStringLiteral(std::mem::take(source));
+    }
     let text = kept.to_string();
     entry::check_text(&text)?;
     let options = CollectionOptions::parse(doc! {
@@ -57,7 +91,7 @@ pub(super) fn create(
             );
         }
         if let Some(entry::Object::Function(before)) = entry::of(&found) {
-            if before.result() != routine.result() {
+            if before.result(&Type::to_string) != routine.result(&Type::to_string) {
                 return fail("42P13", "cannot change return type of existing function");
             }
             let renamed = before
@@ -123,6 +157,11 @@ pub(super) fn drop(
     let db = session.database.as_str();
     statement.atomically(progress, |ws| {
         for described in &dropped.func_desc {
+            let mut described = described.clone();
+            for arg in described.args.iter_mut().flatten() {
+                keep_type(&*ws, session, &mut arg.data_type)?;
+            }
+            let described = &described;
             let found = meant(ws, db, described)?;
             let name = made::last(&described.name)?;
             let routine = match found.as_slice() {

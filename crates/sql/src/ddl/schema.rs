@@ -90,7 +90,7 @@ pub(super) fn let_go(
     found: &Collection,
 ) -> Result<()> {
     match entry::of(found) {
-        Some(Object::Enum(own)) => {
+        Some(Object::Type(own)) => {
             enums::let_go(statement, session, ws, (found, own), true)?;
             Ok(())
         }

@@ -4,7 +4,7 @@ use super::keys::{check_expressions, check_keys, keep_type, qualify, spec};
 use super::sequence as own_sequence;
 use super::{alter, assertion, hold_schema, like, made_namespace, name_of, namespace};
 use crate::bind::declared::{Declared, name_in_schema};
-use crate::bind::entry::{self, Object};
+use crate::bind::entry;
 use crate::catalog::schemas;
 use crate::error::{self, fail, unsupported};
 use crate::notices::pass_over;
@@ -57,7 +57,7 @@ pub(super) fn create(
     let uuid = statement.database.new_uuid();
     statement.atomically(progress, |ws| {
         if let Some(found) = ws.catalog().get(&ns) {
-            if matches!(entry::of(found), Some(Object::Enum(_))) {
+            if entry::type_of(found).is_some() {
                 return fail("42710", format!("type \"{}\" already exists", ns.coll));
             }
             let taken = error::error("42P07", format!("relation \"{}\" already exists", ns.coll));

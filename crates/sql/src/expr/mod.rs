@@ -346,6 +346,10 @@ impl Scalar for Expr {
                         true => return Ok(Value::Bool(items.iter().all(|item| !item.is_nullish()))),
                         false => items.iter().all(|item| item.is_nullish()),
                     },
+                    value @ Value::Document(_) => match arg.ty() {
+                        Type::Composite(own) => return Ok(Value::Bool(own.is_null(value, *negated))),
+                        _ => false,
+                    },
                     value => matches!(value, Value::Null),
                 };
                 Ok(Value::Bool(is_null != *negated))

@@ -331,7 +331,7 @@ fn object(values: &[Value], args: &[Expr]) -> Result<Value> {
             return fail("22023", "argument 1: key must not be null");
         }
         let ty = args[0].ty();
-        if matches!(ty, Type::Record | Type::Json | Type::Jsonb) || ty.element().is_some() {
+        if matches!(ty, Type::Record | Type::Composite(_) | Type::Json | Type::Jsonb) || ty.element().is_some() {
             return fail("22023", "key value must be scalar, not array, composite, or json");
         }
         let name = match pair[0] {

@@ -345,6 +345,9 @@ pub fn coerce(arg: Expr, to: &Type, context: Context) -> Result<Expr> {
     if from == *to {
         return Ok(arg);
     }
+    if let (Node::Row(items), Type::Composite(own)) = (arg.node(), to) {
+        own.check_width(items.len())?;
+    }
     match arg.node() {
         Node::Const(value, Type::Unknown) => {
             let value = cast::cast(value.clone(), &from, to, -1, true)?;

@@ -3,6 +3,7 @@
 use super::Row;
 use super::args::int;
 use crate::error::{error, fail};
+use crate::types::names::quoted;
 use crate::types::{Type, cast, output};
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 use nestor_model::statement::charge;
@@ -196,7 +197,7 @@ fn format(values: &[Value], args: &[crate::expr::Expr]) -> Result<Value> {
             Some('I') if matches!(value, Value::Null) => {
                 return fail("22004", "null values cannot be formatted as an SQL identifier");
             }
-            Some('I') => quote_ident(&shown(value, arg)),
+            Some('I') => quoted(&shown(value, arg)),
             Some('L') if matches!(value, Value::Null) => "NULL".to_owned(),
             Some('L') => quote_literal(&shown(value, arg)),
             _ => return fail("22023", "unrecognized format() type specifier"),
@@ -251,173 +252,6 @@ fn unistr(escaped: &str) -> Result<Value> {
     }
     out.push_str(rest);
     text(out)
-}
-
-/// Words that are no names unless they are quoted: all that are reserved in some place.
-const RESERVED: &[&str] = &[
-    "all",
-    "analyse",
-    "analyze",
-    "and",
-    "any",
-    "array",
-    "as",
-    "asc",
-    "asymmetric",
-    "authorization",
-    "between",
-    "bigint",
-    "binary",
-    "bit",
-    "boolean",
-    "both",
-    "case",
-    "cast",
-    "char",
-    "character",
-    "check",
-    "coalesce",
-    "collate",
-    "collation",
-    "column",
-    "concurrently",
-    "constraint",
-    "create",
-    "cross",
-    "current_catalog",
-    "current_date",
-    "current_role",
-    "current_schema",
-    "current_time",
-    "current_timestamp",
-    "current_user",
-    "dec",
-    "decimal",
-    "default",
-    "deferrable",
-    "desc",
-    "distinct",
-    "do",
-    "else",
-    "end",
-    "except",
-    "exists",
-    "extract",
-    "false",
-    "fetch",
-    "float",
-    "for",
-    "foreign",
-    "freeze",
-    "from",
-    "full",
-    "grant",
-    "greatest",
-    "group",
-    "grouping",
-    "having",
-    "ilike",
-    "in",
-    "initially",
-    "inner",
-    "inout",
-    "int",
-    "integer",
-    "intersect",
-    "interval",
-    "into",
-    "is",
-    "isnull",
-    "join",
-    "lateral",
-    "leading",
-    "least",
-    "left",
-    "like",
-    "limit",
-    "localtime",
-    "localtimestamp",
-    "national",
-    "natural",
-    "nchar",
-    "none",
-    "normalize",
-    "not",
-    "notnull",
-    "null",
-    "nullif",
-    "numeric",
-    "offset",
-    "on",
-    "only",
-    "or",
-    "order",
-    "out",
-    "outer",
-    "overlaps",
-    "overlay",
-    "placing",
-    "position",
-    "precision",
-    "primary",
-    "real",
-    "references",
-    "returning",
-    "right",
-    "row",
-    "select",
-    "session_user",
-    "setof",
-    "similar",
-    "smallint",
-    "some",
-    "substring",
-    "symmetric",
-    "table",
-    "tablesample",
-    "then",
-    "time",
-    "timestamp",
-    "to",
-    "trailing",
-    "treat",
-    "trim",
-    "true",
-    "union",
-    "unique",
-    "user",
-    "using",
-    "values",
-    "varchar",
-    "variadic",
-    "verbose",
-    "when",
-    "where",
-    "window",
-    "with",
-    "xmlattributes",
-    "xmlconcat",
-    "xmlelement",
-    "xmlexists",
-    "xmlforest",
-    "xmlnamespaces",
-    "xmlparse",
-    "xmlpi",
-    "xmlroot",
-    "xmlserialize",
-    "xmltable",
-];
-
-pub(crate) fn quote_ident(name: &str) -> String {
-    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if plain && !RESERVED.contains(&name) {
-        name.to_owned()
-    } else {
-        format!("\"{}\"", name.replace('"', "\"\""))
-    }
 }
 
 /// A literal of a value's text, which is that of a cast.
@@ -652,7 +486,7 @@ pub(super) const ROWS: &[Row] = &[
             format(a, args)
         }
     }),
-    ("quote_ident", "text->text", |a, _, _| text(quote_ident(str(&a[0])))),
+    ("quote_ident", "text->text", |a, _, _| text(quoted(str(&a[0])))),
     ("quote_literal", "text->text", |a, _, _| text(quote_literal(str(&a[0])))),
     ("quote_literal", "any->text", |a, _, args| {
         text(quote_value(&a[0], &args[0]))

@@ -2,7 +2,7 @@
 //! too), and texts that go on in another line.
 
 use super::tokens::solid;
-use crate::error::{error, fail};
+use crate::error::{error, fail, unsupported};
 use nestor_model::Result;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 use std::borrow::Cow;
@@ -156,6 +156,37 @@ fn decoded(body: &str, escape: char, quote: char) -> Result<String> {
         None => Ok(out),
         Some(_) => fail("42601", "invalid Unicode surrogate pair"),
     }
+}
+
+/// Whether the grammar would print a text otherwise than it is: it takes a quote behind another one, or behind a backslash, for one that is
+/// doubled already.
+fn is_printed_wrong(text: &str, quote: char) -> bool {
+    text.match_indices(quote)
+        .any(|(at, _)| text[..at].ends_with([quote, '\\']))
+}
+
+/// Gives texts that would be printed otherwise than they are a form that is not: declarations are kept as they are printed.
+///
+/// Errors: 0A000 for names of that kind, which have no other form.
+pub(super) fn keep_quotes(tokens: &mut [TokenWithSpan]) -> Result<()> {
+    // Labels of enums are names to the grammar, and printed as lists that take care of it.
+    let mut is_label = false;
+    for token in tokens {
+        match &mut token.token {
+            Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("enum") => {
+                is_label = true
+            }
+            Token::RParen | Token::SemiColon => is_label = false,
+            Token::SingleQuotedString(text) if !is_label && is_printed_wrong(text, '\'') => {
+                token.token = Token::EscapedStringLiteral(std::mem::take(text));
+            }
+            Token::Word(word) if word.quote_style == Some('"') && is_printed_wrong(&word.value, '"') => {
+                return unsupported("a name with a quote behind a quote or a backslash");
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Makes one text of several that stand in lines of their own.

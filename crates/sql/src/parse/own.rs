@@ -293,7 +293,7 @@ fn text(ast: &Statement) -> Option<&str> {
             if call.name.to_string() == format!("\"{NAME}\"") =>
         {
             match &value.value {
-                Value::SingleQuotedString(text) => Some(text),
+                Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(text),
                 _ => None,
             }
         }

@@ -262,10 +262,12 @@ fn part(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Part> {
         }
         // An array is not null, whatever is in it.
         Node::IsNull(arg, is_not) => match path(arg, table) {
-            Some((path, ty)) if !matches!(ty, Type::Array(_) | Type::Jsonb | Type::Json) => Ok(Part::Filter(Found {
-                filter: one(&path, if *is_not { "$ne" } else { "$eq" }, Value::Null),
-                exact: false,
-            })),
+            Some((path, ty)) if !matches!(ty, Type::Array(_) | Type::Composite(_) | Type::Jsonb | Type::Json) => {
+                Ok(Part::Filter(Found {
+                    filter: one(&path, if *is_not { "$ne" } else { "$eq" }, Value::Null),
+                    exact: false,
+                }))
+            }
             _ => Ok(Part::Unknown),
         },
         // What is within arrays is for indexes on them.

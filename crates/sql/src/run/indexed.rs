@@ -16,7 +16,6 @@ use crate::catalog::{Catalog, Column, Kind, Table};
 use crate::error::{error, fail, unsupported};
 use crate::expr::{Expr, Node};
 use crate::parse::with_column_renamed;
-use crate::types::enums::Enum;
 use crate::types::{Type, stored};
 use nestor_database::connections::Slot;
 use nestor_model::{Array, DocRef, Document, IndexSpec, Namespace, Result, Str, Timestamp, Value, ValueRef};
@@ -58,19 +57,6 @@ pub fn normal(expr: &Expr, columns: &[Column]) -> String {
         Some(Expr::column(0, column.path.clone(), column.ty.clone()))
     });
     format!("{named:?}")
-}
-
-/// The type of a column as a declaration has it.
-pub fn type_of(column: &Column) -> String {
-    let written = |own: &Enum| own.written().to_string();
-    match &column.ty {
-        Type::Enum(own) => written(own),
-        Type::Array(element) => match &**element {
-            Type::Enum(own) => format!("{}[]", written(own)),
-            _ => column.ty.format(column.modifier),
-        },
-        ty => ty.format(column.modifier),
-    }
 }
 
 /// The option `sql` of an index on expressions over a table.
@@ -127,7 +113,10 @@ pub fn moved(before: &Document, now: &dyn Fn(&str) -> Option<Column>) -> Result<
         }
         columns.push(column);
     }
-    let types: Vec<String> = columns.iter().map(type_of).collect();
+    let types: Vec<String> = columns
+        .iter()
+        .map(|column| column.ty.written(column.modifier))
+        .collect();
     let used: Vec<usize> = (0..columns.len()).collect();
     let table = Table::new("t", columns, Kind::Collection(Namespace::new("", "t")));
     let anew = self::option(&table, &used, &types, &parts);
@@ -312,7 +301,7 @@ impl Catalog for Nothing {
         Vec::new()
     }
 
-    fn enum_of(&self, _: Option<&str>, _: &str) -> Option<Arc<Enum>> {
+    fn made_type(&self, _: Option<&str>, _: &str) -> Option<Type> {
         None
     }
 

@@ -119,7 +119,7 @@ pub fn of_collection(collection: &Collection) -> Vec<Sequence> {
             each.collect()
         }
         Some(
-            Object::Schema | Object::Enum(_) | Object::Materialized(_) | Object::Assertion(_) | Object::Function(_),
+            Object::Schema | Object::Type(_) | Object::Materialized(_) | Object::Assertion(_) | Object::Function(_),
         )
         | None => Vec::new(),
     }

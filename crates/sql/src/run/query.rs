@@ -91,19 +91,16 @@ pub fn describe(
     Ok((fields(&bound), binder.params))
 }
 
-/// The types with these OIDs, enums and arrays of them as well; unknown is what there is none with.
+/// The types with these OIDs, those that somebody has made and arrays of them as well; unknown is what there is none with.
 ///
 /// Errors: those of reading the catalog.
 pub fn types_of(statement: &Statement<'_>, session: &SessionFacts, oids: &[u32]) -> Result<Vec<Type>> {
     let read = statement.read_view()?;
     let (op, _) = statement.operation(None)?;
-    let enums = Reading::new(statement, read.view(), &op, session).enums();
+    let types = Reading::new(statement, read.view(), &op, session).made_types();
     let made = |oid: u32| {
-        enums.iter().find_map(|(_, own)| match oid {
-            oid if oid == own.oid => Some(Type::Enum(own.clone())),
-            oid if oid == own.array_oid() => Some(Type::Enum(own.clone()).array()),
-            _ => None,
-        })
+        let each = types.iter().flat_map(|(_, own)| [own.clone(), own.clone().array()]);
+        each.into_iter().find(|ty| ty.oid() == oid)
     };
     let all = oids
         .iter()

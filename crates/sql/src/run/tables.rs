@@ -18,7 +18,6 @@ use crate::catalog::system::{self, Facts, RELATIONS, Relation, SequenceFacts};
 use crate::catalog::{Catalog, Column, Kind, Table, known, schemas};
 use crate::error::{fail, unsupported};
 use crate::types::Type;
-use crate::types::enums::Enum;
 use nestor_database::connections::Slot;
 use nestor_database::operation::pipeline::Purpose;
 use nestor_database::operation::{Operation, Work};
@@ -461,7 +460,7 @@ impl<'s, 'r> Reading<'s, 'r> {
         match entry::of(&collection) {
             Some(Object::Table(_, table) | Object::Materialized(table)) => return Ok(Some(table.clone())),
             Some(Object::Sequence(..)) => return self.sequence_rows(&collection),
-            Some(Object::Schema | Object::Enum(_) | Object::Assertion(_) | Object::Function(_)) => return Ok(None),
+            Some(Object::Schema | Object::Type(_) | Object::Assertion(_) | Object::Function(_)) => return Ok(None),
             None => {}
         }
         if let Some(text) = entry::query_of(&collection) {
@@ -524,12 +523,12 @@ impl Facts for Reading<'_, '_> {
         entry::functions(self.view, &self.session.database)
     }
 
-    fn enums(&self) -> Vec<(String, Arc<Enum>)> {
+    fn made_types(&self) -> Vec<(String, Type)> {
         let database = self.view.catalog().database(&self.session.database);
         let all = database.into_iter().flat_map(|database| database.collections());
-        all.filter_map(|collection| match entry::of(collection) {
-            Some(Object::Enum(own)) => Some((schemas::split(self.view, &collection.ns).0.to_owned(), own.clone())),
-            _ => None,
+        all.filter_map(|collection| {
+            let own = entry::type_of(collection)?;
+            Some((schemas::split(self.view, &collection.ns).0.to_owned(), own.clone()))
         })
         .collect()
     }
@@ -808,13 +807,11 @@ impl Catalog for Reading<'_, '_> {
         all
     }
 
-    fn enum_of(&self, schema: Option<&str>, name: &str) -> Option<Arc<Enum>> {
+    fn made_type(&self, schema: Option<&str>, name: &str) -> Option<Type> {
         let path = self.session.path();
         let all = schemas::candidates(self.view, &self.session.database, &path, (schema, name));
-        all.iter().find_map(|ns| match entry::of(self.view.catalog().get(ns)?) {
-            Some(Object::Enum(own)) => Some(own.clone()),
-            _ => None,
-        })
+        all.iter()
+            .find_map(|ns| entry::type_of(self.view.catalog().get(ns)?).cloned())
     }
 
     fn setting(&self, name: &str) -> Option<String> {

@@ -11,7 +11,7 @@ pub fn is_space(c: char) -> bool {
 
 /// Whether an array among such elements is a part of an array and not an element.
 pub fn nests(element: &Type) -> bool {
-    !matches!(element, Type::Jsonb | Type::Record | Type::Array(_)) && !element.is_ranges()
+    !matches!(element, Type::Json | Type::Jsonb | Type::Record | Type::Array(_)) && !element.is_ranges()
 }
 
 /// Lengths by dimension, the outermost first; none for an empty array.

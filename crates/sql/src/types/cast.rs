@@ -1,5 +1,6 @@
 //! Casts: which there are, and what they do.
 
+use super::arrays::nests;
 use super::interval::{DAY_US, Interval};
 use super::timetz::TimeTz;
 use super::{
@@ -38,6 +39,7 @@ pub fn exists(from: &Type, to: &Type, context: Context) -> bool {
     }
     let needed = match (from, to) {
         (Type::Array(a), Type::Array(b)) => return exists(a, b, context),
+        (Type::Record, Type::Composite(_)) | (Type::Composite(_), Type::Record) => Context::Implicit,
         (from, Type::Array(b)) if from.is_vector() => return from.element().is_some_and(|a| exists(a, b, context)),
         (from, to) if rank(from).is_some() && rank(to).is_some() => match rank(from) < rank(to) {
             true => Context::Implicit,
@@ -99,6 +101,7 @@ pub fn cast(value: Value, from: &Type, to: &Type, modifier: i32, explicit: bool)
         (Value::String(text), Type::Interval) if modifier >= 0 => {
             Interval::parse(text, super::interval::unit_of(modifier))?.to_value()
         }
+        (Value::Array(items), Type::Composite(own)) if *from == Type::Record => own.of_row(items, explicit)?,
         _ if from == to => value,
         _ => convert(value, from, to)?,
     };
@@ -148,9 +151,7 @@ fn fit(value: Value, ty: &Type, modifier: i32, explicit: bool) -> Result<Value> 
         (Type::Array(element), Value::Array(items)) => {
             let items = items.iter().map(|item| match item.to_value() {
                 Value::Null => Ok(Value::Null),
-                item @ Value::Array(_) if **element != Type::Jsonb && **element != Type::Json => {
-                    fit(item, ty, modifier, explicit)
-                }
+                item @ Value::Array(_) if nests(element) => fit(item, ty, modifier, explicit),
                 item => fit(item, element, modifier, explicit),
             });
             Ok(Value::Array(Array::new(items.collect::<Result<_>>()?)))
@@ -187,7 +188,7 @@ fn convert(value: Value, from: &Type, to: &Type) -> Result<Value> {
             let a = a.element().unwrap_or(&Type::Unknown);
             let Value::Array(items) = value else { return Ok(value) };
             let items = items.iter().map(|item| match item.to_value() {
-                item @ Value::Array(_) if *a != Type::Jsonb && *a != Type::Json => convert(item, from, to),
+                item @ Value::Array(_) if nests(a) => convert(item, from, to),
                 item => cast(item, a, b, -1, true),
             });
             return Ok(Value::Array(Array::new(items.collect::<Result<_>>()?)));
@@ -247,6 +248,7 @@ fn convert(value: Value, from: &Type, to: &Type) -> Result<Value> {
         }
     }
     match (from, to, value) {
+        (Type::Composite(own), Type::Record, value) => Ok(own.to_row(&value)),
         (Type::Float4 | Type::Float8, to, Value::Double(n)) if to.is_integer() => {
             // Halves go to the even neighbour.
             let rounded = n.round_ties_even();

@@ -80,6 +80,10 @@ pub fn compare(ty: &Type, a: &Value, b: &Value) -> Ordering {
         }
         (Value::Binary(_), Value::Binary(_)) if *ty == Type::Timetz => TimeTz::of(a).compare(TimeTz::of(b)),
         (Value::Binary(x), Value::Binary(y)) => x.bytes.cmp(&y.bytes),
+        (Value::Document(_), Value::Document(_)) => match ty {
+            Type::Composite(own) => own.compare(a, b),
+            _ => nestor_model::compare(a, b),
+        },
         (Value::Array(_), Value::Array(_)) if ty.is_ranges() => range::compare_values(ty, a, b),
         (Value::Array(a), Value::Array(b)) if *ty != Type::Jsonb => {
             let element = ty.element().unwrap_or(&Type::Unknown);

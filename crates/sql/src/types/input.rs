@@ -21,6 +21,7 @@ pub fn text(ty: &Type, text: &str) -> Result<Value> {
     Ok(match ty {
         Type::Text | Type::Varchar | Type::Bpchar | Type::Unknown => Value::String(text.into()),
         Type::Enum(own) => own.value(text)?,
+        Type::Composite(own) => own.parse(text)?,
         // Whatever is read is nothing.
         Type::Void => Value::String("".into()),
         Type::Name => Value::String(text.chars().take(63).collect::<String>().into()),
@@ -346,6 +347,7 @@ fn decode(ty: &Type, bytes: &[u8]) -> Option<Result<Value>> {
         }),
         Type::Jsonb => return Some(json::parse(std::str::from_utf8(bytes.strip_prefix(&[1])?).ok()?)),
         Type::Jsonpath => return Some(text(ty, std::str::from_utf8(bytes.strip_prefix(&[1])?).ok()?)),
+        Type::Composite(own) => return own.of_binary(bytes),
         Type::Array(element) => return binary_array(element, bytes),
         Type::Int2vector | Type::Oidvector => return binary_array(ty.element()?, bytes),
         Type::Void if bytes.is_empty() => Value::String("".into()),
@@ -354,7 +356,7 @@ fn decode(ty: &Type, bytes: &[u8]) -> Option<Result<Value>> {
     }))
 }
 
-fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+pub(super) fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (head, rest) = bytes.split_first_chunk::<N>()?;
     *bytes = rest;
     Some(*head)

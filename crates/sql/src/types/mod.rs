@@ -5,6 +5,7 @@
 //! | `boolean` | `Bool` |
 //! | `smallint`, `integer`, `date` (days since 1970) | `Int32` |
 //! | enums (the place of the label, from 0: [`enums`]) | `Int32` |
+//! | composite types (fields as documents hold them: [`composite`]) | `Document` |
 //! | `bigint`, `oid`, `time`, `timestamp`, `timestamptz` (microseconds; the last two since 1970) | `Int64` |
 //! | `real`, `double precision` | `Double` |
 //! | `numeric` | `Decimal128`: 34 digits, whose exponent is the scale |
@@ -24,6 +25,7 @@ pub mod arrays;
 pub mod bits;
 pub mod cast;
 pub mod compare;
+pub mod composite;
 pub mod datetime;
 pub mod enums;
 pub mod input;
@@ -45,6 +47,7 @@ mod tokens;
 pub mod units;
 pub mod zone;
 
+use self::composite::Composite;
 use self::enums::Enum;
 use nestor_model::Value;
 use std::fmt;
@@ -123,6 +126,8 @@ pub enum Type {
     ObjectId,
     /// One that somebody has made, held as `Int32`.
     Enum(Arc<Enum>),
+    /// One of rows that somebody has made, held as a document: [`composite`].
+    Composite(Arc<Composite>),
     Array(Box<Type>),
     /// A row whose columns are not declared.
     Record,
@@ -242,8 +247,10 @@ impl Type {
     pub fn oid(&self) -> u32 {
         match self {
             Self::Enum(own) => own.oid,
+            Self::Composite(own) => own.oid,
             Self::Array(element) => match &**element {
                 Self::Enum(own) => own.array_oid(),
+                Self::Composite(own) => own.array_oid(),
                 element => entry(element).map_or(0, |entry| entry.array_oid),
             },
             _ => entry(self).map_or(0, |entry| entry.oid),
@@ -318,9 +325,64 @@ impl Type {
     /// Its name in `pg_type`.
     pub fn name(&self) -> String {
         match self {
-            Self::Enum(own) => own.name.rsplit('.').next().unwrap_or(&own.name).to_owned(),
             Self::Array(element) => format!("_{}", element.name()),
-            _ => entry(self).map_or("???", |entry| entry.name).to_owned(),
+            _ => match self.made() {
+                Some(name) => name.rsplit('.').next().unwrap_or(name).to_owned(),
+                None => entry(self).map_or("???", |entry| entry.name).to_owned(),
+            },
+        }
+    }
+
+    /// The name of one that somebody has made, with its schema if that is not `public`.
+    pub fn made(&self) -> Option<&str> {
+        match self {
+            Self::Enum(own) => Some(&own.name),
+            Self::Composite(own) => Some(&own.name),
+            _ => None,
+        }
+    }
+
+    /// The schema that it is in.
+    pub fn schema(&self) -> &str {
+        match self.element().unwrap_or(self).made() {
+            Some(name) => name.split_once('.').map_or("public", |(schema, _)| schema),
+            None => "pg_catalog",
+        }
+    }
+
+    /// Whether it is the type with an OID, or made of it.
+    pub fn is_of(&self, oid: u32) -> bool {
+        match self {
+            Self::Array(element) => element.is_of(oid),
+            Self::Composite(own) => own.oid == oid || own.attributes.iter().any(|own| own.ty.is_of(oid)),
+            ty => ty.oid() == oid,
+        }
+    }
+
+    /// It, with another type in the place of the one that has its OID.
+    #[must_use]
+    pub fn with(&self, new: &Self) -> Self {
+        match self {
+            Self::Array(element) => element.with(new).array(),
+            ty if ty.oid() == new.oid() => new.clone(),
+            Self::Composite(own) => {
+                let mut own = (**own).clone();
+                for attribute in &mut own.attributes {
+                    attribute.ty = attribute.ty.with(new);
+                }
+                Self::Composite(Arc::new(own))
+            }
+            ty => ty.clone(),
+        }
+    }
+
+    /// It as declarations keep it, which are read without the rest of the catalog.
+    pub fn written(&self, modifier: i32) -> String {
+        match self {
+            Self::Enum(own) => own.written().to_string(),
+            Self::Composite(own) => own.written().to_string(),
+            Self::Array(element) => format!("{}[]", element.written(modifier)),
+            ty => ty.format(modifier),
         }
     }
 
@@ -358,6 +420,7 @@ impl Type {
         match self {
             Self::Array(_) => 'A',
             Self::Enum(_) => 'E',
+            Self::Composite(_) => 'C',
             _ => entry(self).map_or('U', |entry| entry.category),
         }
     }
@@ -474,6 +537,7 @@ impl fmt::Display for Type {
         match self {
             Self::Array(element) => write!(f, "{element}[]"),
             Self::Enum(own) => f.write_str(&own.shown()),
+            Self::Composite(own) => f.write_str(&own.shown()),
             _ => f.write_str(entry(self).map_or("???", |entry| entry.sql_name)),
         }
     }

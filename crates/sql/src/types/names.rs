@@ -20,10 +20,27 @@ pub fn names_in(text: &str) -> Vec<String> {
     out
 }
 
-/// A name as texts have it: in quotes unless it is of small letters, digits and underscores.
+/// Words that are no names unless they are quoted: all that are reserved in some place.
+const RESERVED: &str = "all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case cast char \
+    character check coalesce collate collation column concurrently constraint create cross current_catalog current_date \
+    current_role current_schema current_time current_timestamp current_user dec decimal default deferrable desc distinct do \
+    else end except exists extract false fetch float for foreign freeze from full grant greatest group grouping having ilike \
+    in initially inner inout int integer intersect interval into is isnull join lateral leading least left like limit \
+    localtime localtimestamp national natural nchar none normalize not notnull null nullif numeric offset on only or order \
+    out outer overlaps overlay placing position precision primary real references returning right row select session_user \
+    setof similar smallint some substring symmetric table tablesample then time timestamp to trailing treat trim true union \
+    unique user using values varchar variadic verbose when where window with xmlattributes xmlconcat xmlelement xmlexists \
+    xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable";
+
+/// Whether a word is reserved in some place.
+fn is_reserved(name: &str) -> bool {
+    RESERVED.split(' ').any(|word| word == name)
+}
+
+/// A name as texts have it: in quotes unless it is of small letters, digits and underscores, and no reserved word.
 pub fn quoted(name: &str) -> String {
     let plain = |(i, c): (usize, char)| c.is_ascii_lowercase() || c == '_' || i > 0 && c.is_ascii_digit();
-    match !name.is_empty() && name.chars().enumerate().all(plain) {
+    match !name.is_empty() && name.chars().enumerate().all(plain) && !is_reserved(name) {
         true => name.to_owned(),
         false => format!("\"{}\"", name.replace('"', "\"\"")),
     }
@@ -38,5 +55,9 @@ mod tests {
         assert_eq!(names_in("Public.\"A.b\"\"c\".D"), ["public", "A.b\"c", "d"]);
         assert_eq!(names_in(" t "), ["t"]);
         assert_eq!(quoted("A.b\"c"), "\"A.b\"\"c\"");
+        assert_eq!(
+            ["order", "ordering", "2nd", ""].map(quoted),
+            ["\"order\"", "ordering", "\"2nd\"", "\"\""]
+        );
     }
 }

@@ -16,6 +16,7 @@ pub fn text(ty: &Type, value: &Value) -> String {
     match (ty, value) {
         (_, Value::String(text)) if *ty != Type::Jsonb => text.to_string(),
         (Type::Enum(own), value) => own.label(value).to_owned(),
+        (Type::Composite(own), value) => own.format(value),
         (Type::Bool, Value::Bool(b)) => if *b { "t" } else { "f" }.to_owned(),
         (Type::Float4, Value::Double(n)) => float(*n),
         (_, Value::Double(n)) if *ty != Type::Jsonb => double(*n),
@@ -107,7 +108,7 @@ pub fn natural(value: &Value) -> Type {
     }
 }
 
-fn quote_field(text: &str) -> String {
+pub(super) fn quote_field(text: &str) -> String {
     let plain = !text.is_empty() && !text.contains(['"', '\\', '(', ')', ',', ' ', '\n', '\t']);
     match plain {
         true => text.to_owned(),
@@ -256,6 +257,7 @@ pub fn binary(ty: &Type, value: &Value, out: &mut Vec<u8>) {
             out.extend_from_slice(&days.to_be_bytes());
         }
         (Type::Enum(own), value) => out.extend_from_slice(own.label(value).as_bytes()),
+        (Type::Composite(own), value) => own.to_binary(value, out),
         (Type::Time, _) => out.extend_from_slice(&whole().to_be_bytes()),
         (Type::Timestamp | Type::Timestamptz, _) => {
             let us = match whole() {

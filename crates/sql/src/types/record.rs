@@ -3,7 +3,7 @@
 
 use super::output::natural;
 use super::{Type, integer, output};
-use nestor_model::value::Binary;
+use nestor_model::value::{Array, Binary};
 use nestor_model::{RawDocBuf, Value, doc};
 
 /// Subtype of the binary values that such fields are held as.
@@ -18,6 +18,18 @@ const NUMBER_BYTES: usize = 8;
 pub fn held(ty: &Type, value: Value) -> Value {
     let tells = match (ty, &value) {
         (_, Value::Null) => true,
+        // Types that somebody has made are not found by their OID alone.
+        (Type::Composite(own), value) => return held(&Type::Record, own.to_row(value)),
+        (Type::Array(element), Value::Array(items)) => match &**element {
+            Type::Composite(own) => {
+                let rows = items.iter().map(|item| match item.to_value() {
+                    Value::Null => Value::Null,
+                    item => own.to_row(&item),
+                });
+                return held(&Type::Record.array(), Value::Array(Array::new(rows.collect())));
+            }
+            _ => false,
+        },
         (Type::Enum(_), _) => return Value::String(output::text(ty, &value).into()),
         (Type::Array(_) | Type::Record | Type::Cidr, _) => false,
         (ty, _) if ty.is_ranges() => false,

@@ -18,6 +18,7 @@ pub fn read(ty: &Type, value: ValueRef<'_>, path: &str) -> Result<Value> {
     Ok(match (ty, value) {
         (_, V::Missing | V::Null | V::Undefined) => Value::Null,
         (Type::Enum(own), V::String(label)) => own.value(label)?,
+        (Type::Composite(own), value @ V::Document(_)) => own.read(value, path)?,
         (Type::Bool, V::Bool(b)) => Value::Bool(b),
         (Type::Int2 | Type::Int4, V::Int32(n)) => Value::Int32(n),
         (Type::Int8 | Type::Oid, V::Int32(n)) => Value::Int64(i64::from(n)),
@@ -147,7 +148,7 @@ pub fn write(ty: &Type, value: Value) -> Value {
         }
         (Type::Array(element), Value::Array(items)) => {
             let items = items.iter().map(|item| match item.to_value() {
-                item @ Value::Array(_) if !is_json(element) && !element.is_ranges() => write(ty, item),
+                item @ Value::Array(_) if super::arrays::nests(element) => write(ty, item),
                 item => write(element, item),
             });
             Value::Array(Array::new(items.collect()))
@@ -162,6 +163,7 @@ pub fn write(ty: &Type, value: Value) -> Value {
 pub fn to_json(ty: &Type, value: Value) -> Value {
     match (ty, value) {
         (_, Value::Null) => Value::Null,
+        (Type::Composite(own), value) => own.to_json(&value),
         (Type::Json, Value::String(text)) => json::parse(&text).unwrap_or(Value::Undefined),
         (Type::Jsonb | Type::Bool, value) => value,
         (Type::Array(element), Value::Array(items)) => {

@@ -3,7 +3,7 @@
 use crate::catalog::Table;
 use crate::error::{self, Field};
 use crate::run::reader::row_of;
-use crate::types::output;
+use crate::types::{Type, output};
 use nestor_model::{DocRef, Document, Error, ErrorCode, Value};
 use nestor_storage::Collection;
 
@@ -97,9 +97,13 @@ fn key_of(error: &Error, table: &Table) -> String {
         .collect();
     let shown: Vec<String> = part("keyValue")
         .iter()
-        .map(|(_, value)| match value.to_value() {
+        .map(|(path, value)| match value.to_value() {
             Value::Null => "null".to_owned(),
-            value => crate::types::json::text(value.as_ref()),
+            value => match table.columns.iter().find(|column| column.path == path) {
+                // What is shown of a composite type is a row, as everywhere.
+                Some(column) if matches!(column.ty, Type::Composite(_)) => output::text(&column.ty, &value),
+                _ => crate::types::json::text(value.as_ref()),
+            },
         })
         .collect();
     format!("Key ({})=({})", names.join(", "), shown.join(", "))

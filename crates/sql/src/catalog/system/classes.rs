@@ -113,6 +113,7 @@ pub fn of(method: i64, ty: &Type) -> i64 {
     let input = match ty {
         Type::Array(_) => 2277,
         Type::Enum(_) => 3500,
+        Type::Composite(_) => Type::Record.oid(),
         Type::Varchar => Type::Text.oid(),
         Type::Cidr => Type::Inet.oid(),
         ty if ty.range_element().is_some() => 3831,

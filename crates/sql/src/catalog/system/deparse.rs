@@ -23,17 +23,19 @@ pub struct Place<'p> {
 
 impl Place<'_> {
     /// The name of a type, with its schema where it would not be found.
-    fn name(self, ty: &Type) -> String {
+    pub fn name(self, ty: &Type) -> String {
         match ty {
             Type::Array(element) => format!("{}[]", self.name(element)),
-            Type::Enum(own) => {
-                let (schema, name) = own.name.split_once('.').unwrap_or(("public", &own.name));
-                match self.path.iter().any(|own| own == schema) {
-                    true => quoted(name),
-                    false => format!("{}.{}", quoted(schema), quoted(name)),
+            ty => match ty.made() {
+                Some(own) => {
+                    let (schema, name) = own.split_once('.').unwrap_or(("public", own));
+                    match self.path.iter().any(|own| own == schema) {
+                        true => quoted(name),
+                        false => format!("{}.{}", quoted(schema), quoted(name)),
+                    }
                 }
-            }
-            ty => ty.to_string(),
+                None => ty.to_string(),
+            },
         }
     }
 
@@ -101,7 +103,7 @@ fn plain(expr: &Expr) -> &Expr {
 
 /// Whether a constant's text may stand for a value of a type as it was written: PostgreSQL writes the value that it has read.
 fn keeps_text(ty: &Type) -> bool {
-    ty.is_text() || matches!(ty, Type::Enum(_) | Type::Json)
+    ty.is_text() || matches!(ty, Type::Enum(_) | Type::Composite(_) | Type::Json)
 }
 
 /// An expression; `wanted` is the type that a constant takes whose own nobody knows.
@@ -128,7 +130,7 @@ fn shown(expr: &Expr, place: Place<'_>, wanted: Option<&Type>) -> Option<Shown> 
                 Some(Shown::new(digits.clone(), Type::Numeric))
             }
             Value::Boolean(value) => truth(value.to_string()),
-            Value::SingleQuotedString(text) => {
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
                 let ty = wanted?;
                 let known = keeps_text(ty)
                     || matches!(ty, Type::Jsonb) && matches!(text.as_str(), "{}" | "[]")
@@ -195,7 +197,12 @@ fn shown(expr: &Expr, place: Place<'_>, wanted: Option<&Type>) -> Option<Shown> 
             // Those with modifiers, and those that somebody has made, stand as they are.
             let ty = Type::named(&to.to_string()).filter(|_| !to.to_string().contains('('))?;
             match plain(expr) {
-                Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_) | Value::Null) => {
+                Expr::Value(value)
+                    if matches!(
+                        value.value,
+                        Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_) | Value::Null
+                    ) =>
+                {
                     let constant = shown(expr, place, Some(&ty))?;
                     Some(match wanted {
                         // A text of any kind is one of the column's without a cast to be seen.
@@ -315,7 +322,14 @@ fn among(expr: &Expr, list: &[Expr], negated: bool, place: Place<'_>) -> Option<
     let own = shown(expr, place, None)?;
     let is_varchar = own.ty == Type::Varchar;
     let items = list.iter().map(|item| match plain(item) {
-        Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)) => shown(item, place, Some(&own.ty)),
+        Expr::Value(value)
+            if matches!(
+                value.value,
+                Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_)
+            ) =>
+        {
+            shown(item, place, Some(&own.ty))
+        }
         _ => shown(item, place, None),
     });
     let items: Vec<Shown> = items.collect::<Option<_>>()?;

@@ -67,10 +67,7 @@ fn routine(db: &str, own: &Routine) -> Row {
     if let Some(ty) = returned {
         let (shown, schema) = match &ty {
             Type::Array(_) => ("ARRAY".to_owned(), "pg_catalog"),
-            Type::Enum(own) => {
-                let schema = own.name.split_once('.').map_or("public", |(schema, _)| schema);
-                ("USER-DEFINED".to_owned(), schema)
-            }
+            ty if ty.made().is_some() => ("USER-DEFINED".to_owned(), ty.schema()),
             ty => (ty.to_string(), "pg_catalog"),
         };
         row.push(("data_type", text(shown)));
@@ -404,7 +401,7 @@ fn column(
 ) -> Row {
     let shown = match &column.ty {
         Type::Array(_) => "ARRAY".to_owned(),
-        Type::Enum(_) => "USER-DEFINED".to_owned(),
+        ty if ty.made().is_some() => "USER-DEFINED".to_owned(),
         ty => ty.to_string(),
     };
     let identity = column.identity.map(|identity| (identity.kind, identity.counting));
@@ -420,13 +417,7 @@ fn column(
         ("is_nullable", truth(!column.not_null)),
         ("data_type", text(shown)),
         ("udt_catalog", text(db)),
-        (
-            "udt_schema",
-            text(match column.ty.element().unwrap_or(&column.ty) {
-                Type::Enum(own) => own.name.split_once('.').map_or("public", |(schema, _)| schema),
-                _ => "pg_catalog",
-            }),
-        ),
+        ("udt_schema", text(column.ty.schema())),
         ("udt_name", text(column.ty.name())),
         ("dtd_identifier", text(at.to_string())),
         ("is_self_referencing", truth(false)),

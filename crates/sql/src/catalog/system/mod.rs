@@ -22,7 +22,6 @@ pub use shapes::{name_of, oid_of};
 use super::routines::Routine;
 use super::{Column, Kind, Table, Timing, schemas};
 use crate::types::Type;
-use crate::types::enums::Enum;
 use nestor_database::write::sequence::Counting;
 use nestor_model::{Document, Result, Value};
 use nestor_planner::relation::Tuple;
@@ -201,8 +200,8 @@ pub trait Facts {
     fn schemas(&self) -> Vec<(i64, String)>;
     /// The schemas of `search_path` that there are, in its order.
     fn path(&self) -> Vec<String>;
-    /// The enums of the database, each with its schema.
-    fn enums(&self) -> Vec<(String, Arc<Enum>)>;
+    /// The enums and composite types of the database, each with its schema.
+    fn made_types(&self) -> Vec<(String, Type)>;
     /// The functions of the database that somebody has made.
     fn routines(&self) -> Vec<Arc<Routine>>;
     /// What is said of them, by their numbers.
@@ -385,9 +384,9 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
         "regclass" => relations::named(facts)?,
         "pg_table_is_visible" => relations::hidden(facts)?,
         "pg_type_is_visible" => {
-            let (enums, path) = (facts.enums(), facts.path());
-            let all = enums.iter().filter(|(schema, _)| !path.contains(schema));
-            all.flat_map(|(_, own)| [own.oid, own.array_oid()])
+            let (types, path) = (facts.made_types(), facts.path());
+            let all = types.iter().filter(|(schema, _)| !path.contains(schema));
+            all.flat_map(|(_, own)| [own.oid(), own.clone().array().oid()])
                 .map(|number| (i64::from(number), "hidden".to_owned()))
                 .collect()
         }
@@ -416,9 +415,9 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
         "format_type" | "regtype" | "type_key" => {
             let path = facts.path();
             let mut made: Vec<(String, String, [u32; 2])> = Vec::new();
-            for (schema, own) in facts.enums() {
-                let name = Type::Enum(own.clone()).name();
-                made.push((schema, name, [own.oid, own.array_oid()]));
+            for (schema, own) in facts.made_types() {
+                let types = [own.oid(), own.clone().array().oid()];
+                made.push((schema, own.name(), types));
             }
             for relation in facts.relations()?.iter() {
                 let (schema, name) = (relation.table.schema.clone(), relation.table.name.clone());
@@ -476,11 +475,17 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
                 .collect()
         }
         "pg_get_function_result" | "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
+            let path = facts.path();
+            let place = deparse::Place {
+                columns: &[],
+                path: &path,
+            };
+            let name_of = |ty: &Type| place.name(ty);
             let mut all = server::signature(function == "pg_get_function_result");
             all.extend(facts.routines().iter().map(|own| {
                 let shown = match function {
-                    "pg_get_function_result" => own.result(),
-                    name => own.arguments(name == "pg_get_function_arguments"),
+                    "pg_get_function_result" => own.result(&name_of),
+                    name => own.arguments(name == "pg_get_function_arguments", &name_of),
                 };
                 (i64::from(own.oid), shown)
             }));

@@ -296,6 +296,21 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
             out.push(row);
         }
     }
+    for (schema, own) in facts.made_types() {
+        let Type::Composite(own) = own else { continue };
+        let number = schema_number(facts, &schema);
+        let name = own.name.rsplit('.').next().unwrap_or(&own.name);
+        let mut row = class(
+            own.oid,
+            name,
+            (number, is_temporary(&schema)),
+            "c",
+            own.attributes.len(),
+        );
+        row.retain(|(name, _)| *name != "relfilenode");
+        row.push(("reltype", oid(own.oid)));
+        out.push(row);
+    }
     for sequence in facts.sequences()? {
         let schema = (schema_number(facts, &sequence.schema), is_temporary(&sequence.schema));
         out.push(class(sequence.oid, &sequence.name, schema, "S", 3));
@@ -365,6 +380,15 @@ fn attributes(facts: &dyn Facts) -> Result<Vec<Row>> {
                 row.push(("atttypmod", Value::Int32(column.map_or(-1, |column| column.modifier))));
                 out.push(row);
             }
+        }
+    }
+    for (_, own) in facts.made_types() {
+        let Type::Composite(composite) = &own else { continue };
+        for (at, own) in (1..).zip(&composite.attributes) {
+            let mut row = attribute(composite.oid, at, &own.name, &own.ty);
+            row.retain(|(name, _)| *name != "atttypmod");
+            row.push(("atttypmod", Value::Int32(own.modifier)));
+            out.push(row);
         }
     }
     for shape in shapes::all() {

@@ -118,9 +118,13 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
         "pg_opclass" => classes::rows(),
         "pg_type" => types(facts)?,
         "pg_enum" => facts
-            .enums()
+            .made_types()
             .iter()
-            .flat_map(|(_, own)| {
+            .filter_map(|(_, own)| match own {
+                Type::Enum(own) => Some(own),
+                _ => None,
+            })
+            .flat_map(|own| {
                 (0u32..).zip(&own.labels).map(|(at, label)| {
                     vec![
                         (
@@ -240,14 +244,13 @@ pub fn spelled(name: &str) -> &str {
 
 fn types(facts: &dyn Facts) -> Result<Vec<Row>> {
     let beginnings = io::Beginnings::new();
-    let enums = facts.enums();
+    let made = facts.made_types();
     let mut all: Vec<Type> = Type::all().collect();
-    all.extend(enums.iter().map(|(_, own)| Type::Enum(own.clone())));
+    all.extend(made.iter().map(|(_, own)| own.clone()));
     let schema_of = |ty: &Type| {
         let ty = ty.element().unwrap_or(ty);
-        let own = enums.iter().find(|(_, own)| own.oid == ty.oid());
-        own.filter(|_| matches!(ty, Type::Enum(_)))
-            .map_or(PG_CATALOG, |(schema, _)| super::schema_number(facts, schema))
+        let own = made.iter().find(|(_, own)| own == ty);
+        own.map_or(PG_CATALOG, |(schema, _)| super::schema_number(facts, schema))
     };
     let arrays = all.iter().cloned().map(Type::array).filter(|ty| ty.oid() != 0);
     let row = |ty: Type| {
@@ -267,6 +270,7 @@ fn types(facts: &dyn Facts) -> Result<Vec<Row>> {
                 "typtype",
                 text(match &ty {
                     Type::Enum(_) => "e",
+                    Type::Composite(_) => "c",
                     ty if ty.range_element().is_some() => "r",
                     ty if ty.multirange_element().is_some() => "m",
                     _ if is_pseudo => "p",
@@ -302,6 +306,9 @@ fn types(facts: &dyn Facts) -> Result<Vec<Row>> {
             ("typalign", text(alignment(&ty))),
             ("typstorage", text(ty.storage())),
         ];
+        if let Type::Composite(own) = &ty {
+            row.push(("typrelid", oid(own.oid)));
+        }
         row.extend(io::of_type(&ty, &beginnings));
         row
     };

@@ -44,7 +44,9 @@ pub(super) fn vector(expr: &Expr, chunk: &Chunk, env: &Env<'_>) -> Result<Arc<Ve
         Node::And(all) => logic::until(all, false, chunk, env)?,
         Node::Or(any) => logic::until(any, true, chunk, env)?,
         Node::Not(arg) => logic::not(&*vector(arg, chunk, env)?),
-        Node::IsNull(arg, negated) if arg.ty() != Type::Record => logic::is_null(&*vector(arg, chunk, env)?, *negated),
+        Node::IsNull(arg, negated) if !matches!(arg.ty(), Type::Record | Type::Composite(_)) => {
+            logic::is_null(&*vector(arg, chunk, env)?, *negated)
+        }
         Node::Case {
             operand: None,
             arms,
