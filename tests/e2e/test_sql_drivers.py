@@ -382,3 +382,59 @@ def test_catalogs_that_tools_look_at(port):
         "information_schema.usage_privileges",
     ]:
         sql.query(f"SELECT * FROM {name} LIMIT 1")
+
+
+def in_bytes(sql, statement):
+    """A statement whose bytes are sent as they are; rows, or the state of the error."""
+    sql.send(b"Q", statement + b"\0")
+    messages = sql.until_ready()
+    states = [part[1:].decode() for tag, body in messages if tag == b"E" for part in body.split(b"\0") if part[:1] == b"C"]
+    return states[0] if states else sql.rows(messages)
+
+
+@pytest.mark.parametrize(
+    "name, special, byte", [("LATIN1", "¤", b"\xa4"), ("LATIN9", "€", b"\xa4"), ("WIN1252", "€", b"\x80")]
+)
+def test_encodings_of_clients(port, name, special, byte):
+    sql, plain = Sql(port), Sql(port)
+    plain.query("DROP TABLE IF EXISTS encoded; CREATE TABLE encoded (_id int PRIMARY KEY, t text, j jsonb, a text[])")
+    sql.query(f"SET client_encoding = '{name}'")
+    umlaut = "ü".encode("latin1")
+    assert in_bytes(sql, b"INSERT INTO encoded VALUES (1, '" + umlaut + byte + b"', '{\"k\": \"" + umlaut + b"\"}', NULL)") == []
+    text = ("ü" + special).encode()
+    assert plain.query("SELECT t, j ->> 'k' FROM encoded") == [[text, "ü".encode()]]
+    # Rows, in text and in binary, with parameters, of arrays and JSON.
+    for binary in (0, 1):
+        rows = sql.prepared("SELECT $1 || t, upper(t) FROM encoded WHERE t LIKE $2", [umlaut, b"%" + byte], binary)
+        assert rows == [[umlaut + umlaut + byte, "Ü".encode("latin1") + byte]]
+    assert sql.query("SELECT array[t], j FROM encoded") == [[b"{" + umlaut + byte + b"}", b'{"k": "' + umlaut + b'"}']]
+    # Names, and errors with them.
+    sql.send(b"Q", b'SELECT 1 AS "' + umlaut + b'"\0')
+    assert any(tag == b"T" and umlaut + b"\0" in body for tag, body in sql.until_ready())
+    sql.send(b"Q", b'SELECT "' + umlaut + b'" FROM encoded\0')
+    assert any(tag == b"E" and b'"' + umlaut + b'" does not exist' in body for tag, body in sql.until_ready())
+    # Files that come and go.
+    sql.send(b"Q", b"COPY encoded (_id, t) FROM STDIN\0")
+    assert sql.message()[0] == b"G"
+    for piece in [b"2\t" + umlaut, byte + b"\n3\tplain\n"]:
+        sql.send(b"d", piece)
+    sql.send(b"c")
+    sql.rows(sql.until_ready())
+    assert plain.query("SELECT t FROM encoded WHERE _id = 2") == [[text]]
+    sql.send(b"Q", b"COPY (SELECT t FROM encoded ORDER BY _id LIMIT 1) TO STDOUT\0")
+    assert [body for tag, body in sql.until_ready() if tag == b"d"] == [umlaut + byte + b"\n"]
+    assert in_bytes(sql, b"COPY (SELECT t FROM encoded WHERE _id = 1) TO STDOUT (ENCODING 'UTF8')") == []
+    sql.send(b"Q", b"COPY (SELECT t FROM encoded WHERE _id = 1) TO STDOUT (ENCODING 'UTF8', FORMAT binary)\0")
+    assert any(tag == b"d" and text in body for tag, body in sql.until_ready())
+    # What it does not have is an error, in rows and in files, and the connection goes on.
+    plain.query("UPDATE encoded SET t = 'ж' WHERE _id = 2")
+    assert in_bytes(sql, b"SELECT t FROM encoded WHERE _id = 2") == "22P05"
+    assert in_bytes(sql, b"COPY (SELECT t FROM encoded WHERE _id = 2) TO STDOUT") == "22P05"
+    assert sql.query("SELECT t = 'x' FROM encoded WHERE _id = 2") == [[b"f"]]
+    if name == "WIN1252":
+        assert in_bytes(sql, b"SELECT '\x81'") == "22P05"
+    sql.query("SET client_encoding = 'UTF8'")
+    assert in_bytes(sql, b"SELECT '\xff'") == "22021"
+    with pytest.raises(RuntimeError, match="^22021"):
+        sql.prepared("SELECT $1::text", [b"\xff"])
+    assert sql.query("SELECT t FROM encoded WHERE _id = 1") == [[text]]

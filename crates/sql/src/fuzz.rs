@@ -8,7 +8,7 @@ use crate::{functions, parse, protocol, types};
 pub fn any(bytes: &[u8]) {
     let _ = protocol::frontend::startup(bytes);
     if let Some((tag, body)) = bytes.split_first() {
-        let _ = protocol::frontend::message(*tag, body);
+        let _ = protocol::frontend::message(*tag, Ok(body));
     }
     for ty in Type::all() {
         let _ = input::binary(&ty, bytes);

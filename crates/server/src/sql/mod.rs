@@ -333,7 +333,9 @@ fn take(
                     last = tag;
                     server.count_request(body.len() + 5);
                     session.sync_follows = behind == Some(b'S');
-                    let next = session.receive(&server.service, frontend::message(tag, body), out, flush)?;
+                    let body = session.plain(tag, body);
+                    let message = frontend::message(tag, body.as_deref().map_err(Error::clone));
+                    let next = session.receive(&server.service, message, out, flush)?;
                     if next == Next::Close || is_flushed_behind(tag) || out.len() >= FLUSH_BYTES {
                         return Ok(next);
                     }

@@ -13,6 +13,7 @@ pub mod write;
 use crate::bind::ident;
 use crate::error::{fail, unsupported};
 use crate::parse::copying;
+use crate::types::encoding::Encoding;
 use nestor_model::Result;
 use sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption, Ident};
 
@@ -111,6 +112,8 @@ pub struct Options {
     pub force_not_null: Columns,
     /// Columns in which a quoted field may stand for null.
     pub force_null: Columns,
+    /// What texts are in, if not in the client's encoding.
+    pub encoding: Option<Encoding>,
 }
 
 #[derive(Default)]
@@ -126,6 +129,7 @@ struct Given {
     force_quote: Columns,
     force_not_null: Columns,
     force_null: Columns,
+    encoding: Option<Encoding>,
 }
 
 fn once<T>(place: &mut Option<T>, value: T) -> Result<()> {
@@ -176,9 +180,9 @@ impl Given {
                 self.condition = copying::condition(name).map(str::to_owned);
                 Ok(())
             }
-            CopyOption::Encoding(name) => match name.to_ascii_lowercase().replace('-', "").as_str() {
-                "utf8" | "unicode" => Ok(()),
-                _ => unsupported(format!("encoding {name}")),
+            CopyOption::Encoding(name) => match Encoding::of(name) {
+                Some(own) => once(&mut self.encoding, own),
+                None => unsupported(format!("encoding {name}")),
             },
         }
     }
@@ -291,6 +295,7 @@ impl Options {
             force_quote: given.force_quote,
             force_not_null: given.force_not_null,
             force_null: given.force_null,
+            encoding: given.encoding,
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Format, Options, SIGNATURE};
 use crate::error::{Field as Told, error, fail, with};
+use crate::types::style::{Style, encoding};
 use crate::types::{Type, input};
 use nestor_model::{Error, Result, Value};
 
@@ -50,7 +51,7 @@ impl Reader {
 
     /// Another piece.
     ///
-    /// Errors: 54000 for a row that is too long.
+    /// Errors: 54000 for a row that is too long; those of the client's encoding.
     pub fn push(&mut self, piece: &[u8]) -> Result<()> {
         if self.ended {
             return Ok(());
@@ -61,7 +62,13 @@ impl Reader {
         if self.bytes.len() + piece.len() > ROW_BYTES_MAX {
             return fail("54000", "a row of COPY is too long");
         }
-        self.bytes.extend_from_slice(piece);
+        let _encoding = Style::with_encoding(self.options.encoding);
+        match self.options.format {
+            // Its texts are read as those of messages.
+            Format::Binary => self.bytes.extend_from_slice(piece),
+            _ if encoding().is_plain() => self.bytes.extend_from_slice(piece),
+            _ => self.bytes.extend_from_slice(encoding().decode(piece)?.as_bytes()),
+        }
         Ok(())
     }
 
@@ -73,6 +80,7 @@ impl Reader {
             return Ok(None);
         }
         if self.options.format == Format::Binary {
+            let _encoding = Style::with_encoding(self.options.encoding);
             return self.binary(is_whole);
         }
         loop {

@@ -2,7 +2,7 @@
 
 use super::{Format, Options, SIGNATURE};
 use crate::run::query::Field;
-use crate::types::output;
+use crate::types::{encoding, output};
 use nestor_model::Value;
 
 /// What stands before the rows.
@@ -13,6 +13,7 @@ pub fn head(options: &Options, fields: &[Field], out: &mut Vec<u8>) {
             out.extend_from_slice(&[0; 8]);
         }
         Format::Text | Format::Csv if options.header => {
+            let begin = out.len();
             for (i, field) in fields.iter().enumerate() {
                 separate(options, i, out);
                 match options.format {
@@ -21,13 +22,15 @@ pub fn head(options: &Options, fields: &[Field], out: &mut Vec<u8>) {
                 }
             }
             out.push(b'\n');
+            encoding::recode(out, begin);
         }
         Format::Text | Format::Csv | Format::Parquet | Format::Arrow => {}
     }
 }
 
-/// A row.
+/// A row. What the client's encoding does not have is told by [`encoding::lost`].
 pub fn row(options: &Options, fields: &[Field], row: &[Value], out: &mut Vec<u8>) {
+    let begin = out.len();
     if options.format == Format::Binary {
         out.extend_from_slice(&(fields.len() as u16).to_be_bytes());
     }
@@ -56,6 +59,7 @@ pub fn row(options: &Options, fields: &[Field], row: &[Value], out: &mut Vec<u8>
     }
     if options.format != Format::Binary {
         out.push(b'\n');
+        encoding::recode(out, begin);
     }
 }
 

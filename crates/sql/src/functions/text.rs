@@ -3,6 +3,7 @@
 use super::Row;
 use super::args::int;
 use crate::error::{error, fail};
+use crate::types::encoding::Encoding;
 use crate::types::names::quoted;
 use crate::types::{Type, cast, output};
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
@@ -511,18 +512,22 @@ pub(super) const ROWS: &[Row] = &[
     ("to_hex", "int4->text", |a, _, _| {
         text(format!("{:x}", int(&a[0]) as i32))
     }),
-    (
-        "convert_from",
-        "bytea,text->text",
-        |a, _, _| match std::str::from_utf8(bytes(&a[0])) {
-            Ok(s) => text(s),
-            Err(_) => Err(error("22021", "invalid byte sequence for encoding \"UTF8\"")),
-        },
-    ),
+    ("convert_from", "bytea,text->text", |a, _, _| {
+        text(encoding(str(&a[1]), "source")?.decode(bytes(&a[0]))?)
+    }),
     ("convert_to", "text,text->bytea", |a, _, _| {
-        binary(str(&a[0]).as_bytes().to_vec())
+        binary(encoding(str(&a[1]), "destination")?.encode(str(&a[0]))?)
+    }),
+    ("convert", "bytea,text,text->bytea", |a, _, _| {
+        let (from, to) = (encoding(str(&a[1]), "source")?, encoding(str(&a[2]), "destination")?);
+        binary(to.encode(&from.decode(bytes(&a[0]))?)?)
     }),
 ];
+
+/// The encoding of a name. Errors: 22023.
+fn encoding(name: &str, which: &str) -> Result<Encoding> {
+    Encoding::of(name).ok_or_else(|| error("22023", format!("invalid {which} encoding name \"{name}\"")))
+}
 
 fn overlay(s: &str, with: &str, from: i64, length: i64) -> Result<Value> {
     if from < 1 {

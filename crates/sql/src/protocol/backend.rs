@@ -2,7 +2,7 @@
 
 use crate::error;
 use crate::run::query::Field;
-use crate::types::{Type, output};
+use crate::types::{Type, encoding, output};
 use nestor_model::vector::Data;
 use nestor_model::{Error, Result, Value};
 use nestor_planner::relation::Chunk;
@@ -19,8 +19,13 @@ pub fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
 }
 
 fn text(out: &mut Vec<u8>, text: &str) {
+    let at = out.len();
+    encoding::put_about(text, out);
     // A zero byte would end it.
-    out.extend(text.bytes().filter(|byte| *byte != 0));
+    if text.contains('\0') {
+        let own = out.split_off(at);
+        out.extend(own.into_iter().filter(|byte| *byte != 0));
+    }
     out.push(0);
 }
 
@@ -108,7 +113,7 @@ pub fn check_size(bytes: usize) -> Result<()> {
 
 /// DataRow. After an error nothing of it is there.
 ///
-/// Errors: those of [`check_size`].
+/// Errors: those of [`check_size`] and [`encoding::lost`].
 pub fn data_row(out: &mut Vec<u8>, fields: &[Field], row: &[Value], formats: &[i16]) -> Result<()> {
     check_size(row.iter().map(Value::weight).sum())?;
     whole_row(out, fields.len(), |out, i| match &row[i] {
@@ -131,7 +136,7 @@ pub fn data_row_of(out: &mut Vec<u8>, fields: &[Field], (chunk, row): (&Chunk, u
         }
         match (&column.data, ty, format) {
             (Data::Text(texts), Type::Text | Type::Varchar | Type::Bpchar, _) => {
-                out.extend_from_slice(texts.get(row).as_bytes())
+                encoding::put(texts.get(row), out);
             }
             (Data::Int32(numbers), Type::Int2 | Type::Int4 | Type::Int8, 0) => whole(numbers[row].into(), out),
             (Data::Int64(numbers), Type::Int2 | Type::Int4 | Type::Int8, 0) => whole(numbers[row], out),
@@ -157,7 +162,7 @@ fn whole_row(out: &mut Vec<u8>, width: usize, mut value: impl FnMut(&mut Vec<u8>
                 false => u32::MAX,
             };
             out[at..at + 4].copy_from_slice(&length.to_be_bytes());
-            size = check_size(out.len() - begin);
+            size = encoding::lost().and_then(|()| check_size(out.len() - begin));
             if size.is_err() {
                 return;
             }
@@ -172,8 +177,8 @@ fn whole_row(out: &mut Vec<u8>, width: usize, mut value: impl FnMut(&mut Vec<u8>
 fn written(ty: &Type, value: &Value, format: i16, out: &mut Vec<u8>) {
     match (format, value) {
         (1, value) => output::binary(ty, value, out),
-        (_, Value::String(text)) if *ty != Type::Jsonb => out.extend_from_slice(text.as_bytes()),
-        (_, value) => out.extend_from_slice(output::text(ty, value).as_bytes()),
+        (_, Value::String(text)) if *ty != Type::Jsonb => encoding::put(text, out),
+        (_, value) => encoding::put(&output::text(ty, value), out),
     }
 }
 

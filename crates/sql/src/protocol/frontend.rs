@@ -1,7 +1,9 @@
 //! What clients send.
 
-use crate::error::{error, fail};
-use nestor_model::Result;
+use crate::error::{self, error, fail};
+use crate::types::encoding::Encoding;
+use nestor_model::{Error, Result};
+use std::borrow::Cow;
 
 /// Most bytes of a message.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
@@ -90,12 +92,49 @@ pub enum Message<'m> {
     CopyData(&'m [u8]),
     CopyDone,
     CopyFail(&'m str),
+    /// One whose texts are in no encoding that the client has: its statement fails.
+    Unreadable {
+        /// It is a query, which is answered at once.
+        is_query: bool,
+        /// Why.
+        error: Error,
+    },
 }
 
-/// Reads a message.
+/// A message whose texts are in UTF-8, from one in the encoding of the client. Values of parameters and files stay as they are: what is in
+/// them decides.
+///
+/// Errors: those of the encoding.
+pub fn plain(tag: u8, body: &[u8], encoding: Encoding) -> Result<Cow<'_, [u8]>> {
+    if encoding.is_plain() || body.is_ascii() {
+        return Ok(Cow::Borrowed(body));
+    }
+    let texts = match tag {
+        b'Q' | b'f' | b'E' | b'D' | b'C' => 1,
+        b'P' | b'B' => 2,
+        _ => return Ok(Cow::Borrowed(body)),
+    };
+    let ends = body.iter().enumerate().filter(|(_, byte)| **byte == 0);
+    let end = ends.map(|(at, _)| at).nth(texts - 1).unwrap_or(body.len());
+    let mut out = encoding.decode(&body[..end])?.into_owned().into_bytes();
+    out.extend_from_slice(&body[end..]);
+    Ok(Cow::Owned(out))
+}
+
+/// Reads a message as [`plain`] gives it.
 ///
 /// Errors: 08P01.
-pub fn message(tag: u8, body: &[u8]) -> Result<Message<'_>> {
+pub fn message(tag: u8, body: Result<&[u8]>) -> Result<Message<'_>> {
+    match body.and_then(|body| read(tag, body)) {
+        Err(error) if matches!(error::state(&error).as_str(), "22021" | "22P05") => Ok(Message::Unreadable {
+            is_query: tag == b'Q',
+            error,
+        }),
+        read => read,
+    }
+}
+
+fn read(tag: u8, body: &[u8]) -> Result<Message<'_>> {
     let mut reader = Reader { bytes: body };
     let message = match tag {
         b'Q' => Message::Query(reader.text()?),
@@ -229,13 +268,13 @@ mod tests {
     fn messages_that_end_early_or_late_are_refused() {
         let body = b"\0\0SELECT\0\0\0";
         for cut in 0..body.len() - 1 {
-            assert!(message(b'P', &body[..cut]).is_err(), "{cut}");
+            assert!(message(b'P', Ok(&body[..cut])).is_err(), "{cut}");
         }
         assert!(matches!(
-            message(b'P', &body[1..]),
+            message(b'P', Ok(&body[1..])),
             Ok(Message::Parse { text: "SELECT", .. })
         ));
-        assert!(message(b'S', b"x").is_err());
-        assert!(message(b'B', b"\0\0\0\0\0\x01\x7f\xff\xff\xff").is_err());
+        assert!(message(b'S', Ok(b"x")).is_err());
+        assert!(message(b'B', Ok(b"\0\0\0\0\0\x01\x7f\xff\xff\xff")).is_err());
     }
 }

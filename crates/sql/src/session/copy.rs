@@ -14,7 +14,8 @@ use crate::protocol::frontend::Message;
 use crate::run::files;
 use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
-use crate::types::Type;
+use crate::types::style::Style;
+use crate::types::{Type, encoding};
 use crate::write::{self, WriteCell};
 use nestor_database::Database;
 use nestor_database::observe::op_kind::OpKind;
@@ -368,7 +369,9 @@ impl Session {
                 **options = words.options(&names)?;
                 outlet.begin(options.format, fields.len());
                 let mut head = head.borrow_mut();
+                let _encoding = Style::with_encoding(options.encoding);
                 file::head(options, fields, &mut head);
+                encoding::lost()?;
                 // Of a binary file it goes with the first row, as drivers expect it.
                 if options.format != Format::Binary {
                     outlet.put(&head)?;
@@ -381,7 +384,9 @@ impl Session {
                 part.clear();
                 part.append(&mut head.borrow_mut());
                 backend::check_size(row.iter().map(Value::weight).sum())?;
+                let _encoding = Style::with_encoding(options.encoding);
                 file::row(options, fields, &row, &mut part);
+                encoding::lost()?;
                 outlet.put(&part)
             };
             let query = (query, &PlanCell::default());

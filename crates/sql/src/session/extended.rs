@@ -5,11 +5,11 @@ use super::{
 };
 use crate::bind::write::writes;
 use crate::catalog::system;
-use crate::error::{error, fail, unsupported};
+use crate::error::{fail, unsupported};
 use crate::protocol::backend;
 use crate::run::explain;
 use crate::run::query::{self, Field};
-use crate::types::{Type, input};
+use crate::types::{Type, encoding, input};
 use crate::{parse, write};
 use nestor_database::Database;
 use nestor_database::observe::op_kind::OpKind;
@@ -148,11 +148,7 @@ impl Session {
             params.push(match value {
                 None => Value::Null,
                 Some(bytes) if backend::format(formats, i) == 1 => input::binary(ty, bytes)?,
-                Some(bytes) => {
-                    let text = std::str::from_utf8(bytes)
-                        .map_err(|_| error("22021", "invalid byte sequence for encoding \"UTF8\""))?;
-                    parameter(ty, text)?
-                }
+                Some(bytes) => parameter(ty, &encoding::text(bytes)?)?,
             });
         }
         if !portal.is_empty() && self.portals.contains_key(portal) {

@@ -29,7 +29,7 @@ use crate::error::{error, fail, unsupported};
 use crate::parse;
 use crate::parse::own::{self, Own};
 use crate::protocol::backend;
-use crate::protocol::frontend::Message;
+use crate::protocol::frontend::{self, Message};
 use crate::run::indexed;
 use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
@@ -246,6 +246,13 @@ impl Session {
         }
     }
 
+    /// A message whose texts are in UTF-8, from one as the client sent it.
+    ///
+    /// Errors: those of the client's encoding.
+    pub fn plain<'m>(&self, tag: u8, body: &'m [u8]) -> Result<Cow<'m, [u8]>> {
+        frontend::plain(tag, body, self.style.encoding)
+    }
+
     /// Takes a message and appends what answers it. Errors of statements are answers; an error of this function ends the connection.
     pub fn receive(
         &mut self,
@@ -290,6 +297,12 @@ impl Session {
                 }
                 return Ok(Next::Go);
             }
+            Message::Unreadable { is_query: true, error } => {
+                self.skips = false;
+                self.failed(&error, out);
+                self.ready(out);
+                return Ok(Next::Go);
+            }
             _ if self.skips => return Ok(Next::Go),
             _ => {}
         }
@@ -313,6 +326,7 @@ impl Session {
                 Ok(())
             }
             Message::Flush => flush(out),
+            Message::Unreadable { error, .. } => Err(error),
             // What a COPY left over that has failed.
             Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => Ok(()),
             Message::Query(_) | Message::Sync | Message::Terminate => Ok(()),

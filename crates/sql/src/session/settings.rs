@@ -3,6 +3,7 @@
 use super::block::Isolation;
 use crate::error::{error, fail, unsupported};
 use crate::run::columns::SETTING as COLUMNS;
+use crate::types::encoding::Encoding;
 use crate::types::style::{Dates, Intervals, Order, Style};
 use crate::types::zone::{self, Zone};
 use nestor_model::Result;
@@ -175,9 +176,9 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
             _ => return invalid(&name, text),
         },
         "idle_in_transaction_session_timeout" => milliseconds(&plain) == Some(0),
-        "client_encoding" => match encoding(&plain) {
-            Some(name) => {
-                name.clone_into(old);
+        "client_encoding" => match Encoding::of(&plain) {
+            Some(own) => {
+                own.name().clone_into(old);
                 return Ok(());
             }
             None => false,
@@ -240,17 +241,6 @@ pub(super) fn no_boolean<T>(name: &str) -> Result<T> {
 /// A Boolean setting as it is shown.
 pub(super) fn shown(is_on: bool) -> &'static str {
     if is_on { "on" } else { "off" }
-}
-
-/// The name of an encoding that clients may have. Names are told apart by their letters and digits alone, as PostgreSQL does. Under
-/// `SQL_ASCII` nothing is converted either: it is what programs ask for in the locale `C`.
-fn encoding(name: &str) -> Option<&'static str> {
-    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-    match plain.as_str() {
-        "utf8" | "unicode" => Some("UTF8"),
-        "sqlascii" => Some("SQL_ASCII"),
-        _ => None,
-    }
 }
 
 /// The name under which a zone is shown that was asked for by name, or by hours east of Greenwich. Errors: 22023.
@@ -336,6 +326,7 @@ pub(super) fn style(settings: &BTreeMap<String, String>) -> Style {
         dates,
         intervals: Intervals::of(value("intervalstyle")).unwrap_or_default(),
         escapes: value("bytea_output") == "escape",
+        encoding: Encoding::of(value("client_encoding")).unwrap_or_default(),
     }
 }
 

@@ -4,7 +4,7 @@ use super::interval::Interval;
 use super::output::{EPOCH_2000_DAYS, EPOCH_2000_US};
 use super::range::Range;
 use super::timetz::TimeTz;
-use super::{INTERVAL_SUBTYPE, Type, bits, datetime, interval, json, jsonpath, network, numeric, range};
+use super::{INTERVAL_SUBTYPE, Type, bits, datetime, encoding, interval, json, jsonpath, network, numeric, range};
 use crate::error::{error, fail};
 use nestor_model::value::Binary;
 use nestor_model::{Array, ObjectId, Result, Value};
@@ -300,7 +300,8 @@ pub fn binary(ty: &Type, bytes: &[u8]) -> Result<Value> {
 }
 
 fn decode(ty: &Type, bytes: &[u8]) -> Option<Result<Value>> {
-    let utf8 = || std::str::from_utf8(bytes).ok();
+    // The client's encoding is that of texts in binary as well.
+    let sent = |bytes| encoding::text(bytes);
     Some(Ok(match ty {
         Type::Bool => Value::Bool(*bytes.first()? != 0),
         Type::Int2 => Value::Int32(i32::from(i16::from_be_bytes(bytes.try_into().ok()?))),
@@ -345,14 +346,14 @@ fn decode(ty: &Type, bytes: &[u8]) -> Option<Result<Value>> {
             subtype: 0,
             bytes: bytes.into(),
         }),
-        Type::Jsonb => return Some(json::parse(std::str::from_utf8(bytes.strip_prefix(&[1])?).ok()?)),
-        Type::Jsonpath => return Some(text(ty, std::str::from_utf8(bytes.strip_prefix(&[1])?).ok()?)),
+        Type::Jsonb => return Some(sent(bytes.strip_prefix(&[1])?).and_then(|text| json::parse(&text))),
+        Type::Jsonpath => return Some(sent(bytes.strip_prefix(&[1])?).and_then(|own| text(ty, &own))),
         Type::Composite(own) => return own.of_binary(bytes),
         Type::Array(element) => return binary_array(element, bytes),
         Type::Int2vector | Type::Oidvector => return binary_array(ty.element()?, bytes),
         Type::Void if bytes.is_empty() => Value::String("".into()),
         Type::Interval | Type::Uuid | Type::Record | Type::Void => return None,
-        ty => return Some(text(ty, utf8()?)),
+        ty => return Some(sent(bytes).and_then(|own| text(ty, &own))),
     }))
 }
 

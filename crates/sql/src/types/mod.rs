@@ -27,6 +27,7 @@ pub mod cast;
 pub mod compare;
 pub mod composite;
 pub mod datetime;
+pub mod encoding;
 pub mod enums;
 pub mod input;
 pub mod interval;

@@ -3,7 +3,7 @@
 use super::range::{self, Range};
 use super::record;
 use super::timetz::TimeTz;
-use super::{Type, bits, datetime, integer, interval::Interval, json, network, numeric, style};
+use super::{Type, bits, datetime, encoding, integer, interval::Interval, json, network, numeric, style};
 use nestor_model::{Decimal128, Value, ValueRef};
 
 /// Microseconds from 1970 to 2000, where PostgreSQL's binary timestamps begin.
@@ -256,7 +256,7 @@ pub fn binary(ty: &Type, value: &Value, out: &mut Vec<u8>) {
             };
             out.extend_from_slice(&days.to_be_bytes());
         }
-        (Type::Enum(own), value) => out.extend_from_slice(own.label(value).as_bytes()),
+        (Type::Enum(own), value) => encoding::put(own.label(value), out),
         (Type::Composite(own), value) => own.to_binary(value, out),
         (Type::Time, _) => out.extend_from_slice(&whole().to_be_bytes()),
         (Type::Timestamp | Type::Timestamptz, _) => {
@@ -272,7 +272,7 @@ pub fn binary(ty: &Type, value: &Value, out: &mut Vec<u8>) {
         }
         (Type::Jsonb | Type::Jsonpath, value) => {
             out.push(1);
-            out.extend_from_slice(text(ty, value).as_bytes());
+            encoding::put(&text(ty, value), out);
         }
         (Type::Bit | Type::Varbit, Value::String(bits)) => bits::to_binary(bits, out),
         (ty, value) if ty.is_ranges() => match (ty.range_element(), ty.multirange_element()) {
@@ -294,7 +294,7 @@ pub fn binary(ty: &Type, value: &Value, out: &mut Vec<u8>) {
                 sized(&ty, &item, out);
             }
         }
-        (ty, value) => out.extend_from_slice(text(ty, value).as_bytes()),
+        (ty, value) => encoding::put(&text(ty, value), out),
     }
 }
 

@@ -1,5 +1,6 @@
-//! How the session wants dates to be read, and intervals and bytes to be shown.
+//! How the session wants dates to be read, and intervals and bytes to be shown, and in which encoding.
 
+use super::encoding::Encoding;
 use std::cell::Cell;
 
 /// The order of three numbers that may each be a year, a month or a day.
@@ -112,6 +113,8 @@ pub struct Style {
     pub intervals: Intervals,
     /// Bytes are shown as characters, with escapes for those that are none.
     pub escapes: bool,
+    /// What texts of the client are in.
+    pub encoding: Encoding,
 }
 
 impl Style {
@@ -129,6 +132,16 @@ impl Style {
         .enter()
     }
 
+    /// As this is, with texts in another encoding, if one is named.
+    pub fn with_encoding(encoding: Option<Encoding>) -> Within {
+        let current = CURRENT.get();
+        Self {
+            encoding: encoding.unwrap_or(current.encoding),
+            ..current
+        }
+        .enter()
+    }
+
     /// Lets the thread read and show values so, until what it gives is dropped.
     pub fn enter(self) -> Within {
         Within(CURRENT.replace(self))
@@ -142,6 +155,7 @@ thread_local! {
             dates: Dates::Iso,
             intervals: Intervals::Postgres,
             escapes: false,
+            encoding: Encoding::Utf8,
         })
     };
 }
@@ -168,6 +182,11 @@ pub fn dates() -> Dates {
 /// How intervals are shown.
 pub fn intervals() -> Intervals {
     CURRENT.get().intervals
+}
+
+/// What texts of the client are in.
+pub fn encoding() -> Encoding {
+    CURRENT.get().encoding
 }
 
 /// Whether bytes are shown as characters.

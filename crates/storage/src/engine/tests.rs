@@ -717,7 +717,7 @@ fn what_is_committed_is_shown() {
                 // Between the journal and the moment at which they are shown these take longer than a sync.
                 let mut ws = engine.begin();
                 for key in 0..3000_u32 {
-                    ws.put(T, &[n, key as u8, (key >> 8) as u8], b"");
+                    ws.put(T, [n, key as u8, (key >> 8) as u8], b"");
                 }
                 engine.commit(ws).unwrap();
             }
