@@ -1,16 +1,17 @@
 //! Entries of types, which hold no documents.
 
 use super::{hold_schema, new_namespace};
-use crate::bind::object_name;
+use crate::bind::{entry, object_name};
 use crate::error::{fail, unsupported};
 use crate::run::tables::SessionFacts;
 use crate::types::Type;
+use crate::types::composite::Composite;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog};
 use nestor_model::{CollectionOptions, Document, Namespace, Result, doc};
 use nestor_storage::{View as _, WriteSet};
-use sqlparser::ast::ObjectName;
+use sqlparser::ast::{Ident, ObjectName};
 
 /// CREATE TYPE: an entry with the validator that is made for its name.
 ///
@@ -46,4 +47,18 @@ pub(super) fn create(
         }
     })?;
     Ok("CREATE TYPE")
+}
+
+/// The validator that keeps the declaration of a composite type.
+///
+/// Errors: those of [`Composite::check_size`].
+pub(super) fn composite(own: &Composite) -> Result<Document> {
+    own.check_size()?;
+    let each = own.attributes.iter().map(|own| {
+        let name = Ident::with_quote('"', own.name.as_str());
+        format!("{name} {}", own.ty.written(own.modifier))
+    });
+    let name = Ident::with_quote('"', own.name.as_str());
+    let text = format!("CREATE TYPE {name} AS ({})", each.collect::<Vec<_>>().join(", "));
+    Ok(entry::validator(entry::COMPOSITE, &text))
 }

@@ -4,7 +4,7 @@
 //! declares the tables and types anew that have it.
 
 use super::alter::{self, Edit};
-use super::{checked, composites, entries, namespace};
+use super::{checked, entries, namespace};
 use crate::bind::alter::Source;
 use crate::bind::entry::{self, Object};
 use crate::bind::types;
@@ -69,7 +69,7 @@ pub(super) fn create(
 /// The type at a namespace.
 ///
 /// Errors: 42704 when there is none, 42809 for what is no type.
-fn found(ws: &WriteSet, ns: &Namespace) -> Result<(Arc<Collection>, Type)> {
+pub(super) fn found(ws: &WriteSet, ns: &Namespace) -> Result<(Arc<Collection>, Type)> {
     let collection = ws.catalog().get(ns);
     match collection.map(|collection| (collection, entry::type_of(collection))) {
         Some((collection, Some(own))) => Ok((collection.clone(), own.clone())),
@@ -79,7 +79,7 @@ fn found(ws: &WriteSet, ns: &Namespace) -> Result<(Arc<Collection>, Type)> {
 }
 
 /// The tables that have columns of a type, or of one that is made of it, each with the places of these.
-fn users(ws: &WriteSet, db: &str, oid: u32) -> Vec<(Namespace, Vec<usize>)> {
+pub(super) fn users(ws: &WriteSet, db: &str, oid: u32) -> Vec<(Namespace, Vec<usize>)> {
     let database = ws.catalog().database(db);
     let collections = database.into_iter().flat_map(|database| database.collections());
     let tables = collections.filter_map(|collection| match entry::of(collection) {
@@ -107,7 +107,7 @@ fn function_with(ws: &WriteSet, db: &str, oid: u32) -> Option<Arc<Routine>> {
 }
 
 /// Declares the tables and types that have a type with what it is now. With `turns` rows are written anew.
-fn redeclare(
+pub(super) fn redeclare(
     statement: &Statement<'_>,
     session: &SessionFacts,
     ws: &mut WriteSet,
@@ -119,7 +119,7 @@ fn redeclare(
     }
     for (collection, own) in made_of(ws, db, new.oid()) {
         if let Type::Composite(own) = own.with(new) {
-            let validator = composites::validator(&collection.ns.coll, &own.attributes);
+            let validator = entries::composite(&own)?;
             catalog::set_validator(statement, ws, &collection, &validator)?;
         }
     }

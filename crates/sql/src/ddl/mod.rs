@@ -163,6 +163,7 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             comment::comment(statement, session, &object, text.as_deref(), progress)?
         }
         Own::Database(what) => database::run(statement, session, what, progress)?,
+        Own::AlterAttributes(alter) => composites::alter(statement, session, alter, progress)?,
         Own::AlterSequence(alter) => {
             let recount = |ws: &mut WriteSet, of: &_, counting| alter::recount(statement, session, ws, (of, counting));
             sequence::alter(statement, session, (alter, &recount), progress)?

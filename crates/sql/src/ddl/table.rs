@@ -44,6 +44,7 @@ pub(super) fn create(
     let create = &create;
     let declared = Declared::of(create, name_in_schema(&create.name, &ns.coll).1)?;
     let text = declared.named(create).to_string();
+    entry::check_text(&text)?;
     let mut listed = Document::new();
     listed.push("validator", declared.validator(&text));
     listed.push("validationLevel", "strict");

@@ -3,6 +3,7 @@
 //! The tokens of each become those of a CALL of [`NAME`] whose argument is the text of the statement, so that it goes through the grammar
 //! with the statements around it; [`of`] reads it. Who writes such a CALL has written the statement.
 
+use super::attributes::{self, AlterAttributes};
 use super::columns::written;
 use super::databases::{self, Databases};
 use super::dialect::Sql;
@@ -34,6 +35,8 @@ pub enum Own {
     },
     /// `ALTER SEQUENCE name` with options.
     AlterSequence(AlterSequence),
+    /// `ALTER TYPE name … ATTRIBUTE`
+    AlterAttributes(AlterAttributes),
     /// `CREATE ASSERTION name CHECK (condition)`
     CreateAssertion {
         /// The name.
@@ -236,12 +239,23 @@ fn is_owner(tokens: &[&Token]) -> bool {
     words[0] == "ALTER" && owner == "OWNER" && to == "TO" && !words.iter().any(|word| word == "RENAME")
 }
 
+/// Whether a statement is an ALTER TYPE that says something of attributes.
+fn is_of_attributes(tokens: &[&Token]) -> bool {
+    let words: Vec<String> = words(tokens.iter().copied()).collect();
+    let verbs = ["ADD", "DROP", "ALTER", "RENAME"];
+    let is_said = |pair: &[String]| verbs.contains(&pair[0].as_str()) && pair[1] == "ATTRIBUTE";
+    words.starts_with(&["ALTER".to_owned(), "TYPE".to_owned()]) && words.windows(2).any(is_said)
+}
+
 fn begins(statement: &[TokenWithSpan]) -> bool {
     let tokens = || statement.iter().map(|token| &token.token);
     let solid = || tokens().filter(|token| !matches!(token, Token::Whitespace(_)));
     let Some(first) = solid().next() else { return false };
-    if is(first, "ALTER") && is_owner(&tokens().collect::<Vec<_>>()) {
-        return true;
+    if is(first, "ALTER") {
+        let all: Vec<&Token> = tokens().collect();
+        if is_owner(&all) || is_of_attributes(&all) {
+            return true;
+        }
     }
     if VERBS.iter().any(|verb| is(first, verb)) {
         return true;
@@ -406,6 +420,9 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
         return Ok(Own::DropAssertion { names, if_exists });
     }
     parser.expect_keyword(Keyword::ALTER)?;
+    if parser.parse_keyword(Keyword::TYPE) {
+        return attributes::read(parser).map(Own::AlterAttributes);
+    }
     let kinds = [Keyword::VIEW, Keyword::MATERIALIZED, Keyword::SEQUENCE, Keyword::INDEX];
     let kind = match parser.expect_one_of_keywords(&kinds)? {
         Keyword::VIEW => Renamed::View,
@@ -608,5 +625,11 @@ mod tests {
         ));
         assert!(super::super::parse("ALTER SEQUENCE s RESTART WITH").is_err());
         assert!(super::super::parse("ALTER SEQUENCE s").is_err());
+        let all =
+            super::super::parse("ALTER TYPE s.t ADD ATTRIBUTE a int, DROP ATTRIBUTE IF EXISTS b CASCADE").unwrap();
+        assert!(matches!(of(&all[0]), Ok(Some(Own::AlterAttributes(alter))) if alter.changes.len() == 2));
+        let all = super::super::parse("ALTER TYPE attribute ADD VALUE 'attribute'").unwrap();
+        assert!(of(&all[0]).unwrap().is_none());
+        assert!(super::super::parse("ALTER TYPE t ADD ATTRIBUTE a int, RENAME ATTRIBUTE b TO c").is_err());
     }
 }

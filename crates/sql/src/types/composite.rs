@@ -16,6 +16,11 @@ use std::sync::Arc;
 /// Attributes of a composite type at most, as in PostgreSQL.
 pub const ATTRIBUTES_MAX: usize = 1600;
 
+/// Bytes of a type as declarations keep it, with all that it is made of, at most: what is made of it has it as often as it names it.
+const WRITTEN_BYTES_MAX: usize = 64 << 10;
+/// How deep types are within each other at most.
+const DEPTH_MAX: usize = 16;
+
 /// A column of a composite type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Attribute {
@@ -54,6 +59,40 @@ impl Composite {
         shown(&self.name)
     }
 
+    /// How many composite types are within each other here.
+    fn depth(&self) -> usize {
+        let each = self
+            .attributes
+            .iter()
+            .map(|own| match own.ty.element().unwrap_or(&own.ty) {
+                Type::Composite(inner) => inner.depth(),
+                _ => 0,
+            });
+        1 + each.max().unwrap_or(0)
+    }
+
+    /// Refuses a type that declarations could not keep. What it is made of was not refused.
+    ///
+    /// Errors: 54000, 54001.
+    pub fn check_size(&self) -> Result<()> {
+        if self.depth() > DEPTH_MAX {
+            return fail(
+                "54001",
+                format!("composite types are within each other {DEPTH_MAX} times at most"),
+            );
+        }
+        let mut bytes = 0;
+        for own in &self.attributes {
+            bytes += own.name.len() + own.ty.written(own.modifier).len();
+            if bytes > WRITTEN_BYTES_MAX {
+                let message =
+                    format!("a composite type takes {WRITTEN_BYTES_MAX} bytes at most with all that it is made of");
+                return fail("54000", message);
+            }
+        }
+        Ok(())
+    }
+
     /// An attribute by its name.
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
         self.attributes.iter().find(|own| own.name == name)
@@ -66,6 +105,17 @@ impl Composite {
             out.push(own.name.as_str(), stored::write(&own.ty, value));
         }
         out.into()
+    }
+
+    /// The value that has what `value` gives for each attribute, fitted to its modifier.
+    ///
+    /// Errors: those of `value` and of modifiers.
+    pub fn filled(&self, value: impl Fn(&Attribute) -> Result<Value>) -> Result<Value> {
+        let each = self.attributes.iter().map(|own| {
+            let value = value(own)?;
+            cast(value, &own.ty, &own.ty, own.modifier, false)
+        });
+        Ok(self.of(each.collect::<Result<_>>()?))
     }
 
     /// What a value has for each attribute.

@@ -6,8 +6,10 @@ use super::{deparse, shapes};
 use crate::catalog::routines::{Returns, Routine};
 use crate::catalog::{Column, IdentityKind, Referential, Table, Timing, schemas};
 use crate::parse::own::CheckOption;
+use crate::types::composite::{Attribute, Composite};
 use crate::types::{Type, numeric_parts};
 use nestor_model::{Result, Value};
+use std::sync::Arc;
 
 fn truth(value: bool) -> Value {
     text(if value { "YES" } else { "NO" })
@@ -359,6 +361,28 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                 });
             each.collect()
         }
+        "user_defined_types" => {
+            let each = composites(facts).into_iter().map(|(schema, own)| {
+                vec![
+                    ("user_defined_type_catalog", text(&db)),
+                    ("user_defined_type_schema", text(schema)),
+                    ("user_defined_type_name", text(Type::Composite(own).name())),
+                    ("user_defined_type_category", text("STRUCTURED")),
+                    ("is_instantiable", truth(true)),
+                ]
+            });
+            each.collect()
+        }
+        "attributes" => {
+            let each = composites(facts).into_iter().flat_map(|(schema, own)| {
+                let name = Type::Composite(own.clone()).name();
+                let rows = (1..)
+                    .zip(&own.attributes)
+                    .map(|(at, own)| attribute(&db, (&schema, &name), at, own));
+                rows.collect::<Vec<_>>()
+            });
+            each.collect()
+        }
         _ => Vec::new(),
     })
 }
@@ -489,6 +513,49 @@ fn column(
         _ => {}
     }
     row
+}
+
+/// The composite types, each with its schema.
+fn composites(facts: &dyn Facts) -> Vec<(String, Arc<Composite>)> {
+    let own = facts.made_types().into_iter().filter_map(|(schema, own)| match own {
+        Type::Composite(own) => Some((schema, own)),
+        _ => None,
+    });
+    own.collect()
+}
+
+/// A column of a composite type: what is said of it is what is said of a table's.
+fn attribute(db: &str, of: (&str, &str), at: usize, own: &Attribute) -> Row {
+    let declared = Column {
+        modifier: own.modifier,
+        ..Column::new(&own.name, own.ty.clone())
+    };
+    let said = column(db, of, (at, None), &declared, false).into_iter();
+    let renamed = said.filter_map(|(name, value)| {
+        let name = match name {
+            "table_catalog" => "udt_catalog",
+            "table_schema" => "udt_schema",
+            "table_name" => "udt_name",
+            "column_name" => "attribute_name",
+            "column_default" => "attribute_default",
+            "udt_catalog" => "attribute_udt_catalog",
+            "udt_schema" => "attribute_udt_schema",
+            "udt_name" => "attribute_udt_name",
+            "is_self_referencing"
+            | "is_identity"
+            | "identity_cycle"
+            | "is_generated"
+            | "generation_expression"
+            | "is_updatable" => {
+                return None;
+            }
+            name => name,
+        };
+        Some((name, value))
+    });
+    renamed
+        .chain([("is_derived_reference_attribute", truth(false))])
+        .collect()
 }
 
 fn table_type(schema: &str, is_view: bool) -> &'static str {
