@@ -4,14 +4,15 @@
 //! declares the tables and types anew that have it.
 
 use super::alter::{self, Edit};
-use super::{checked, entries, namespace};
+use super::{checked, entries, namespace, routines};
 use crate::bind::alter::Source;
 use crate::bind::entry::{self, Object};
-use crate::bind::types;
+use crate::bind::{made, types};
 use crate::catalog::routines::Routine;
 use crate::catalog::schemas;
 use crate::error::{self, error, fail, unsupported};
 use crate::notices::pass_over;
+use crate::parse;
 use crate::run::tables::SessionFacts;
 use crate::types::Type;
 use crate::types::composite::Composite;
@@ -23,7 +24,7 @@ use nestor_model::{Document, Namespace, Result};
 use nestor_storage::{Collection, View, WriteSet};
 use sqlparser::ast::{
     AlterType, AlterTypeAddValue, AlterTypeAddValuePosition, AlterTypeOperation, AlterTypeRenameValue, Ident,
-    ObjectName,
+    ObjectName, Statement as Ast,
 };
 use std::sync::Arc;
 
@@ -106,7 +107,37 @@ fn function_with(ws: &WriteSet, db: &str, oid: u32) -> Option<Arc<Routine>> {
     entry::functions(ws, db).into_iter().find(|own| own.uses(oid))
 }
 
-/// Declares the tables and types that have a type with what it is now. With `turns` rows are written anew.
+/// Declares the functions that have a type with what it is now.
+fn redeclare_functions(statement: &Statement<'_>, ws: &mut WriteSet, db: &str, new: &Type) -> Result<()> {
+    let database = ws.catalog().database(db);
+    let collections = database.into_iter().flat_map(|database| database.collections());
+    let is_it = |collection: &&Arc<Collection>| match entry::of(collection) {
+        Some(Object::Function(own)) => own.uses(new.oid()),
+        _ => false,
+    };
+    let functions: Vec<Arc<Collection>> = collections.filter(is_it).cloned().collect();
+    for collection in functions {
+        let text = entry::text(&collection).unwrap_or_default();
+        let Some(Ast::CreateFunction(mut create)) = parse::parse(&text)?.pop() else {
+            continue;
+        };
+        let args = create.args.iter_mut().flatten().map(|arg| &mut arg.data_type);
+        for ty in args.chain(made::returned(&mut create.return_type)) {
+            // What is no type is a table, whose rows are returned.
+            let Ok((before, _)) = types::data_type(ty) else {
+                continue;
+            };
+            if let Some(now) = types::written(&before.with(new)) {
+                *ty = now;
+            }
+        }
+        let text = routines::kept(create).to_string();
+        catalog::set_validator(statement, ws, &collection, &entry::validator(entry::FUNCTION, &text))?;
+    }
+    Ok(())
+}
+
+/// Declares the tables, functions and types that have a type with what it is now. With `turns` rows are written anew.
 pub(super) fn redeclare(
     statement: &Statement<'_>,
     session: &SessionFacts,
@@ -114,9 +145,7 @@ pub(super) fn redeclare(
     db: &str,
     (new, turns): (&Type, bool),
 ) -> Result<()> {
-    if let Some(own) = function_with(ws, db, new.oid()) {
-        return unsupported(format!("ALTER TYPE of a type that function {} has", own.shown()));
-    }
+    redeclare_functions(statement, ws, db, new)?;
     for (collection, own) in made_of(ws, db, new.oid()) {
         if let Type::Composite(own) = own.with(new) {
             let validator = entries::composite(&own)?;

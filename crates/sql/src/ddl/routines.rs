@@ -38,6 +38,20 @@ fn keep_type(view: &dyn View, session: &SessionFacts, ty: &mut DataType) -> Resu
     }
 }
 
+/// A function as its entry keeps it.
+pub(super) fn kept(mut create: CreateFunction) -> CreateFunction {
+    if let Some(CreateFunctionBody::AsBeforeOptions {
+        body: Expr::Value(body),
+        ..
+    }) = &mut create.function_body
+        && let Literal::SingleQuotedString(source) = &mut body.value
+    {
+        // The other form is printed otherwise than it is where quotes follow each other.
+        body.value = Literal::EscapedStringLiteral(std::mem::take(source));
+    }
+    create
+}
+
 /// CREATE FUNCTION: an entry that holds no documents.
 pub(super) fn create(
     statement: &Statement<'_>,
@@ -54,15 +68,7 @@ pub(super) fn create(
     let ns = entry::function(db, &routine.key());
     kept.or_replace = false;
     kept.name = ObjectName::from(vec![Ident::with_quote('"', routine.name.as_str())]);
-    if let Some(CreateFunctionBody::AsBeforeOptions {
-        body: Expr::Value(body),
-        ..
-    }) = &mut kept.function_body
-        && let Literal::SingleQuotedString(source) = &mut body.value
-    {
-        // The other form is printed otherwise than it is where quotes follow each other.
-        body.value = Literal::EscapedStringLiteral(std::mem::take(source));
-    }
+    let kept = self::kept(kept);
     let text = kept.to_string();
     entry::check_text(&text)?;
     let options = CollectionOptions::parse(doc! {
