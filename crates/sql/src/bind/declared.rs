@@ -9,7 +9,7 @@ use super::entry::{self, Object};
 use super::ident;
 use super::names::is_plain_collation;
 use super::storage;
-use super::types::data_type;
+use super::types::{check_column, data_type};
 use crate::catalog::schemas::PUBLIC;
 use crate::catalog::{Check, Column, Foreign, Identity, IdentityKind, Kind, Later, Referential, Table, Timing};
 use crate::error::{fail, unsupported};
@@ -603,10 +603,7 @@ fn declared(def: &ColumnDef) -> Result<Column> {
         Some(ty) => (ty.clone(), -1),
         None => data_type(&def.data_type)?,
     };
-    let element = if let Type::Array(element) = &ty { element } else { &ty };
-    if matches!(element, Type::Void | Type::Record | Type::Unknown) {
-        return fail("42P16", format!("column \"{name}\" has pseudo-type {ty}"));
-    }
+    check_column(&name, &ty)?;
     let mut column = Column {
         modifier,
         not_null: serial.is_some(),

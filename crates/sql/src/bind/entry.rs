@@ -7,6 +7,7 @@
 use super::declared::{self, Declared};
 use super::{made, types};
 use crate::catalog::routines::Routine;
+use crate::catalog::schemas;
 use crate::catalog::{Materialized, Table};
 use crate::error::{fail, unsupported};
 use crate::parse::own::CheckOption;
@@ -215,6 +216,12 @@ pub fn type_of(collection: &Collection) -> Option<&Type> {
         Object::Type(ty) => Some(ty),
         _ => None,
     }
+}
+
+/// The type that somebody has made by a schema, or along the search path, and a name.
+pub fn type_named(view: &dyn View, db: &str, path: &[String], name: (Option<&str>, &str)) -> Option<Type> {
+    let all = schemas::candidates(view, db, path, name);
+    all.iter().find_map(|ns| type_of(view.catalog().get(ns)?).cloned())
 }
 
 /// The assertions of a database, by name.

@@ -202,6 +202,17 @@ pub fn data_type(ty: &DataType) -> Result<(Type, i32)> {
     })
 }
 
+/// Refuses columns of types that have no values of their own.
+///
+/// Errors: 42P16.
+pub fn check_column(name: &str, ty: &Type) -> Result<()> {
+    let element = if let Type::Array(element) = ty { element } else { ty };
+    match element {
+        Type::Void | Type::Record | Type::Unknown => fail("42P16", format!("column \"{name}\" has pseudo-type {ty}")),
+        _ => Ok(()),
+    }
+}
+
 /// As [`data_type`], also for those that somebody has made, which `find` knows by schema and name.
 ///
 /// Errors: those of [`data_type`]; 42601 for a list of labels.

@@ -23,9 +23,7 @@ fn attribute(ws: &WriteSet, session: &SessionFacts, name: &Ident, ty: &DataType)
     let (name, mut kept) = (ident(name), ty.clone());
     keys::keep_type(ws, session, &mut kept)?;
     let (ty, modifier) = types::data_type(&kept)?;
-    if matches!(ty.element().unwrap_or(&ty), Type::Void | Type::Record | Type::Unknown) {
-        return fail("42P16", format!("column \"{name}\" has pseudo-type {ty}"));
-    }
+    types::check_column(&name, &ty)?;
     Ok(Attribute { name, ty, modifier })
 }
 

@@ -45,11 +45,7 @@ pub(super) fn qualify(view: &dyn View, session: &SessionFacts, create: &mut Crea
 /// Errors: 42704, 42601.
 pub(super) fn keep_type(view: &dyn View, session: &SessionFacts, ty: &mut DataType) -> Result<()> {
     let path = session.path();
-    let find = |schema: Option<&str>, name: &str| {
-        let all = schemas::candidates(view, &session.database, &path, (schema, name));
-        all.iter()
-            .find_map(|ns| entry::type_of(view.catalog().get(ns)?).cloned())
-    };
+    let find = |schema: Option<&str>, name: &str| entry::type_named(view, &session.database, &path, (schema, name));
     *ty = kept_type(ty, &find)?;
     Ok(())
 }

@@ -809,9 +809,7 @@ impl Catalog for Reading<'_, '_> {
 
     fn made_type(&self, schema: Option<&str>, name: &str) -> Option<Type> {
         let path = self.session.path();
-        let all = schemas::candidates(self.view, &self.session.database, &path, (schema, name));
-        all.iter()
-            .find_map(|ns| entry::type_of(self.view.catalog().get(ns)?).cloned())
+        entry::type_named(self.view, &self.session.database, &path, (schema, name))
     }
 
     fn setting(&self, name: &str) -> Option<String> {

@@ -32,6 +32,16 @@ pub struct Attribute {
     pub modifier: i32,
 }
 
+impl Attribute {
+    /// What a value has for it.
+    fn of<'v>(&self, value: &ValueRef<'v>) -> ValueRef<'v> {
+        match value {
+            ValueRef::Document(doc) => doc.get(&self.name).unwrap_or(ValueRef::Missing),
+            _ => ValueRef::Missing,
+        }
+    }
+}
+
 /// A composite type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Composite {
@@ -122,10 +132,7 @@ impl Composite {
     pub fn values(&self, value: &Value) -> Vec<Value> {
         let whole = value.as_ref();
         let each = self.attributes.iter().map(|own| {
-            let found = match &whole {
-                ValueRef::Document(doc) => doc.get(&own.name).unwrap_or(ValueRef::Missing),
-                _ => ValueRef::Missing,
-            };
+            let found = own.of(&whole);
             // What is held was read, or made of values of these types.
             stored::read(&own.ty, found, &own.name).unwrap_or(Value::Null)
         });
@@ -137,10 +144,7 @@ impl Composite {
     /// Errors: those of [`stored::read`].
     pub fn read(&self, value: ValueRef<'_>, path: &str) -> Result<Value> {
         let each = self.attributes.iter().map(|own| {
-            let found = match &value {
-                ValueRef::Document(doc) => doc.get(&own.name).unwrap_or(ValueRef::Missing),
-                _ => ValueRef::Missing,
-            };
+            let found = own.of(&value);
             stored::read(&own.ty, found, &format!("{path}.{}", own.name))
         });
         Ok(self.of(each.collect::<Result<_>>()?))
@@ -191,10 +195,7 @@ impl Composite {
     /// Whether no attribute of a value is null, or, if not `none`, whether all are.
     pub fn is_null(&self, value: &Value, none: bool) -> bool {
         let whole = value.as_ref();
-        let mut each = self.attributes.iter().map(|own| match &whole {
-            ValueRef::Document(doc) => doc.get(&own.name).is_none_or(|found| found.is_nullish()),
-            _ => true,
-        });
+        let mut each = self.attributes.iter().map(|own| own.of(&whole).is_nullish());
         match none {
             true => !each.any(|is_null| is_null),
             false => each.all(|is_null| is_null),
