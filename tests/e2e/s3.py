@@ -46,6 +46,8 @@ class Faults:
     # It is answered 500, 503 or, if it has a condition, 409, and nothing has happened, or it has.
     refused: float = 0.0
     refused_but_done: float = 0.0
+    # It is answered 409 if it is a create on a condition, as when another request for the object is under way; nothing has happened.
+    conflict: float = 0.0
     # It happens after `slow_s`.
     slow: float = 0.0
     slow_s: float = 0.5
@@ -55,7 +57,7 @@ class Faults:
     # All requests that write are answered 403, as with credentials that ran out, or 507 of a full store.
     status: int = 0
 
-    FATES = ("lost", "unanswered", "late", "doubled", "refused", "refused_but_done", "slow")
+    FATES = ("lost", "unanswered", "late", "doubled", "refused", "refused_but_done", "conflict", "slow")
 
     def fate(self, dice):
         roll = dice.random()
@@ -144,7 +146,11 @@ class Door:
             return error(faults.status, "Refused")
         if fate is None or fate == "slow":
             return self.store.perform(request)
+        if fate == "conflict" and "if-none-match" not in request.headers:
+            return self.store.perform(request)
         self.fates[fate] += 1
+        if fate == "conflict":
+            return error(409, "ConditionalRequestConflict")
         if fate == "lost":
             return None
         if fate == "late":

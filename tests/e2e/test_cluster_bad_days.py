@@ -98,6 +98,29 @@ def test_a_store_without_conditional_creates(tmp_path, store):
     assert not any("/records/" in path or "/log/" in path for path in store.objects)
 
 
+def test_conflicts_of_requests_are_no_writers(tmp_path, store):
+    """A create on a condition is answered 409 when another request for the object is under way. It says nothing of the object: nobody is
+    shut out by it, and no file of the log is passed over, without which no writer could open it again."""
+    door = store.door()
+    with cluster.Set(tmp_path, log="s3://bucket/set", env=door.environment) as members:
+        things = members.client().test.get_collection("things", write_concern=MAJORITY)
+        insert(things, 0)
+        terms = []
+        for round in range(4):
+            door.faults = Faults(conflict=0.3)
+            insert(things, *range(10 * round + 1, 10 * round + 11))
+            primary = members.primary()
+            terms.append(members.direct(primary).admin.command("replSetGetStatus")["term"])
+            members.kill(primary)
+            members.primary(but=primary)
+            insert(things, 1000 + round)
+            members.start(primary)
+        door.faults = Faults()
+        assert door.fates["conflict"] > 40
+        assert terms == list(range(terms[0], terms[0] + 4)), "a new term for each that was killed, and no more"
+        assert len(members.wait_equal("things")) == 45
+
+
 # -- the path ---------------------------------------------------------------------------------
 
 

@@ -12,9 +12,11 @@
 //!
 //! What this does not know: what a frame means (that is the store's), which sockets and clients there are.
 //!
-//! Reading order: [`log`] (the contract), [`error`], [`lease`], [`mod@reconcile`], [`trimming`], [`memory`] and `slate` (who fulfil the contract; `ticks` is the clock of the latter), [`member`] (a store over
+//! Reading order: [`log`] (the contract), [`error`], [`lease`], [`mod@reconcile`], [`trimming`], [`memory`] and `slate` (who fulfil the contract; `ticks` is the clock of the latter, `conflicts` the store below it), [`member`] (a store over
 //! the log).
 
+#[cfg(feature = "cluster")]
+mod conflicts;
 pub mod error;
 pub mod lease;
 pub mod log;

@@ -10,6 +10,7 @@
 //! SlateDB fences writers by conditional creates and writes batches durably. Records need conditional creates too, and nothing else:
 //! no conditional replacing, so that directories (`object_store`'s local file system) will do.
 
+use crate::conflicts::Conflicts;
 use crate::log::{Entry, Log, Reader, Version, Writer};
 use crate::ticks::Ticks;
 use crate::{LogError, Result};
@@ -158,7 +159,7 @@ fn store_at(address: &str) -> Result<(Arc<dyn ObjectStore>, bool)> {
         None => store.with_region("us-east-1"),
     };
     let store = store.build().map_err(|e| wrong(&e))?;
-    Ok((Arc::new(PrefixStore::new(store, path)), true))
+    Ok((Arc::new(PrefixStore::new(Conflicts(store), path)), true))
 }
 
 fn unavailable(error: &dyn Display) -> LogError {
