@@ -27,8 +27,8 @@ use slatedb::object_store::{
     WriteMultipart,
 };
 use slatedb::{
-    CloseReason, Db, DbIterator, DbReader, DbReaderMode, Error, ErrorKind, IterationOrder, ValueDeletable, WalReader,
-    WriteBatch,
+    CloseReason, Db, DbIterator, DbReader, DbReaderMode, Error, ErrorKind, IterationOrder, ValueDeletable, WalFile,
+    WalReader, WriteBatch,
 };
 use slatedb_common::clock::SystemClock;
 use std::fmt::Display;
@@ -50,6 +50,8 @@ const VERSIONS_KEPT: Version = 16;
 const REQUEST_MAX: Duration = Duration::from_secs(4);
 /// How many times a reader finds nothing before it looks whether what it waits for is gone.
 const EMPTY_LOOKS_MAX: u32 = 100;
+/// Files that a reader asks for together at most, when it is behind.
+const AHEAD_MAX: u64 = 16;
 /// Appends after which their files are put together: whoever opens the log reads those that are not, one by one.
 const APPENDS_MAX: u32 = 256;
 /// How far the clock of entries goes ahead when it is behind for a reason that no entry tells, in milliseconds.
@@ -590,6 +592,8 @@ enum Place {
     /// Before a file that the writer may add.
     File {
         next: u64,
+        /// So many are asked for together: more and more of them while all are there.
+        ahead: u64,
         empty_looks: u32,
     },
 }
@@ -628,7 +632,11 @@ impl SlateReader {
             }
             let next = *next_file;
             let _ = view.close().await;
-            self.place = Place::File { next, empty_looks: 0 };
+            self.place = Place::File {
+                next,
+                ahead: 1,
+                empty_looks: 0,
+            };
         }
         self.read_files(after, bytes_max).await
     }
@@ -671,47 +679,77 @@ impl SlateReader {
     }
 
     async fn read_files(&mut self, after: u64, bytes_max: usize) -> Result<Vec<Entry>> {
-        let (mut entries, mut bytes) = (Vec::new(), 0);
-        let mut upto = after;
-        while bytes < bytes_max {
-            let Place::File { next, empty_looks } = &mut self.place else {
+        let (mut entries, mut bytes, mut upto) = (Vec::new(), 0, after);
+        // What there is is told before the next files are asked for: whoever writes may be faster than this reader.
+        while entries.is_empty() {
+            let Place::File {
+                next,
+                ahead,
+                empty_looks,
+            } = &mut self.place
+            else {
                 break;
             };
-            let file = self.wal.get(*next);
-            let mut rows = match file.iterator().await {
-                Ok(rows) => rows,
-                // Not there yet, or not any more.
-                Err(_) => {
-                    *empty_looks += 1;
-                    if *empty_looks > EMPTY_LOOKS_MAX {
-                        *empty_looks = 0;
-                        let later = self.wal.list(file.next_id()..).await.map_err(|e| of_slate(&e))?;
-                        if !later.is_empty() {
-                            self.place = Place::Unknown;
-                        }
+            let first = *next;
+            let files: Vec<_> = (first..first + *ahead)
+                .map(|number| self.shared.runtime.spawn(contents(self.wal.get(number))))
+                .collect();
+            for file in files {
+                let rows = match file.await.map_err(|e| unavailable(&e))? {
+                    Ok(Some(rows)) => rows,
+                    Err(error) if entries.is_empty() => return Err(error),
+                    // Not there, or to be asked for again, behind what has been read.
+                    Ok(None) | Err(_) => break,
+                };
+                for row in rows {
+                    if row.seq <= upto {
+                        continue;
                     }
+                    if row.seq > upto + 1 {
+                        // Some of it is not in the files any more.
+                        self.place = Place::Unknown;
+                        return Ok(entries);
+                    }
+                    (upto, bytes) = (row.seq, bytes + row.frame.len());
+                    entries.push(row);
+                }
+                *next += 1;
+                if bytes >= bytes_max {
                     break;
                 }
-            };
-            while let Some(row) = rows.next().await.map_err(|e| of_slate(&e))? {
-                let ValueDeletable::Value(frame) = &row.value else {
-                    continue;
-                };
-                let entry = entry(&row.key, frame)?;
-                if entry.seq <= upto {
-                    continue;
-                }
-                if entry.seq > upto + 1 {
-                    // Some of it is not in the files any more.
-                    self.place = Place::Unknown;
-                    return Ok(entries);
-                }
-                (upto, bytes) = (entry.seq, bytes + entry.frame.len());
-                entries.push(entry);
             }
-            *next = file.next_id();
+            if *next == first {
+                *ahead = 1;
+                *empty_looks += 1;
+                if *empty_looks > EMPTY_LOOKS_MAX {
+                    *empty_looks = 0;
+                    let later = self.wal.list(first + 1..).await.map_err(|e| of_slate(&e))?;
+                    if !later.is_empty() {
+                        self.place = Place::Unknown;
+                    }
+                }
+                break;
+            }
+            *ahead = match *next - first == *ahead {
+                true => (*ahead * 2).min(AHEAD_MAX),
+                false => 1,
+            };
             *empty_looks = 0;
         }
         Ok(entries)
     }
+}
+
+/// The entries of a file of the log; `None` if it is not there yet, or not any more.
+async fn contents(file: WalFile) -> Result<Option<Vec<Entry>>> {
+    let Ok(mut rows) = file.iterator().await else {
+        return Ok(None);
+    };
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next().await.map_err(|e| of_slate(&e))? {
+        if let ValueDeletable::Value(frame) = &row.value {
+            entries.push(entry(&row.key, frame)?);
+        }
+    }
+    Ok(Some(entries))
 }

@@ -104,6 +104,27 @@ fn in_a_directory() {
 
 /// `NESTOR_TEST_LOG=s3://bucket/path` and the credentials in the environment; the path has to be a new one.
 #[test]
+fn a_reader_that_is_behind_tells_what_it_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = SlateLog::open(&format!("file://{}", dir.path().display())).unwrap();
+    let mut writer = log.open_writer().unwrap();
+    let mut reader = log.open_reader().unwrap();
+    assert_eq!(reader.read(0, usize::MAX).unwrap(), []);
+    for seq in 1..=100 {
+        writer.append(&entries(seq..=seq, "a")).unwrap();
+    }
+    // A writer that is faster would have it read for ever.
+    let mut read = Vec::new();
+    while read.len() < 100 {
+        let more = reader.read(read.len() as u64, usize::MAX).unwrap();
+        assert!((1..=16).contains(&more.len()), "{} of {}", more.len(), read.len());
+        read.extend(more);
+    }
+    assert_eq!(read, entries(1..=100, "a"));
+    assert_eq!(reader.read(100, usize::MAX).unwrap(), []);
+}
+
+#[test]
 fn in_a_store_that_is_named() {
     let Ok(address) = std::env::var("NESTOR_TEST_LOG") else {
         return;
