@@ -51,6 +51,9 @@ class Faults:
     # It happens after `slow_s`.
     slow: float = 0.0
     slow_s: float = 0.5
+    # The first so many requests for each object are lost whose name has this in it.
+    lost_first: int = 0
+    lost_of: str = ""
     # So long takes each request, and each that writes in addition.
     delay_s: float = 0.0
     write_delay_s: float = 0.0
@@ -105,6 +108,8 @@ class Door:
         # Bytes that arrived, by method.
         self.bytes = collections.Counter()
         self.fates = collections.Counter()
+        # Requests by object, for `lost_first`.
+        self.lost = collections.Counter()
 
     @property
     def environment(self):
@@ -140,6 +145,10 @@ class Door:
             await asyncio.sleep(0.05)
         if self.is_shut:
             return None
+        if faults.lost_first and faults.lost_of in request.path:
+            self.lost[request.path] += 1
+            if self.lost[request.path] <= faults.lost_first:
+                return None
         self.requests[request.method] += 1
         self.bytes[request.method] += len(request.body)
         if faults.status and request.writes:

@@ -365,3 +365,24 @@ def test_checkpoints_while_the_store_has_bad_days(tmp_path, store):
         shutil.rmtree(members.members[new].dbpath)
         members.start(new)
         assert len(members.wait_equal("things")) == written
+
+
+def test_a_new_member_while_the_store_loses_requests(tmp_path, store):
+    """One of thousands of requests that gets no answer costs a new member neither the checkpoint nor what it has of it."""
+    door = store.door()
+    with cluster.Set(tmp_path, log="s3://bucket/set", env=door.environment, flags=["--logCheckpoints", "40"]) as members:
+        things = members.client().test.get_collection("things", write_concern=MAJORITY)
+        new = (members.primary() + 1) % 3
+        written = 0
+        while not any("/records/checkpoints/" in path for path in list(store.objects)):
+            written += 1
+            insert(things, written)
+        members.kill(new)
+        shutil.rmtree(members.members[new].dbpath)
+        # Four are what the store's client sends.
+        door.faults = Faults(lost_first=5, lost_of="/files/")
+        members.start(new)
+        door.faults = Faults()
+        assert any("/files/packs/" in path for path in door.lost) and any("/files/checkpoints/" in path for path in door.lost)
+        assert "of no use" not in members.members[new].said()
+        assert len(members.wait_equal("things")) == written

@@ -114,13 +114,16 @@ impl SlateLog {
 
     /// The contents of an object; `None` if there is none.
     fn object(&self, at: &ObjectPath) -> Result<Option<Vec<u8>>> {
-        self.shared.wait(async {
-            match self.shared.store.get(at).await {
-                Ok(found) => Ok(Some(found.bytes().await.map_err(|e| unavailable(&e))?.to_vec())),
-                Err(StoreError::NotFound { .. }) => Ok(None),
-                Err(error) => Err(unavailable(&error)),
-            }
-        })
+        self.shared.wait(object(self.shared.store.clone(), at.clone()))
+    }
+}
+
+/// See [`SlateLog::object`].
+async fn object(store: Arc<dyn ObjectStore>, at: ObjectPath) -> Result<Option<Vec<u8>>> {
+    match store.get(&at).await {
+        Ok(found) => Ok(Some(found.bytes().await.map_err(|e| unavailable(&e))?.to_vec())),
+        Err(StoreError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(unavailable(&error)),
     }
 }
 
@@ -345,10 +348,20 @@ impl Log for SlateLog {
     fn announcements(&self) -> Result<Vec<(String, Vec<u8>)>> {
         let folder = ObjectPath::from("members");
         let listed = self.shared.wait(self.shared.store.list_with_delimiter(Some(&folder)));
+        // All at once: whoever waits for members waits for this.
+        let asked = listed
+            .map_err(|e| unavailable(&e))?
+            .objects
+            .into_iter()
+            .filter_map(|at| {
+                let name = at.location.filename()?.to_owned();
+                let said = object(self.shared.store.clone(), at.location);
+                Some((name, self.shared.runtime.spawn(said)))
+            });
         let mut found = Vec::new();
-        for object in listed.map_err(|e| unavailable(&e))?.objects {
-            if let (Some(name), Some(said)) = (object.location.filename(), self.object(&object.location)?) {
-                found.push((name.to_owned(), said));
+        for (name, said) in asked.collect::<Vec<_>>() {
+            if let Some(said) = self.shared.wait(said).map_err(|e| unavailable(&e))?? {
+                found.push((name, said));
             }
         }
         found.sort_unstable();

@@ -4,7 +4,7 @@
 //! used, and the next start begins again.
 
 use super::map::BlockMap;
-use super::{BASE, Checkpoint, MAP, in_parallel, local, read};
+use super::{BASE, Checkpoint, MAP, in_parallel, local, persistently, read};
 use crate::member::{MemberError, MemberOptions};
 use crate::{Log, LogError};
 use nestor_model::Timestamp;
@@ -34,6 +34,8 @@ pub(in crate::member) fn begin(log: &dyn Log, options: &MemberOptions) -> Result
     for checkpoint in checkpoints.iter().rev() {
         match fetch(log, checkpoint, dir, options.engine.clone(), None) {
             Ok(()) => return Ok(()),
+            // It may be as good as any.
+            Err(error @ MemberError::Log(LogError::Unavailable(_))) => return Err(error),
             Err(error) => {
                 tracing::warn!(%error, checkpoint = checkpoint.id, "a checkpoint of the set is of no use");
                 empty(dir)?;
@@ -59,7 +61,12 @@ pub(super) fn fetch(
         }
     }
     in_parallel(&checkpoint.files, |file| {
-        Ok(log.download(&checkpoint.path_of(file), &from.join(file))?)
+        let to = from.join(file);
+        Ok(persistently(|| {
+            // What a try before left.
+            let _ = fs::remove_file(&to);
+            log.download(&checkpoint.path_of(file), &to)
+        })?)
     })?;
     let map = from.join(MAP);
     if map.exists() {
@@ -106,7 +113,7 @@ fn put_together(log: &dyn Log, map: &BlockMap, bytes: u64, to: &Path) -> Result<
         let first = pieces.iter().map(|(_, slot, _)| u64::from(*slot)).min().unwrap_or(0);
         let end = pieces.iter().map(|(_, slot, count)| u64::from(slot + count)).max();
         let Some(end) = end else { return Ok(()) };
-        let found = log.get(&pack.name, first * block..end * block)?;
+        let found = persistently(|| log.get(&pack.name, first * block..end * block))?;
         for (number, slot, count) in pieces {
             let (at, offset) = ((u64::from(*slot) - first) * block, number * block);
             // The last block of a base may be shorter.
