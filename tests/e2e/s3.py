@@ -54,6 +54,8 @@ class Faults:
     # The first so many requests for each object are lost whose name has this in it.
     lost_first: int = 0
     lost_of: str = ""
+    # Each request's bytes, there and back, come at this rate; 0: at once.
+    bytes_per_s: float = 0.0
     # So long takes each request, and each that writes in addition.
     delay_s: float = 0.0
     write_delay_s: float = 0.0
@@ -127,6 +129,8 @@ class Door:
                 answer = await self._meet(request)
                 if answer is None:
                     break
+                if rate := self.faults.bytes_per_s:
+                    await asyncio.sleep((len(request.body) + len(answer.body)) / rate)
                 writer.write(rendered(request, answer))
                 await writer.drain()
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):

@@ -386,3 +386,22 @@ def test_a_new_member_while_the_store_loses_requests(tmp_path, store):
         assert any("/files/packs/" in path for path in door.lost) and any("/files/checkpoints/" in path for path in door.lost)
         assert "of no use" not in members.members[new].said()
         assert len(members.wait_equal("things")) == written
+
+
+def test_checkpoints_over_a_slow_link(tmp_path, store):
+    """A piece of a checkpoint may take longer than a request for which a commit or the lease waits."""
+    door = store.door()
+    with cluster.Set(tmp_path, size=2, log="s3://bucket/set", env=door.environment, flags=["--logCheckpoints", "40"]) as members:
+        things = members.client().test.get_collection("things", write_concern=MAJORITY)
+        for n in range(5):
+            things.insert_one({"_id": f"large {n}", "pad": os.urandom(1 << 20)})
+        door.faults = Faults(bytes_per_s=1.1e6)
+        insert(things, *range(40))
+        until(lambda: any("/records/checkpoints/" in path for path in list(store.objects)), "a checkpoint is whole")
+        assert max(len(entry[0]) for path, entry in list(store.objects.items()) if "/files/packs/" in path) > 4.5 * 1.1e6
+        new = (members.primary() + 1) % 2
+        members.kill(new)
+        shutil.rmtree(members.members[new].dbpath)
+        members.start(new)
+        assert "of no use" not in members.members[new].said()
+        assert len(members.wait_equal("things")) == 45

@@ -48,6 +48,8 @@ const LOG: &str = "log";
 const VERSIONS_KEPT: Version = 16;
 /// How long a request of a small object may take, with what is repeated of it.
 const REQUEST_MAX: Duration = Duration::from_secs(4);
+/// How long one may take that brings a piece of a file.
+const FILE_REQUEST_MAX: Duration = Duration::from_secs(60);
 /// How many times a reader finds nothing before it looks whether what it waits for is gone.
 const EMPTY_LOOKS_MAX: u32 = 100;
 /// Files that a reader asks for together at most, when it is behind.
@@ -67,6 +69,8 @@ pub struct SlateLog {
 struct Shared {
     address: String,
     store: Arc<dyn ObjectStore>,
+    /// The same for files of checkpoints, whose requests take as long as their bytes.
+    files: Arc<dyn ObjectStore>,
     runtime: Runtime,
     /// Whether objects can be replaced on a condition.
     replaces: bool,
@@ -83,7 +87,7 @@ impl SlateLog {
     /// (`AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ALLOW_HTTP` and so on). Nothing is
     /// asked for yet.
     pub fn open(address: &str) -> Result<Self> {
-        let (store, replaces) = store_at(address)?;
+        let Stores { store, files, replaces } = stores_at(address)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("cluster-log")
@@ -94,6 +98,7 @@ impl SlateLog {
             shared: Arc::new(Shared {
                 address: address.to_owned(),
                 store,
+                files,
                 runtime,
                 replaces,
             }),
@@ -127,7 +132,14 @@ async fn object(store: Arc<dyn ObjectStore>, at: ObjectPath) -> Result<Option<Ve
     }
 }
 
-fn store_at(address: &str) -> Result<(Arc<dyn ObjectStore>, bool)> {
+/// See [`Shared`].
+struct Stores {
+    store: Arc<dyn ObjectStore>,
+    files: Arc<dyn ObjectStore>,
+    replaces: bool,
+}
+
+fn stores_at(address: &str) -> Result<Stores> {
     let wrong = |error: &dyn Display| LogError::Address(format!("{address} is no address of a log: {error}"));
     if let Some(path) = address.strip_prefix("file://") {
         if !path.starts_with('/') {
@@ -135,7 +147,12 @@ fn store_at(address: &str) -> Result<(Arc<dyn ObjectStore>, bool)> {
         }
         std::fs::create_dir_all(path).map_err(|e| wrong(&e))?;
         let store = LocalFileSystem::new_with_prefix(path).map_err(|e| wrong(&e))?;
-        return Ok((Arc::new(store.with_fsync(true)), false));
+        let store: Arc<dyn ObjectStore> = Arc::new(store.with_fsync(true));
+        return Ok(Stores {
+            files: store.clone(),
+            store,
+            replaces: false,
+        });
     }
     let Some((bucket, path)) = address
         .strip_prefix("s3://")
@@ -146,25 +163,32 @@ fn store_at(address: &str) -> Result<(Arc<dyn ObjectStore>, bool)> {
     if bucket.is_empty() || path.is_empty() {
         return Err(wrong(&"a bucket and a path in it are needed"));
     }
-    let retry = RetryConfig {
-        retry_timeout: REQUEST_MAX,
-        max_retries: 3,
-        ..RetryConfig::default()
+    let store_of = |request_max: Duration| -> Result<Arc<dyn ObjectStore>> {
+        let retry = RetryConfig {
+            retry_timeout: request_max,
+            max_retries: 3,
+            ..RetryConfig::default()
+        };
+        let options = ClientOptions::new().with_timeout(request_max);
+        let store = AmazonS3Builder::from_env()
+            .with_bucket_name(bucket)
+            .with_retry(retry)
+            .with_client_options(match std::env::var("AWS_ALLOW_HTTP") {
+                Ok(allowed) => options.with_allow_http(allowed == "true" || allowed == "1"),
+                Err(_) => options,
+            });
+        let store = match store.get_config_value(&AmazonS3ConfigKey::Region) {
+            Some(_) => store,
+            None => store.with_region("us-east-1"),
+        };
+        let store = store.build().map_err(|e| wrong(&e))?;
+        Ok(Arc::new(PrefixStore::new(Conflicts(store), path)))
     };
-    let options = ClientOptions::new().with_timeout(REQUEST_MAX);
-    let store = AmazonS3Builder::from_env()
-        .with_bucket_name(bucket)
-        .with_retry(retry)
-        .with_client_options(match std::env::var("AWS_ALLOW_HTTP") {
-            Ok(allowed) => options.with_allow_http(allowed == "true" || allowed == "1"),
-            Err(_) => options,
-        });
-    let store = match store.get_config_value(&AmazonS3ConfigKey::Region) {
-        Some(_) => store,
-        None => store.with_region("us-east-1"),
-    };
-    let store = store.build().map_err(|e| wrong(&e))?;
-    Ok((Arc::new(PrefixStore::new(Conflicts(store), path)), true))
+    Ok(Stores {
+        store: store_of(REQUEST_MAX)?,
+        files: store_of(FILE_REQUEST_MAX)?,
+        replaces: true,
+    })
 }
 
 fn unavailable(error: &dyn Display) -> LogError {
@@ -372,7 +396,7 @@ impl Log for SlateLog {
         let local = |e: std::io::Error| LogError::Damaged(format!("{}: {e}", from.display()));
         let mut file = File::open(from).map_err(local)?;
         let at = ObjectPath::from(format!("files/{name}"));
-        let upload = self.shared.wait(self.shared.store.put_multipart(&at));
+        let upload = self.shared.wait(self.shared.files.put_multipart(&at));
         let mut upload = WriteMultipart::new_with_chunk_size(upload.map_err(|e| unavailable(&e))?, PIECE);
         let mut piece = vec![0; PIECE];
         loop {
@@ -395,13 +419,13 @@ impl Log for SlateLog {
         let at = ObjectPath::from(format!("files/{name}"));
         let found = self
             .shared
-            .wait(self.shared.store.head(&at))
+            .wait(self.shared.files.head(&at))
             .map_err(|e| unavailable(&e))?;
         let mut file = File::create_new(to).map_err(local)?;
         let mut offset = 0;
         while offset < found.size {
             let end = (offset + PIECE as u64).min(found.size);
-            let piece = self.shared.wait(self.shared.store.get_range(&at, offset..end));
+            let piece = self.shared.wait(self.shared.files.get_range(&at, offset..end));
             file.write_all(&piece.map_err(|e| unavailable(&e))?).map_err(local)?;
             offset = end;
         }
@@ -410,7 +434,7 @@ impl Log for SlateLog {
 
     fn remove(&self, name: &str) -> Result<()> {
         let at = ObjectPath::from(format!("files/{name}"));
-        match self.shared.wait(self.shared.store.delete(&at)) {
+        match self.shared.wait(self.shared.files.delete(&at)) {
             Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
             Err(error) => Err(unavailable(&error)),
         }
@@ -419,18 +443,21 @@ impl Log for SlateLog {
     fn put(&self, name: &str, contents: &[u8]) -> Result<()> {
         let at = ObjectPath::from(format!("files/{name}"));
         let payload = PutPayload::from(contents.to_vec());
-        let put = self.shared.wait(self.shared.store.put(&at, payload));
+        let put = self.shared.wait(self.shared.files.put(&at, payload));
         put.map(|_| ()).map_err(|e| unavailable(&e))
     }
 
     fn contents(&self, name: &str) -> Result<Vec<u8>> {
-        let found = self.object(&ObjectPath::from(format!("files/{name}")))?;
+        let found = self.shared.wait(object(
+            self.shared.files.clone(),
+            ObjectPath::from(format!("files/{name}")),
+        ))?;
         found.ok_or_else(|| LogError::Damaged(format!("{name} is missing")))
     }
 
     fn get(&self, name: &str, part: Range<u64>) -> Result<Vec<u8>> {
         let at = ObjectPath::from(format!("files/{name}"));
-        let found = self.shared.wait(self.shared.store.get_range(&at, part));
+        let found = self.shared.wait(self.shared.files.get_range(&at, part));
         Ok(found.map_err(|e| unavailable(&e))?.to_vec())
     }
 
@@ -438,7 +465,7 @@ impl Log for SlateLog {
         let mut folders = vec![ObjectPath::from(format!("files/{folder}"))];
         let mut names = Vec::new();
         while let Some(below) = folders.pop() {
-            let listed = self.shared.wait(self.shared.store.list_with_delimiter(Some(&below)));
+            let listed = self.shared.wait(self.shared.files.list_with_delimiter(Some(&below)));
             let listed = listed.map_err(|e| unavailable(&e))?;
             let name = |at: &ObjectPath| at.as_ref().strip_prefix("files/").map(str::to_owned);
             names.extend(listed.objects.iter().filter_map(|object| name(&object.location)));

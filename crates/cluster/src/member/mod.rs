@@ -29,7 +29,7 @@ use nestor_storage::{Engine, EngineOptions, StorageError};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How a member behaves.
 #[derive(Clone)]
@@ -73,13 +73,18 @@ pub enum MemberError {
     Over,
 }
 
-/// A member that has started. Dropping it ends its threads.
+/// A member that has started. Dropping it ends its threads, but for a checkpoint's last request to a store that does not answer.
 pub struct Member {
     engine: Engine,
     keeper: Arc<Keeper>,
     stop: Arc<Stop>,
     threads: Vec<JoinHandle<()>>,
+    /// The thread that uploads checkpoints.
+    uploader: JoinHandle<()>,
 }
+
+/// How long it is waited for a request of the uploader: what is half uploaded is nothing.
+const LAST_REQUEST: Duration = Duration::from_secs(5);
 
 impl Member {
     /// The store.
@@ -109,6 +114,10 @@ impl Drop for Member {
                 // One that panicked has nothing more to do.
                 let _ = thread.join();
             }
+        }
+        let until = Instant::now() + LAST_REQUEST;
+        while !self.uploader.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 }

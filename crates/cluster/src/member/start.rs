@@ -67,12 +67,12 @@ pub fn start(log: Arc<dyn Log>, options: MemberOptions) -> Result<Member, Member
         Work::Follow(following) => follower::run(engine.clone(), following, keeper.clone(), stop.clone())?,
     });
     let uploader = checkpoints::run(engine.clone(), log, options, keeper.clone(), stop.clone())?;
-    threads.push(uploader);
     Ok(Member {
         engine,
         keeper,
         stop,
         threads,
+        uploader,
     })
 }
 
