@@ -7,6 +7,7 @@
 use nestor_model::Value;
 use nestor_model::vector::{Data, Vector};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Of the rows with values at one place those that are wanted. Null rows are, if that is said.
 #[derive(Clone, Debug)]
@@ -79,6 +80,21 @@ impl Numbers {
             Data::Int64(all) => known(values, all, |value| *value),
             _ => None,
         }
+    }
+
+    /// The numbers of some vectors; `None` where there are none, or other values.
+    pub fn of_vectors(all: &[Arc<Vector>]) -> Option<Self> {
+        let mut numbers = Vec::with_capacity(all.iter().map(|values| values.len()).sum());
+        for values in all {
+            let is_there = |row: &usize| !values.is_null(*row);
+            let rows = (0..values.len()).filter(is_there);
+            match &values.data {
+                Data::Int32(own) => numbers.extend(rows.map(|row| i64::from(own[row]))),
+                Data::Int64(own) => numbers.extend(rows.map(|row| own[row])),
+                _ => return None,
+            }
+        }
+        Self::of(numbers.iter().copied())
     }
 
     /// Whether a number may be among them.

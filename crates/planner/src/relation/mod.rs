@@ -188,6 +188,8 @@ pub struct Join<S> {
     pub keys: Vec<(S, S)>,
     /// What else has to hold, over both rows side by side.
     pub condition: Option<S>,
+    /// The left input is thought to have far fewer rows than the right one, of which few are paired then.
+    pub left_is_few: bool,
 }
 
 /// What becomes of the rows that the inner relation of an [`Apply`] gives.

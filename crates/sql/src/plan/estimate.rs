@@ -246,12 +246,17 @@ fn paired(left: &Plan, right_rows: f64, keys: &[(Expr, Expr)], statistics: &dyn 
     }
 }
 
+/// What is left of some rows: of a few, a condition of which nothing is known leaves one rather than a twentieth of one.
+fn at_least_one(all: f64, left: f64) -> f64 {
+    left.max(all.min(1.0))
+}
+
 /// How many rows a plan gives.
 pub fn rows(plan: &Plan, statistics: &dyn Statistics) -> f64 {
     match plan {
         Relation::Scan(scan) => {
             let all = statistics.rows(scan.table);
-            all * parts(plan, &scan.conditions, statistics)
+            at_least_one(all, all * parts(plan, &scan.conditions, statistics))
         }
         Relation::Filter { input, condition } => {
             // The conditions of a scan stand in the filter above it once more.
@@ -259,7 +264,7 @@ pub fn rows(plan: &Plan, statistics: &dyn Statistics) -> f64 {
                 Relation::Scan(scan) => statistics.rows(scan.table),
                 input => rows(input, statistics),
             };
-            below * parts(input, &condition.conjuncts(), statistics)
+            at_least_one(below, below * parts(input, &condition.conjuncts(), statistics))
         }
         Relation::Values { rows, .. } => rows.len() as f64,
         Relation::Project { input, .. } | Relation::Window { input, .. } => rows(input, statistics),

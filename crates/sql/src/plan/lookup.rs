@@ -11,6 +11,9 @@ use crate::expr::{Expr, Node};
 use crate::types::Type;
 use nestor_planner::relation::{Join, JoinKind, Relation, Scan};
 
+/// So many times as many rows make the others few.
+const FEW_PART: f64 = 4.0;
+
 /// Turns joins into lookups where that costs less.
 pub fn rewrite(plan: Plan, statistics: &dyn Statistics) -> Plan {
     let plan = super::with_inputs(plan, &mut |input| rewrite(input, statistics));
@@ -20,7 +23,11 @@ pub fn rewrite(plan: Plan, statistics: &dyn Statistics) -> Plan {
             None => match from_the_right(&join, statistics) {
                 Some(plan) => plan,
                 None if keeps_more(&join, statistics) => turned(*join),
-                None => Relation::Join(join),
+                None => {
+                    let left_is_few =
+                        estimate::rows(&join.right, statistics) > FEW_PART * estimate::rows(&join.left, statistics);
+                    Relation::Join(Box::new(Join { left_is_few, ..*join }))
+                }
             },
         },
         other => other,
@@ -30,7 +37,7 @@ pub fn rewrite(plan: Plan, statistics: &dyn Statistics) -> Plan {
 /// Whether a join keeps many more rows than go by: its order was made for a lookup that costs more than it was thought to.
 fn keeps_more(join: &Join<Expr>, statistics: &dyn Statistics) -> bool {
     let is_by_keys = join.kind == JoinKind::Inner && !join.keys.is_empty();
-    is_by_keys && estimate::rows(&join.right, statistics) > 4.0 * estimate::rows(&join.left, statistics)
+    is_by_keys && estimate::rows(&join.right, statistics) > FEW_PART * estimate::rows(&join.left, statistics)
 }
 
 /// An inner join that keeps the rows of its left input, with its columns in their order.
@@ -48,6 +55,7 @@ fn turned(join: Join<Expr>) -> Plan {
             kind: JoinKind::Inner,
             keys: keys.collect(),
             condition: join.condition.as_ref().map(here),
+            left_is_few: false,
             left: join.right,
             right: join.left,
         }))),
@@ -77,6 +85,7 @@ fn from_the_right(join: &Join<Expr>, statistics: &dyn Statistics) -> Option<Plan
         right: join.left.clone(),
         keys: keys.into_iter().zip(lefts).collect(),
         condition: None,
+        left_is_few: false,
     };
     let (made, _) = looked_up(&turned).filter(|(join, scan)| is_cheaper(join, scan, statistics))?;
     let column = |i: usize| Expr::column(count + i, format!("column{}", i + 1), Type::Unknown);
@@ -144,6 +153,7 @@ fn looked_up(join: &Join<Expr>) -> Option<(Join<Expr>, Scan<Expr>)> {
         right: Relation::Scan(scan.clone()),
         keys,
         condition: (!condition.is_empty()).then(|| Expr::all(condition)),
+        left_is_few: false,
     };
     Some((made, scan))
 }

@@ -1,5 +1,8 @@
 //! Joins by equal keys: the right input is kept in a hash table, and the left one goes by, chunk by chunk.
 //!
+//! Where rows of the right input are wanted for rows of the left one only, and these may be few, some of the left input is read before. If that was
+//! all of it, the right input is told which keys are wanted.
+//!
 //! Where the right input is a scan that is looked up, the table holds what an index finds for the keys of one left chunk, and is made anew for the next.
 //!
 //! Rows that may be pairs are found for some rows of a left chunk at a time, so that one left row with many pairs takes no more memory than many
@@ -14,14 +17,24 @@ use nestor_model::vector::{Builder, NO_ROW, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::chunk::ROWS;
 use nestor_planner::relation::{Chunk, Join, JoinKind, Relation, Scalar, Scan, Tuple};
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// Bytes that the pairs of a chunk would have as rows of their own, at most. They share large values, but what is computed of these does not.
 const PAIRS_BYTES_MAX: usize = 16 << 20;
 
+/// Left rows, and their bytes, that are read before the right input, at most.
+const AHEAD_ROWS_MAX: usize = 64 * ROWS;
+const AHEAD_BYTES_MAX: usize = 16 << 20;
+
 struct Hashed<S> {
     kind: JoinKind,
+    /// The left input is read first as far as it may be few rows.
+    left_first: bool,
+    /// Left rows that have been read already, and whether there are no others.
+    ahead: VecDeque<Chunk>,
+    left_is_over: bool,
     left: BoxRows<S>,
     right: BoxRows<S>,
     /// Keys over left rows, and over right rows behind the columns of the left.
@@ -94,6 +107,14 @@ pub(super) fn join<S: Scalar>(
     let widths = (plan.left.width(), plan.right.width());
     Box::new(Hashed {
         kind: plan.kind,
+        left_first: match plan.kind {
+            JoinKind::Left | JoinKind::Anti => true,
+            // Its right input tells the left one as much.
+            JoinKind::Semi => plan.left_is_few,
+            _ => false,
+        },
+        ahead: VecDeque::new(),
+        left_is_over: false,
         left,
         right,
         keys: plan.keys.iter().cloned().unzip(),
@@ -143,6 +164,40 @@ fn keys_of<S: Scalar>(by: &[S], chunk: &Chunk, run: &Run<'_, '_, S>) -> Result<K
 }
 
 impl<S: Scalar> Hashed<S> {
+    /// Reads some of the left input, and tells the right one which keys are wanted if that is all of it. True if there are no left rows at all.
+    fn read_ahead(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {
+        let (mut rows, mut bytes) = (0, 0);
+        while rows < AHEAD_ROWS_MAX && bytes < AHEAD_BYTES_MAX {
+            let Some(chunk) = self.left.next_chunk(run)? else {
+                self.left_is_over = true;
+                break;
+            };
+            let weight = chunk.weight();
+            (rows, bytes) = (rows + chunk.rows, bytes + weight);
+            self.kept.grow(weight)?;
+            self.ahead.push_back(chunk);
+        }
+        if !self.left_is_over {
+            return Ok(false);
+        }
+        let _values = Scope::begin();
+        for (at, key) in self.keys.1.iter().enumerate() {
+            let Some(place) = key.place().and_then(|place| place.checked_sub(self.widths.0)) else {
+                continue;
+            };
+            let by = &self.keys.0[at];
+            let parts = self
+                .ahead
+                .iter()
+                .map(|chunk| key::of_vector(by, &by.vector(chunk, &run.env)?));
+            let parts = parts.collect::<Result<Vec<_>>>()?;
+            if let Some(numbers) = Numbers::of_vectors(&parts) {
+                self.right.restrict(place, &Restriction::Among(Rc::new(numbers)));
+            }
+        }
+        Ok(rows == 0)
+    }
+
     fn read_right(&mut self, run: &Run<'_, '_, S>) -> Result<Table> {
         let keeps_all = matches!(self.kind, JoinKind::Right | JoinKind::Full);
         let is_read = self.condition.is_some() || !matches!(self.kind, JoinKind::Semi | JoinKind::Anti);
@@ -189,7 +244,11 @@ impl<S: Scalar> Hashed<S> {
     fn read_left(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Probe>> {
         let chunk = match self.later.take() {
             Some(chunk) => Some(chunk),
-            None => self.left.next_chunk(run)?,
+            None => match self.ahead.pop_front() {
+                None if self.left_is_over => None,
+                None => self.left.next_chunk(run)?,
+                ahead => ahead,
+            },
         };
         let Some(mut chunk) = chunk else { return Ok(None) };
         let together = self.lookup.as_ref().map_or(usize::MAX, |lookup| lookup.together);
@@ -397,6 +456,9 @@ impl<S: Scalar> Rows<S> for Hashed<S> {
             return Ok(Some(rest));
         }
         if self.table.is_none() && self.lookup.is_none() {
+            if self.left_first && self.read_ahead(run)? {
+                return Ok(None);
+            }
             let table = self.read_right(run)?;
             self.restrict_left(&table);
             self.table = Some(table);
