@@ -164,6 +164,52 @@ fn answers_are_the_same_by_columns_as_by_documents() {
     assert!(by_columns * 4 > of * 3, "{by_columns} of {of} by columns");
 }
 
+/// A join that an index serves only as long as there are no columns wants them made.
+#[test]
+fn what_is_looked_up_for_want_of_columns_gets_them() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = Database::within(directory.path());
+    let slot = database.service.connections.add("test");
+    let mut session = Session::new(slot, "tester", "test");
+    must(
+        &database,
+        &mut session,
+        "CREATE TABLE wanted (id int PRIMARY KEY, w int)",
+    );
+    must(
+        &database,
+        &mut session,
+        "CREATE TABLE many (id int PRIMARY KEY, k int, n int)",
+    );
+    must(&database, &mut session, "CREATE INDEX ON many (k)");
+    must(
+        &database,
+        &mut session,
+        "INSERT INTO wanted SELECT n, n % 15 FROM generate_series(1, 300) n",
+    );
+    must(
+        &database,
+        &mut session,
+        "INSERT INTO many SELECT n, n % 300, n FROM generate_series(1, 9000) n",
+    );
+    database.service.engine.checkpoint().expect("a checkpoint");
+    let join = "SELECT sum(n) FROM wanted, many WHERE k = wanted.id AND w = 3";
+    let access = |session: &mut Session| {
+        let plan = must(&database, session, &format!("EXPLAIN ANALYZE {join}"));
+        let by = |word: &str| plan.iter().any(|line| line.contains(word));
+        (by("Lookup Join"), by("COLUMN_SCAN"))
+    };
+    // Whoever reads without columns does not want them made.
+    must(&database, &mut session, "SET nestor.columns = 'off'");
+    let before = must(&database, &mut session, join);
+    database.service.columns.settle();
+    must(&database, &mut session, "SET nestor.columns = 'auto'");
+    assert_eq!(access(&mut session), (true, false));
+    database.service.columns.settle();
+    assert_eq!(access(&mut session), (false, true));
+    assert_eq!(must(&database, &mut session, join), before);
+}
+
 #[test]
 fn a_transaction_sees_its_own_rows_by_columns() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -13,6 +13,9 @@ pub trait Statistics {
     fn reads(&self, table: usize) -> f64 {
         self.rows(table)
     }
+    /// Rows of a table are about to be found by an index, at this cost: where columns, of which there are none yet, would cost less, they are made for the
+    /// next time.
+    fn note_cost(&self, _table: usize, _cost: f64) {}
     /// Whether no two rows have the same value in a column, because an index sees to it.
     fn is_unique(&self, table: usize, column: usize) -> bool;
     /// Whether an index finds rows by the values of a column.

@@ -178,5 +178,10 @@ fn is_cheaper(join: &Join<Expr>, scan: &Scan<Expr>, statistics: &dyn Statistics)
         statistics,
     );
     let read = estimate::reads(scan, estimate::rows(&join.right, statistics), statistics);
-    left * LOOKUP_COST + found * each < read
+    let cost = left * LOOKUP_COST + found * each;
+    let is_cheaper = cost < read;
+    if is_cheaper {
+        statistics.note_cost(scan.table, cost);
+    }
+    is_cheaper
 }

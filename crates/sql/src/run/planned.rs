@@ -222,6 +222,20 @@ impl Statistics for Sizes<'_, '_> {
         }
     }
 
+    fn note_cost(&self, table: usize, cost: f64) {
+        let is_of_elements = self.tables.get(table).is_some_and(|table| table.elements.is_some());
+        let (false, Some(collection)) = (is_of_elements, self.collection(table)) else {
+            return;
+        };
+        let columns = &self.reading.statement.database.columns;
+        let may_be_made =
+            !collection.is_clustered() && !columns.has(collection.records) && !self.reading.columns_are("off");
+        if may_be_made && self.rows(table) * COLUMN_COST < cost {
+            // It is a wish: what cannot be read now is found out by whoever reads it.
+            let _ = columns.read(self.reading.view, collection.records);
+        }
+    }
+
     fn is_unique(&self, table: usize, column: usize) -> bool {
         let is_of_elements = self.tables.get(table).is_some_and(|table| table.elements.is_some());
         !is_of_elements && self.has_index(table, column, true)
