@@ -24,13 +24,28 @@ pub fn rewrite(plan: Plan, statistics: &dyn Statistics) -> Plan {
                 Some(plan) => plan,
                 None if keeps_more(&join, statistics) => turned(*join),
                 None => {
-                    let left_is_few =
-                        estimate::rows(&join.right, statistics) > FEW_PART * estimate::rows(&join.left, statistics);
+                    let few = FEW_PART * estimate::rows(&join.left, statistics);
+                    let left_is_few = made_of(&join.right, statistics) > few;
                     Relation::Join(Box::new(Join { left_is_few, ..*join }))
                 }
             },
         },
         other => other,
+    }
+}
+
+/// Of how many rows those of a plan are made, where groups and conditions leave few of them.
+fn made_of(plan: &Plan, statistics: &dyn Statistics) -> f64 {
+    match plan {
+        Relation::Aggregate { input, .. } | Relation::Distinct { input, .. } | Relation::Project { input, .. } => {
+            made_of(input, statistics)
+        }
+        Relation::Filter { input, .. } if !matches!(**input, Relation::Scan(_)) => made_of(input, statistics),
+        Relation::Join(join) => {
+            let inputs = made_of(&join.left, statistics).max(made_of(&join.right, statistics));
+            inputs.max(estimate::rows(plan, statistics))
+        }
+        plan => estimate::rows(plan, statistics),
     }
 }
 

@@ -30,7 +30,7 @@ const AHEAD_BYTES_MAX: usize = 16 << 20;
 
 struct Hashed<S> {
     kind: JoinKind,
-    /// The left input is read first as far as it may be few rows.
+    /// The left input, thought to be few rows, is read first.
     left_first: bool,
     /// Left rows that have been read already, and whether there are no others.
     ahead: VecDeque<Chunk>,
@@ -107,12 +107,8 @@ pub(super) fn join<S: Scalar>(
     let widths = (plan.left.width(), plan.right.width());
     Box::new(Hashed {
         kind: plan.kind,
-        left_first: match plan.kind {
-            JoinKind::Left | JoinKind::Anti => true,
-            // Its right input tells the left one as much.
-            JoinKind::Semi => plan.left_is_few,
-            _ => false,
-        },
+        // Otherwise some of many left rows would be read that nobody may want.
+        left_first: plan.left_is_few && matches!(plan.kind, JoinKind::Left | JoinKind::Semi | JoinKind::Anti),
         ahead: VecDeque::new(),
         left_is_over: false,
         left,
