@@ -38,6 +38,8 @@ struct Partition<'p, S> {
     group: Vec<usize>,
     /// Where each group begins; the partition's length at the end.
     groups: Vec<usize>,
+    /// First and behind the last of the rows whose first key is not null.
+    valued: (usize, usize),
 }
 
 impl<S: Scalar> Windowed<S> {
@@ -121,7 +123,15 @@ impl<'p, S: Scalar> Partition<'p, S> {
             peers: Vec::with_capacity(rows.len()),
             group: Vec::with_capacity(rows.len()),
             groups: Vec::new(),
+            valued: (0, 0),
         };
+        let is_null = |key: &Vec<Value>| matches!(key.first(), Some(Value::Null) | None);
+        let first = keys.iter().position(|key| !is_null(key)).unwrap_or(keys.len());
+        let last = keys
+            .iter()
+            .rposition(|key| !is_null(key))
+            .map_or(first, |last| last + 1);
+        partition.valued = (first, last);
         let mut from = 0;
         while from < rows.len() {
             let same = |i: usize| sort::compare(order, &keys[from], &keys[i]) == Ordering::Equal;
@@ -222,34 +232,35 @@ impl<'p, S: Scalar> Partition<'p, S> {
             }),
             WindowFunction::Aggregate(of) => {
                 let mut out: Vec<Value> = Vec::with_capacity(n);
-                let grows = matches!(call.frame.start, FrameBound::Unbounded)
-                    && call.frame.exclusion == FrameExclusion::Nothing;
-                // A frame that only grows needs each row once.
-                let (mut state, mut upto) = (State::new(of), 0);
-                let mut last: Option<(usize, usize)> = None;
+                let is_whole = call.frame.exclusion == FrameExclusion::Nothing;
+                // What the frame of the row before had: a frame that begins where that does, and ends no earlier, needs its other rows only.
+                let mut state = State::new(of);
+                let (mut start, mut upto) = (0, 0);
                 for i in 0..n {
                     row_done()?;
-                    if grows {
-                        let (_, end) = self.bounds(call, i, env)?;
-                        if let (Some((_, before)), Some(value)) = (last, out.last())
-                            && before == end
-                        {
-                            let value = value.clone();
-                            out.push(value);
-                            continue;
+                    if !is_whole {
+                        let mut state = State::new(of);
+                        for at in self.frame(call, i, env)? {
+                            row_done()?;
+                            state.add(of, &self.rows[at], env)?;
                         }
-                        while upto < end {
-                            state.add(of, &self.rows[upto], env)?;
-                            upto += 1;
-                        }
-                        last = Some((0, end));
                         out.push(state.result(of)?);
                         continue;
                     }
-                    let mut state = State::new(of);
-                    for at in self.frame(call, i, env)? {
+                    let (from, to) = self.bounds(call, i, env)?;
+                    if let Some(value) = out.last().filter(|_| (start, upto) == (from, to)) {
+                        let value = value.clone();
+                        out.push(value);
+                        continue;
+                    }
+                    if from != start || to < upto {
+                        state = State::new(of);
+                        (start, upto) = (from, from);
+                    }
+                    while upto < to {
                         row_done()?;
-                        state.add(of, &self.rows[at], env)?;
+                        state.add(of, &self.rows[upto], env)?;
+                        upto += 1;
                     }
                     out.push(state.result(of)?);
                 }
@@ -307,9 +318,7 @@ impl<'p, S: Scalar> Partition<'p, S> {
                 return Ok(if is_start { self.peers[row].0 } else { self.peers[row].1 });
             }
             // Nulls are no part of a frame with a bound of this kind.
-            let is_null = |i: &usize| matches!(self.keys[*i].first(), Some(Value::Null) | None);
-            let first = (0..n).find(|i| !is_null(i)).unwrap_or(n);
-            let last = (0..n).rfind(|i| !is_null(i)).map_or(first, |i| i + 1);
+            let (first, last) = self.valued;
             let (mut low, mut high) = (first, last);
             while low < high {
                 let middle = (low + high) / 2;
