@@ -157,9 +157,9 @@ class Door:
         self.bytes[request.method] += len(request.body)
         if faults.status and request.writes:
             return error(faults.status, "Refused")
-        if fate is None or fate == "slow":
-            return self.store.perform(request)
         if fate == "conflict" and "if-none-match" not in request.headers:
+            fate = None
+        if fate is None or fate == "slow":
             return self.store.perform(request)
         self.fates[fate] += 1
         if fate == "conflict":

@@ -47,20 +47,19 @@ impl<S: ObjectStore> ObjectStore for Conflicts<S> {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         let mut tries = 1;
         loop {
-            match self.0.put_opts(location, payload.clone(), opts.clone()).await {
-                Err(error) if is_conflict(&error) && tries < TRIES => {
-                    tokio::time::sleep(BETWEEN * tries).await;
-                    tries += 1;
-                }
-                // Like any request that came to nothing: whoever sent it may do so again.
-                Err(error) if is_conflict(&error) => {
-                    return Err(Error::Generic {
-                        store: "S3",
-                        source: Box::new(error),
-                    });
-                }
+            let conflict = match self.0.put_opts(location, payload.clone(), opts.clone()).await {
+                Err(error) if is_conflict(&error) => error,
                 result => return result,
+            };
+            if tries == TRIES {
+                // Like any request that came to nothing: whoever sent it may do so again.
+                return Err(Error::Generic {
+                    store: "S3",
+                    source: Box::new(conflict),
+                });
             }
+            tokio::time::sleep(BETWEEN * tries).await;
+            tries += 1;
         }
     }
 

@@ -102,7 +102,6 @@ fn in_a_directory() {
     keeps_the_contract(&SlateLog::open(&address).unwrap(), dir.path());
 }
 
-/// `NESTOR_TEST_LOG=s3://bucket/path` and the credentials in the environment; the path has to be a new one.
 #[test]
 fn a_reader_that_is_behind_tells_what_it_has() {
     let dir = tempfile::tempdir().unwrap();
@@ -124,6 +123,7 @@ fn a_reader_that_is_behind_tells_what_it_has() {
     assert_eq!(reader.read(100, usize::MAX).unwrap(), []);
 }
 
+/// `NESTOR_TEST_LOG=s3://bucket/path` and the credentials in the environment; the path has to be a new one.
 #[test]
 fn in_a_store_that_is_named() {
     let Ok(address) = std::env::var("NESTOR_TEST_LOG") else {

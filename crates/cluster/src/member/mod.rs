@@ -17,6 +17,7 @@ pub mod config;
 mod follower;
 mod keeper;
 mod knocks;
+mod patience;
 mod rollback;
 mod shipper;
 mod start;

@@ -3,6 +3,7 @@
 use super::follower::Following;
 use super::keeper::Keeper;
 use super::knocks::Knocks;
+use super::patience::Patience;
 use super::{Member, MemberError, MemberOptions, Stop, checkpoints, config, follower, rollback, shipper};
 use crate::{Entry, Log, LogError, Writer, reconcile};
 use nestor_storage::{Engine, Lsn};
@@ -11,10 +12,6 @@ use std::time::Duration;
 
 /// Bytes of the log that are read at a time.
 pub(super) const READ_BYTES: usize = 8 << 20;
-/// How often a store that is not there is asked before the first start of a member fails: its address may be wrong. Later the member
-/// waits for it, however long that takes.
-const TRIES: u32 = 20;
-const BETWEEN_TRIES: Duration = Duration::from_millis(250);
 /// How long a member that took the lease and could not become primary leaves it to others.
 const CANNOT_LEAD: Duration = Duration::from_secs(30);
 
@@ -24,12 +21,10 @@ const CANNOT_LEAD: Duration = Duration::from_secs(30);
 /// does not open.
 pub fn start(log: Arc<dyn Log>, options: MemberOptions) -> Result<Member, MemberError> {
     let stop = Arc::<Stop>::default();
-    let patience = Patience {
-        stop: stop.clone(),
-        tries: match checkpoints::is_empty(&options.dir) {
-            true => TRIES,
-            false => u32::MAX,
-        },
+    // The address of a first start may be wrong. Later the member waits for its store, however long that takes.
+    let patience = match checkpoints::is_empty(&options.dir) {
+        true => Patience::brief(stop.clone()),
+        false => Patience::endless(stop.clone()),
     };
     if checkpoints::is_empty(&options.dir) {
         patience.ask(|| Ok(log.verify(&options.host)?))?;
@@ -80,32 +75,6 @@ pub fn start(log: Arc<dyn Log>, options: MemberOptions) -> Result<Member, Member
 enum Work {
     Ship(Box<dyn Writer>),
     Follow(Following),
-}
-
-/// Asks a store again that does not answer.
-struct Patience {
-    stop: Arc<Stop>,
-    tries: u32,
-}
-
-impl Patience {
-    fn ask<T>(&self, mut ask: impl FnMut() -> Result<T, MemberError>) -> Result<T, MemberError> {
-        let mut tries = 0;
-        loop {
-            match ask() {
-                Err(MemberError::Log(LogError::Unavailable(why))) if tries < self.tries => {
-                    if tries.is_multiple_of(TRIES) {
-                        tracing::warn!(why, "the store of the log does not answer");
-                    }
-                    tries = tries.saturating_add(1);
-                    if self.stop.wait(BETWEEN_TRIES) {
-                        return Err(MemberError::Over);
-                    }
-                }
-                result => return result,
-            }
-        }
-    }
 }
 
 /// Shuts others out, and has exactly what the log has, or more if nobody wrote since.

@@ -4,7 +4,8 @@
 //! used, and the next start begins again.
 
 use super::map::BlockMap;
-use super::{BASE, Checkpoint, MAP, in_parallel, local, persistently, read};
+use super::{BASE, Checkpoint, MAP, in_parallel, local, read};
+use crate::member::patience::Patience;
 use crate::member::{MemberError, MemberOptions};
 use crate::{Log, LogError};
 use nestor_model::Timestamp;
@@ -60,18 +61,21 @@ pub(super) fn fetch(
             fs::create_dir_all(folder).map_err(|e| local(folder, &e))?;
         }
     }
+    // One of thousands of requests must not cost all that the others brought.
+    let patience = Patience::brief(Arc::default());
     in_parallel(&checkpoint.files, |file| {
         let to = from.join(file);
-        Ok(persistently(|| {
+        patience.ask(|| {
             // What a try before left.
             let _ = fs::remove_file(&to);
-            log.download(&checkpoint.path_of(file), &to)
-        })?)
+            Ok(log.download(&checkpoint.path_of(file), &to)?)
+        })
     })?;
     let map = from.join(MAP);
     if map.exists() {
         let bytes = fs::read(&map).map_err(|e| local(&map, &e))?;
-        put_together(log, &BlockMap::decode(&bytes)?, checkpoint.base_bytes, &from.join(BASE))?;
+        let to = from.join(BASE);
+        put_together(log, &BlockMap::decode(&bytes)?, checkpoint.base_bytes, &to, &patience)?;
     }
     // It commits nothing of its own when it opens.
     engine.is_member = true;
@@ -96,7 +100,7 @@ pub(super) fn fetch(
 }
 
 /// Writes the base that a map describes, pack by pack.
-fn put_together(log: &dyn Log, map: &BlockMap, bytes: u64, to: &Path) -> Result<(), MemberError> {
+fn put_together(log: &dyn Log, map: &BlockMap, bytes: u64, to: &Path, patience: &Patience) -> Result<(), MemberError> {
     let failed = |e: &io::Error| local(to, e);
     let file = fs::File::create_new(to).map_err(|e| failed(&e))?;
     file.set_len(bytes).map_err(|e| failed(&e))?;
@@ -113,7 +117,7 @@ fn put_together(log: &dyn Log, map: &BlockMap, bytes: u64, to: &Path) -> Result<
         let first = pieces.iter().map(|(_, slot, _)| u64::from(*slot)).min().unwrap_or(0);
         let end = pieces.iter().map(|(_, slot, count)| u64::from(slot + count)).max();
         let Some(end) = end else { return Ok(()) };
-        let found = persistently(|| log.get(&pack.name, first * block..end * block))?;
+        let found = patience.ask(|| Ok(log.get(&pack.name, first * block..end * block)?))?;
         for (number, slot, count) in pieces {
             let (at, offset) = ((u64::from(*slot) - first) * block, number * block);
             // The last block of a base may be shorter.

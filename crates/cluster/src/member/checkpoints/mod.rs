@@ -34,7 +34,6 @@ use std::io;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 /// The name of the record, and of the folder.
 const RECORD: &str = "checkpoints";
@@ -51,9 +50,6 @@ const BASE: &str = "base.nestor";
 const HASHES: &str = "base.blocks";
 /// Requests to the store at the same time.
 const AT_ONCE: usize = 8;
-/// How often a request of a checkpoint is sent again that gets no answer, on top of what the store's client does, and when.
-const TRIES: u32 = 20;
-const BETWEEN_TRIES: Duration = Duration::from_millis(250);
 
 /// A checkpoint that is whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -191,17 +187,6 @@ fn decode(bytes: &[u8]) -> Option<Vec<Checkpoint>> {
 
 fn local(path: &Path, error: &io::Error) -> MemberError {
     MemberError::Refused(format!("{}: {error}", path.display()))
-}
-
-/// Asks a store again that does not answer: one of thousands of requests must not cost all that the others brought.
-fn persistently<T>(mut ask: impl FnMut() -> Result<T, LogError>) -> Result<T, LogError> {
-    for _ in 0..TRIES {
-        match ask() {
-            Err(LogError::Unavailable(_)) => std::thread::sleep(BETWEEN_TRIES),
-            result => return result,
-        }
-    }
-    ask()
 }
 
 /// Does all jobs, some at the same time, until one fails.
