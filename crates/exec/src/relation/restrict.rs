@@ -7,7 +7,6 @@
 use nestor_model::Value;
 use nestor_model::vector::{Data, Vector};
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// Of the rows with values at one place those that are wanted. Null rows are, if that is said.
 #[derive(Clone, Debug)]
@@ -68,23 +67,12 @@ impl Numbers {
 
     /// The numbers of a vector; `None` where it has none, or other values.
     pub fn of_vector(values: &Vector) -> Option<Self> {
-        fn known<T>(values: &Vector, all: &[T], number: impl Fn(&T) -> i64 + Copy) -> Option<Numbers> {
-            let rows = all.iter().enumerate();
-            Numbers::of(
-                rows.filter(|(row, _)| !values.is_null(*row))
-                    .map(|(_, value)| number(value)),
-            )
-        }
-        match &values.data {
-            Data::Int32(all) => known(values, all, |value| i64::from(*value)),
-            Data::Int64(all) => known(values, all, |value| *value),
-            _ => None,
-        }
+        Self::of_vectors([values])
     }
 
     /// The numbers of some vectors; `None` where there are none, or other values.
-    pub fn of_vectors(all: &[Arc<Vector>]) -> Option<Self> {
-        let mut numbers = Vec::with_capacity(all.iter().map(|values| values.len()).sum());
+    pub fn of_vectors<'v>(all: impl IntoIterator<Item = &'v Vector>) -> Option<Self> {
+        let mut numbers = Vec::new();
         for values in all {
             let is_there = |row: &usize| !values.is_null(*row);
             let rows = (0..values.len()).filter(is_there);

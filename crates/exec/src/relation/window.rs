@@ -116,6 +116,12 @@ fn integer(value: &Value) -> Option<i64> {
 
 impl<'p, S: Scalar> Partition<'p, S> {
     fn new(rows: &'p [Tuple], keys: &'p [Vec<Value>], order: &'p [SortKey<S>]) -> Self {
+        let is_null = |key: &Vec<Value>| matches!(key.first(), Some(Value::Null) | None);
+        let first = keys.iter().position(|key| !is_null(key)).unwrap_or(keys.len());
+        let last = keys
+            .iter()
+            .rposition(|key| !is_null(key))
+            .map_or(first, |last| last + 1);
         let mut partition = Self {
             rows,
             keys,
@@ -123,15 +129,8 @@ impl<'p, S: Scalar> Partition<'p, S> {
             peers: Vec::with_capacity(rows.len()),
             group: Vec::with_capacity(rows.len()),
             groups: Vec::new(),
-            valued: (0, 0),
+            valued: (first, last),
         };
-        let is_null = |key: &Vec<Value>| matches!(key.first(), Some(Value::Null) | None);
-        let first = keys.iter().position(|key| !is_null(key)).unwrap_or(keys.len());
-        let last = keys
-            .iter()
-            .rposition(|key| !is_null(key))
-            .map_or(first, |last| last + 1);
-        partition.valued = (first, last);
         let mut from = 0;
         while from < rows.len() {
             let same = |i: usize| sort::compare(order, &keys[from], &keys[i]) == Ordering::Equal;

@@ -188,8 +188,8 @@ pub struct Join<S> {
     pub keys: Vec<(S, S)>,
     /// What else has to hold, over both rows side by side.
     pub condition: Option<S>,
-    /// The left input is thought to have far fewer rows than the right one, of which few are paired then.
-    pub left_is_few: bool,
+    /// Rows of the right input are wanted for rows of the left one only, which are thought to be far fewer: the left input is read first.
+    pub left_first: bool,
 }
 
 /// What becomes of the rows that the inner relation of an [`Apply`] gives.

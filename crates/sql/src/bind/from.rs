@@ -272,7 +272,7 @@ impl Binder<'_> {
                         right: right.plan,
                         keys: Vec::new(),
                         condition: (!is_open).then_some(condition),
-                        left_is_few: false,
+                        left_first: false,
                     }))
                 }
             }

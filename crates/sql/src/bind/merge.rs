@@ -93,7 +93,7 @@ impl Binder<'_> {
             right: met.plan,
             keys: Vec::new(),
             condition: Some(on),
-            left_is_few: false,
+            left_first: false,
         }));
         let record = self.column(&both.columns, both.columns.len() - 1);
         let (plan, clauses) = self.chosen(plan, parts, record);

@@ -39,9 +39,7 @@ pub(crate) fn typed(value: ValueRef<'_>, ty: &Type) -> Result<Value> {
             });
             Ok(Value::Array(Array::new(items.collect::<Result<_>>()?)))
         }
-        (Type::Composite(own), ValueRef::Document(doc)) => {
-            own.filled(|own| typed(doc.get(&own.name).unwrap_or(ValueRef::Missing), &own.ty))
-        }
+        (Type::Composite(own), whole @ ValueRef::Document(_)) => own.filled(|own| typed(own.of(&whole), &own.ty)),
         (Type::Json, value) => {
             let mut out = String::new();
             json::compact(value, &mut out);

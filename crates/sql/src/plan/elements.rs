@@ -145,7 +145,7 @@ fn widened(
                 right,
                 keys: keys.collect(),
                 condition: join.condition.as_ref().map(|condition| moved(condition, at, count)),
-                left_is_few: join.left_is_few,
+                left_first: join.left_first,
             };
             Some((Relation::Join(Box::new(joined)), at))
         }

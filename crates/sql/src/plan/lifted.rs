@@ -86,7 +86,7 @@ fn over_join(join: Join<Expr>) -> Plan {
         right,
         keys: join.keys.iter().map(|(a, b)| (here(a), here(b))).collect(),
         condition: join.condition.as_ref().map(here),
-        left_is_few: join.left_is_few,
+        left_first: join.left_first,
     };
     let columns = match join.kind {
         JoinKind::Semi | JoinKind::Anti => of_left,

@@ -24,14 +24,20 @@ pub fn rewrite(plan: Plan, statistics: &dyn Statistics) -> Plan {
                 Some(plan) => plan,
                 None if keeps_more(&join, statistics) => turned(*join),
                 None => {
-                    let few = FEW_PART * estimate::rows(&join.left, statistics);
-                    let left_is_few = made_of(&join.right, statistics) > few;
-                    Relation::Join(Box::new(Join { left_is_few, ..*join }))
+                    let left_first = is_for_few(&join, statistics);
+                    Relation::Join(Box::new(Join { left_first, ..*join }))
                 }
             },
         },
         other => other,
     }
+}
+
+/// Whether a join wants rows of its right input for rows of the left one only, and these are far fewer. Of many left rows some would be read that
+/// nobody may want.
+fn is_for_few(join: &Join<Expr>, statistics: &dyn Statistics) -> bool {
+    let is_for_left = matches!(join.kind, JoinKind::Left | JoinKind::Semi | JoinKind::Anti);
+    is_for_left && made_of(&join.right, statistics) > FEW_PART * estimate::rows(&join.left, statistics)
 }
 
 /// Of how many rows those of a plan are made, where groups and conditions leave few of them.
@@ -70,7 +76,7 @@ fn turned(join: Join<Expr>) -> Plan {
             kind: JoinKind::Inner,
             keys: keys.collect(),
             condition: join.condition.as_ref().map(here),
-            left_is_few: false,
+            left_first: false,
             left: join.right,
             right: join.left,
         }))),
@@ -100,7 +106,7 @@ fn from_the_right(join: &Join<Expr>, statistics: &dyn Statistics) -> Option<Plan
         right: join.left.clone(),
         keys: keys.into_iter().zip(lefts).collect(),
         condition: None,
-        left_is_few: false,
+        left_first: false,
     };
     let (made, _) = looked_up(&turned).filter(|(join, scan)| is_cheaper(join, scan, statistics))?;
     let column = |i: usize| Expr::column(count + i, format!("column{}", i + 1), Type::Unknown);
@@ -168,7 +174,7 @@ fn looked_up(join: &Join<Expr>) -> Option<(Join<Expr>, Scan<Expr>)> {
         right: Relation::Scan(scan.clone()),
         keys,
         condition: (!condition.is_empty()).then(|| Expr::all(condition)),
-        left_is_few: false,
+        left_first: false,
     };
     Some((made, scan))
 }

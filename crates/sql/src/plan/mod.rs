@@ -89,7 +89,7 @@ pub fn map(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usize) -> Expr) -
             right: map(&join.right, depth, f),
             keys: join.keys.iter().map(|(a, b)| (f(a, depth), f(b, depth))).collect(),
             condition: join.condition.as_ref().map(|e| f(e, depth)),
-            left_is_few: join.left_is_few,
+            left_first: join.left_first,
         })),
         Relation::Apply(apply) => Relation::Apply(Box::new(Apply {
             input: map(&apply.input, depth, f),
@@ -249,7 +249,7 @@ pub fn with_inputs(plan: Plan, f: &mut dyn FnMut(Plan) -> Plan) -> Plan {
                 right,
                 keys,
                 condition,
-                left_is_few,
+                left_first,
             } = *join;
             Relation::Join(Box::new(Join {
                 kind,
@@ -257,7 +257,7 @@ pub fn with_inputs(plan: Plan, f: &mut dyn FnMut(Plan) -> Plan) -> Plan {
                 right: f(right),
                 keys,
                 condition,
-                left_is_few,
+                left_first,
             }))
         }
         Relation::Apply(apply) => {
@@ -383,6 +383,6 @@ pub fn cross(left: Plan, right: Plan) -> Plan {
         right,
         keys: Vec::new(),
         condition: None,
-        left_is_few: false,
+        left_first: false,
     }))
 }

@@ -205,7 +205,7 @@ pub fn semi(apply: &Apply<Expr>, negated: bool) -> Option<Join<Expr>> {
         right: nearer(&inner),
         keys,
         condition: (!conditions.is_empty()).then(|| Expr::all(conditions)),
-        left_is_few: false,
+        left_first: false,
     })
 }
 
@@ -274,7 +274,7 @@ pub fn scalar(apply: &Apply<Expr>, statistics: &dyn Statistics) -> Option<(Join<
         right: aggregate,
         keys,
         condition: None,
-        left_is_few: false,
+        left_first: false,
     };
     Some((join, value))
 }

@@ -144,6 +144,11 @@ impl<'s, 'r> Sizes<'s, 'r> {
         Ok((documents > 0).then(|| (elements as f64 / f64::from(documents)).max(0.1)))
     }
 
+    /// Whether the rows of a table are elements of arrays.
+    fn is_of_elements(&self, table: usize) -> bool {
+        self.tables.get(table).is_some_and(|table| table.elements.is_some())
+    }
+
     fn collection(&self, table: usize) -> Option<&Collection> {
         match &self.tables.get(table)?.kind {
             Kind::Collection(ns) => self.reading.view.catalog().get(ns).map(|collection| &**collection),
@@ -212,7 +217,7 @@ impl Statistics for Sizes<'_, '_> {
     fn reads(&self, table: usize) -> f64 {
         let database = &self.reading.statement.database;
         let by_columns = |collection: &Collection| database.columns.has(collection.records);
-        if self.tables.get(table).is_some_and(|table| table.elements.is_some()) {
+        if self.is_of_elements(table) {
             let each = self.rows_each(table);
             return self.rows(table) / each * (1.0 + each * ELEMENT_COST);
         }
@@ -223,8 +228,7 @@ impl Statistics for Sizes<'_, '_> {
     }
 
     fn note_cost(&self, table: usize, cost: f64) {
-        let is_of_elements = self.tables.get(table).is_some_and(|table| table.elements.is_some());
-        let (false, Some(collection)) = (is_of_elements, self.collection(table)) else {
+        let (false, Some(collection)) = (self.is_of_elements(table), self.collection(table)) else {
             return;
         };
         let columns = &self.reading.statement.database.columns;
@@ -237,8 +241,7 @@ impl Statistics for Sizes<'_, '_> {
     }
 
     fn is_unique(&self, table: usize, column: usize) -> bool {
-        let is_of_elements = self.tables.get(table).is_some_and(|table| table.elements.is_some());
-        !is_of_elements && self.has_index(table, column, true)
+        !self.is_of_elements(table) && self.has_index(table, column, true)
     }
 
     fn is_indexed(&self, table: usize, column: usize) -> bool {

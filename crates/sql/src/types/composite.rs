@@ -34,7 +34,7 @@ pub struct Attribute {
 
 impl Attribute {
     /// What a value has for it.
-    fn of<'v>(&self, value: &ValueRef<'v>) -> ValueRef<'v> {
+    pub fn of<'v>(&self, value: &ValueRef<'v>) -> ValueRef<'v> {
         match value {
             ValueRef::Document(doc) => doc.get(&self.name).unwrap_or(ValueRef::Missing),
             _ => ValueRef::Missing,

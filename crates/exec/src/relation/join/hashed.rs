@@ -32,8 +32,8 @@ struct Hashed<S> {
     kind: JoinKind,
     /// The left input, thought to be few rows, is read first.
     left_first: bool,
-    /// Left rows that have been read already, and whether there are no others.
-    ahead: VecDeque<Chunk>,
+    /// Left rows that have been read already, with their keys, and whether there are no others.
+    ahead: VecDeque<(Chunk, Keys)>,
     left_is_over: bool,
     left: BoxRows<S>,
     right: BoxRows<S>,
@@ -107,8 +107,7 @@ pub(super) fn join<S: Scalar>(
     let widths = (plan.left.width(), plan.right.width());
     Box::new(Hashed {
         kind: plan.kind,
-        // Otherwise some of many left rows would be read that nobody may want.
-        left_first: plan.left_is_few && matches!(plan.kind, JoinKind::Left | JoinKind::Semi | JoinKind::Anti),
+        left_first: plan.left_first,
         ahead: VecDeque::new(),
         left_is_over: false,
         left,
@@ -160,38 +159,37 @@ fn keys_of<S: Scalar>(by: &[S], chunk: &Chunk, run: &Run<'_, '_, S>) -> Result<K
 }
 
 impl<S: Scalar> Hashed<S> {
-    /// Reads some of the left input, and tells the right one which keys are wanted if that is all of it. True if there are no left rows at all.
-    fn read_ahead(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {
+    /// Reads some of the left input, and tells the right one which keys are wanted if that is all of it.
+    fn read_ahead(&mut self, run: &Run<'_, '_, S>) -> Result<()> {
         let (mut rows, mut bytes) = (0, 0);
         while rows < AHEAD_ROWS_MAX && bytes < AHEAD_BYTES_MAX {
             let Some(chunk) = self.left.next_chunk(run)? else {
                 self.left_is_over = true;
+                self.restrict_right();
                 break;
             };
             let weight = chunk.weight();
             (rows, bytes) = (rows + chunk.rows, bytes + weight);
-            self.kept.grow(weight)?;
-            self.ahead.push_back(chunk);
+            let _values = Scope::begin();
+            let keys = keys_of(&self.keys.0, &chunk, run)?;
+            let of_keys: usize = keys.parts.iter().map(|part| part.weight()).sum();
+            self.kept.grow(weight + of_keys)?;
+            self.ahead.push_back((chunk, keys));
         }
-        if !self.left_is_over {
-            return Ok(false);
-        }
-        let _values = Scope::begin();
+        Ok(())
+    }
+
+    /// Tells the right input which keys the left one has, of which all has been read.
+    fn restrict_right(&mut self) {
         for (at, key) in self.keys.1.iter().enumerate() {
-            let Some(place) = key.place().and_then(|place| place.checked_sub(self.widths.0)) else {
-                continue;
-            };
-            let by = &self.keys.0[at];
-            let parts = self
-                .ahead
-                .iter()
-                .map(|chunk| key::of_vector(by, &by.vector(chunk, &run.env)?));
-            let parts = parts.collect::<Result<Vec<_>>>()?;
-            if let Some(numbers) = Numbers::of_vectors(&parts) {
+            let place = key.place().and_then(|place| place.checked_sub(self.widths.0));
+            let values = self.ahead.iter().map(|(_, keys)| &*keys.parts[at]);
+            if let Some(place) = place
+                && let Some(numbers) = Numbers::of_vectors(values)
+            {
                 self.right.restrict(place, &Restriction::Among(Rc::new(numbers)));
             }
         }
-        Ok(rows == 0)
     }
 
     fn read_right(&mut self, run: &Run<'_, '_, S>) -> Result<Table> {
@@ -238,25 +236,29 @@ impl<S: Scalar> Hashed<S> {
 
     /// The next chunk of the left input, with the chains of its rows.
     fn read_left(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Probe>> {
-        let chunk = match self.later.take() {
-            Some(chunk) => Some(chunk),
-            None => match self.ahead.pop_front() {
-                None if self.left_is_over => None,
-                None => self.left.next_chunk(run)?,
-                ahead => ahead,
-            },
+        let (chunk, Keys { parts: keys, has_null }) = match self.ahead.pop_front() {
+            Some(ahead) => ahead,
+            None => {
+                let chunk = match self.later.take() {
+                    None if self.left_is_over => None,
+                    None => self.left.next_chunk(run)?,
+                    later => later,
+                };
+                let Some(mut chunk) = chunk else { return Ok(None) };
+                let together = self.lookup.as_ref().map_or(usize::MAX, |lookup| lookup.together);
+                if chunk.rows > together {
+                    let places: Vec<u32> = (0..chunk.rows as u32).collect();
+                    let (now, later) = places.split_at(together);
+                    self.later = Some(chunk.gather(later));
+                    chunk = chunk.gather(now);
+                }
+                let _values = Scope::begin();
+                let keys = keys_of(&self.keys.0, &chunk, run)?;
+                (chunk, keys)
+            }
         };
-        let Some(mut chunk) = chunk else { return Ok(None) };
-        let together = self.lookup.as_ref().map_or(usize::MAX, |lookup| lookup.together);
-        if chunk.rows > together {
-            let places: Vec<u32> = (0..chunk.rows as u32).collect();
-            let (now, later) = places.split_at(together);
-            self.later = Some(chunk.gather(later));
-            chunk = chunk.gather(now);
-        }
         work(ROW / 2 * chunk.rows)?;
         let _values = Scope::begin();
-        let Keys { parts: keys, has_null } = keys_of(&self.keys.0, &chunk, run)?;
         if self.lookup.is_some() {
             self.look_up(&keys, chunk.rows, run)?;
         }
@@ -452,7 +454,10 @@ impl<S: Scalar> Rows<S> for Hashed<S> {
             return Ok(Some(rest));
         }
         if self.table.is_none() && self.lookup.is_none() {
-            if self.left_first && self.read_ahead(run)? {
+            if self.left_first && !self.left_is_over {
+                self.read_ahead(run)?;
+            }
+            if self.left_is_over && self.ahead.is_empty() {
                 return Ok(None);
             }
             let table = self.read_right(run)?;

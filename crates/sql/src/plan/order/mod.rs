@@ -165,7 +165,7 @@ impl Made {
                 right: right.plan,
                 keys,
                 condition: (!rest.is_empty()).then(|| Expr::all(rest)),
-                left_is_few: false,
+                left_first: false,
             })),
             places,
             mask,
