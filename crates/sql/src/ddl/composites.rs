@@ -1,6 +1,6 @@
 //! CREATE TYPE … AS (columns), and ALTER TYPE of these.
 
-use super::{entries, enums, keys, namespace};
+use super::{entries, keys};
 use crate::bind::{ident, types};
 use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
@@ -8,7 +8,6 @@ use crate::parse::attributes::{AlterAttributes, Change};
 use crate::run::tables::SessionFacts;
 use crate::types::Type;
 use crate::types::composite::{ATTRIBUTES_MAX, Attribute, Composite};
-use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog};
 use nestor_model::Result;
@@ -69,10 +68,8 @@ pub(super) fn alter(
     alter: &AlterAttributes,
     progress: &mut Progress,
 ) -> Result<&'static str> {
-    let ns = namespace(statement, session, &alter.name)?;
-    session.check_right(&ns, Right::CollMod)?;
-    statement.atomically(progress, |ws| {
-        let (collection, own) = enums::found(ws, &ns)?;
+    entries::alter(statement, session, &alter.name, progress, |ws, collection, own| {
+        let ns = &collection.ns;
         let Type::Composite(own) = own else {
             return fail("42809", format!("\"{}\" is not a composite type", ns.coll));
         };
@@ -84,15 +81,14 @@ pub(super) fn alter(
             return fail("54011", format!("tables can have at most {ATTRIBUTES_MAX} columns"));
         }
         let only_adds = alter.changes.iter().all(|change| matches!(change, Change::Add(..)));
-        if let Some((table, _)) = enums::users(ws, &ns.db, own.oid).first().filter(|_| !only_adds) {
+        if let Some((table, _)) = entries::users(ws, &ns.db, own.oid).first().filter(|_| !only_adds) {
             let what = format!("ALTER TYPE of an attribute that documents of table {} have", table.coll);
             return unsupported(what);
         }
-        catalog::set_validator(statement, ws, &collection, &entries::composite(&new)?)?;
+        catalog::set_validator(statement, ws, collection, &entries::composite(&new)?)?;
         let new = Type::Composite(Arc::new(new));
-        enums::redeclare(statement, session, ws, &ns.db, (&new, false))
-    })?;
-    Ok("ALTER TYPE")
+        entries::redeclare(statement, session, ws, &ns.db, (&new, false))
+    })
 }
 
 fn changed(ws: &WriteSet, session: &SessionFacts, own: &mut Composite, change: &Change) -> Result<()> {

@@ -1,8 +1,17 @@
-//! Entries of types, which hold no documents.
+//! Entries of types, which hold no documents, and what has a type.
+//!
+//! A declared table keeps the labels of its enums and the attributes of its composite types in its own text, so whatever changes a type
+//! declares the tables, functions and types anew that have it.
 
-use super::{hold_schema, new_namespace};
-use crate::bind::{entry, object_name};
+use super::alter as tables;
+use super::alter::Edit;
+use super::{hold_schema, namespace, new_namespace, routines};
+use crate::bind::alter::Source;
+use crate::bind::entry::{self, Object};
+use crate::bind::{made, object_name, types};
+use crate::catalog::routines::Routine;
 use crate::error::{fail, unsupported};
+use crate::parse;
 use crate::run::tables::SessionFacts;
 use crate::types::Type;
 use crate::types::composite::Composite;
@@ -10,8 +19,9 @@ use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog};
 use nestor_model::{CollectionOptions, Document, Namespace, Result, doc};
-use nestor_storage::{View as _, WriteSet};
-use sqlparser::ast::{Ident, ObjectName};
+use nestor_storage::{Collection, View as _, WriteSet};
+use sqlparser::ast::{Ident, ObjectName, Statement as Ast};
+use std::sync::Arc;
 
 /// CREATE TYPE: an entry with the validator that is made for its name.
 ///
@@ -49,6 +59,25 @@ pub(super) fn create(
     Ok("CREATE TYPE")
 }
 
+/// ALTER TYPE: a change of an entry and of what has the type.
+///
+/// Errors: those of [`found`] and of `change`.
+pub(super) fn alter(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    name: &ObjectName,
+    progress: &mut Progress,
+    change: impl Fn(&mut WriteSet, &Arc<Collection>, Type) -> Result<()>,
+) -> Result<&'static str> {
+    let ns = namespace(statement, session, name)?;
+    session.check_right(&ns, Right::CollMod)?;
+    statement.atomically(progress, |ws| {
+        let (collection, own) = found(ws, &ns)?;
+        change(ws, &collection, own)
+    })?;
+    Ok("ALTER TYPE")
+}
+
 /// The validator that keeps the declaration of a composite type.
 ///
 /// Errors: those of [`Composite::check_size`].
@@ -61,4 +90,121 @@ pub(super) fn composite(own: &Composite) -> Result<Document> {
     let name = Ident::with_quote('"', own.name.as_str());
     let text = format!("CREATE TYPE {name} AS ({})", each.collect::<Vec<_>>().join(", "));
     Ok(entry::validator(entry::COMPOSITE, &text))
+}
+
+/// The type at a namespace.
+///
+/// Errors: 42704 when there is none, 42809 for what is no type.
+pub(super) fn found(ws: &WriteSet, ns: &Namespace) -> Result<(Arc<Collection>, Type)> {
+    let collection = ws.catalog().get(ns);
+    match collection.map(|collection| (collection, entry::type_of(collection))) {
+        Some((collection, Some(own))) => Ok((collection.clone(), own.clone())),
+        Some(_) => fail("42809", format!("\"{}\" is not a type", ns.coll)),
+        None => fail("42704", format!("type \"{}\" does not exist", ns.coll)),
+    }
+}
+
+/// The collections and entries of a database.
+fn collections<'w>(ws: &'w WriteSet, db: &str) -> impl Iterator<Item = &'w Arc<Collection>> + use<'w> {
+    let database = ws.catalog().database(db);
+    database.into_iter().flat_map(|database| database.collections())
+}
+
+/// The tables that have columns of a type, or of one that is made of it, each with the places of these.
+pub(super) fn users(ws: &WriteSet, db: &str, oid: u32) -> Vec<(Namespace, Vec<usize>)> {
+    let tables = collections(ws, db).filter_map(|collection| match entry::of(collection) {
+        Some(Object::Table(_, table)) => {
+            let own = table.columns.iter().enumerate();
+            let places: Vec<usize> = own.filter(|(_, c)| c.ty.is_of(oid)).map(|(at, _)| at).collect();
+            (!places.is_empty()).then(|| (collection.ns.clone(), places))
+        }
+        _ => None,
+    });
+    tables.collect()
+}
+
+/// The other types that are made of a type, each with its entry.
+pub(super) fn made_of(ws: &WriteSet, db: &str, oid: u32) -> Vec<(Arc<Collection>, Type)> {
+    let types =
+        collections(ws, db).filter_map(|collection| Some((collection.clone(), entry::type_of(collection)?.clone())));
+    types.filter(|(_, own)| own.oid() != oid && own.is_of(oid)).collect()
+}
+
+/// A function that has a type, or one that is made of it.
+pub(super) fn function_with(ws: &WriteSet, db: &str, oid: u32) -> Option<Arc<Routine>> {
+    entry::functions(ws, db).into_iter().find(|own| own.uses(oid))
+}
+
+/// Declares the functions that have a type with what it is now.
+fn redeclare_functions(statement: &Statement<'_>, ws: &mut WriteSet, db: &str, new: &Type) -> Result<()> {
+    let is_it = |collection: &&Arc<Collection>| match entry::of(collection) {
+        Some(Object::Function(own)) => own.uses(new.oid()),
+        _ => false,
+    };
+    let functions: Vec<Arc<Collection>> = collections(ws, db).filter(is_it).cloned().collect();
+    for collection in functions {
+        let text = entry::text(&collection).unwrap_or_default();
+        let Some(Ast::CreateFunction(mut create)) = parse::parse(&text)?.pop() else {
+            continue;
+        };
+        let args = create.args.iter_mut().flatten().map(|arg| &mut arg.data_type);
+        for ty in args.chain(made::returned(&mut create.return_type)) {
+            // What is no type is a table, whose rows are returned.
+            let Ok((before, _)) = types::data_type(ty) else {
+                continue;
+            };
+            if let Some(now) = types::written(&before.with(new)) {
+                *ty = now;
+            }
+        }
+        let text = routines::kept(create).to_string();
+        catalog::set_validator(statement, ws, &collection, &entry::validator(entry::FUNCTION, &text))?;
+    }
+    Ok(())
+}
+
+/// Declares the tables, functions and types that have a type with what it is now. With `turns` rows are written anew.
+pub(super) fn redeclare(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &mut WriteSet,
+    db: &str,
+    (new, turns): (&Type, bool),
+) -> Result<()> {
+    redeclare_functions(statement, ws, db, new)?;
+    for (collection, own) in made_of(ws, db, new.oid()) {
+        if let Type::Composite(own) = own.with(new) {
+            let validator = composite(&own)?;
+            catalog::set_validator(statement, ws, &collection, &validator)?;
+        }
+    }
+    for (ns, places) in users(ws, db, new.oid()) {
+        let Some(table) = tables::found(ws, &ns)? else { continue };
+        if turns {
+            session.check_right(&ns, Right::CollMod)?;
+            statement.check_plain(&table.collection, "SQL does not change its rows")?;
+        }
+        let mut create = table.create.clone();
+        let mut sources: Vec<Source> = (0..create.columns.len()).map(Source::Kept).collect();
+        for at in places {
+            let def = &mut create.columns[at];
+            let before = types::data_type(&def.data_type)?.0;
+            if turns && before.oid() != new.oid() {
+                return unsupported("RENAME VALUE of an enum that a column has within arrays or composite types");
+            }
+            if let Some(now) = types::written(&before.with(new)) {
+                def.data_type = now;
+            }
+            if turns {
+                sources[at] = Source::Turned(at, None);
+            }
+        }
+        let edit = Edit {
+            create,
+            sources,
+            cascades: false,
+        };
+        tables::declare(statement, session, ws, &table, edit)?;
+    }
+    Ok(())
 }

@@ -1,18 +1,12 @@
 //! CREATE TYPE … AS ENUM, ALTER TYPE and DROP TYPE.
-//!
-//! A declared table keeps the labels of its enums and the attributes of its composite types in its own text, so whatever changes a type
-//! declares the tables and types anew that have it.
 
-use super::alter::{self, Edit};
-use super::{checked, entries, namespace, routines};
-use crate::bind::alter::Source;
-use crate::bind::entry::{self, Object};
-use crate::bind::{made, types};
-use crate::catalog::routines::Routine;
+use super::alter;
+use super::checked;
+use super::entries::{self, found, function_with, made_of, redeclare, users};
+use crate::bind::entry;
 use crate::catalog::schemas;
 use crate::error::{self, error, fail, unsupported};
 use crate::notices::pass_over;
-use crate::parse;
 use crate::run::tables::SessionFacts;
 use crate::types::Type;
 use crate::types::composite::Composite;
@@ -24,7 +18,7 @@ use nestor_model::{Document, Namespace, Result};
 use nestor_storage::{Collection, View, WriteSet};
 use sqlparser::ast::{
     AlterType, AlterTypeAddValue, AlterTypeAddValuePosition, AlterTypeOperation, AlterTypeRenameValue, Ident,
-    ObjectName, Statement as Ast,
+    ObjectName,
 };
 use std::sync::Arc;
 
@@ -67,122 +61,6 @@ pub(super) fn create(
     })
 }
 
-/// The type at a namespace.
-///
-/// Errors: 42704 when there is none, 42809 for what is no type.
-pub(super) fn found(ws: &WriteSet, ns: &Namespace) -> Result<(Arc<Collection>, Type)> {
-    let collection = ws.catalog().get(ns);
-    match collection.map(|collection| (collection, entry::type_of(collection))) {
-        Some((collection, Some(own))) => Ok((collection.clone(), own.clone())),
-        Some(_) => fail("42809", format!("\"{}\" is not a type", ns.coll)),
-        None => fail("42704", format!("type \"{}\" does not exist", ns.coll)),
-    }
-}
-
-/// The tables that have columns of a type, or of one that is made of it, each with the places of these.
-pub(super) fn users(ws: &WriteSet, db: &str, oid: u32) -> Vec<(Namespace, Vec<usize>)> {
-    let database = ws.catalog().database(db);
-    let collections = database.into_iter().flat_map(|database| database.collections());
-    let tables = collections.filter_map(|collection| match entry::of(collection) {
-        Some(Object::Table(_, table)) => {
-            let own = table.columns.iter().enumerate();
-            let places: Vec<usize> = own.filter(|(_, c)| c.ty.is_of(oid)).map(|(at, _)| at).collect();
-            (!places.is_empty()).then(|| (collection.ns.clone(), places))
-        }
-        _ => None,
-    });
-    tables.collect()
-}
-
-/// The other types that are made of a type, each with its entry.
-fn made_of(ws: &WriteSet, db: &str, oid: u32) -> Vec<(Arc<Collection>, Type)> {
-    let database = ws.catalog().database(db);
-    let collections = database.into_iter().flat_map(|database| database.collections());
-    let types = collections.filter_map(|collection| Some((collection.clone(), entry::type_of(collection)?.clone())));
-    types.filter(|(_, own)| own.oid() != oid && own.is_of(oid)).collect()
-}
-
-/// A function that has a type, or one that is made of it.
-fn function_with(ws: &WriteSet, db: &str, oid: u32) -> Option<Arc<Routine>> {
-    entry::functions(ws, db).into_iter().find(|own| own.uses(oid))
-}
-
-/// Declares the functions that have a type with what it is now.
-fn redeclare_functions(statement: &Statement<'_>, ws: &mut WriteSet, db: &str, new: &Type) -> Result<()> {
-    let database = ws.catalog().database(db);
-    let collections = database.into_iter().flat_map(|database| database.collections());
-    let is_it = |collection: &&Arc<Collection>| match entry::of(collection) {
-        Some(Object::Function(own)) => own.uses(new.oid()),
-        _ => false,
-    };
-    let functions: Vec<Arc<Collection>> = collections.filter(is_it).cloned().collect();
-    for collection in functions {
-        let text = entry::text(&collection).unwrap_or_default();
-        let Some(Ast::CreateFunction(mut create)) = parse::parse(&text)?.pop() else {
-            continue;
-        };
-        let args = create.args.iter_mut().flatten().map(|arg| &mut arg.data_type);
-        for ty in args.chain(made::returned(&mut create.return_type)) {
-            // What is no type is a table, whose rows are returned.
-            let Ok((before, _)) = types::data_type(ty) else {
-                continue;
-            };
-            if let Some(now) = types::written(&before.with(new)) {
-                *ty = now;
-            }
-        }
-        let text = routines::kept(create).to_string();
-        catalog::set_validator(statement, ws, &collection, &entry::validator(entry::FUNCTION, &text))?;
-    }
-    Ok(())
-}
-
-/// Declares the tables, functions and types that have a type with what it is now. With `turns` rows are written anew.
-pub(super) fn redeclare(
-    statement: &Statement<'_>,
-    session: &SessionFacts,
-    ws: &mut WriteSet,
-    db: &str,
-    (new, turns): (&Type, bool),
-) -> Result<()> {
-    redeclare_functions(statement, ws, db, new)?;
-    for (collection, own) in made_of(ws, db, new.oid()) {
-        if let Type::Composite(own) = own.with(new) {
-            let validator = entries::composite(&own)?;
-            catalog::set_validator(statement, ws, &collection, &validator)?;
-        }
-    }
-    for (ns, places) in users(ws, db, new.oid()) {
-        let Some(table) = alter::found(ws, &ns)? else { continue };
-        if turns {
-            session.check_right(&ns, Right::CollMod)?;
-            statement.check_plain(&table.collection, "SQL does not change its rows")?;
-        }
-        let mut create = table.create.clone();
-        let mut sources: Vec<Source> = (0..create.columns.len()).map(Source::Kept).collect();
-        for at in places {
-            let def = &mut create.columns[at];
-            let before = types::data_type(&def.data_type)?.0;
-            if turns && before.oid() != new.oid() {
-                return unsupported("RENAME VALUE of an enum that a column has within arrays or composite types");
-            }
-            if let Some(now) = types::written(&before.with(new)) {
-                def.data_type = now;
-            }
-            if turns {
-                sources[at] = Source::Turned(at, None);
-            }
-        }
-        let edit = Edit {
-            create,
-            sources,
-            cascades: false,
-        };
-        alter::declare(statement, session, ws, &table, edit)?;
-    }
-    Ok(())
-}
-
 /// ALTER TYPE.
 pub(super) fn alter(
     statement: &Statement<'_>,
@@ -190,18 +68,16 @@ pub(super) fn alter(
     alter: &AlterType,
     progress: &mut Progress,
 ) -> Result<&'static str> {
-    let ns = namespace(statement, session, &alter.name)?;
-    session.check_right(&ns, Right::CollMod)?;
-    statement.atomically(progress, |ws| {
-        let (collection, own) = found(ws, &ns)?;
+    entries::alter(statement, session, &alter.name, progress, |ws, collection, own| {
+        let ns = &collection.ns;
         if let AlterTypeOperation::Rename(rename) = &alter.operation {
-            let (schema, _) = schemas::split(&*ws, &ns);
+            let (schema, _) = schemas::split(&*ws, ns);
             let name = crate::bind::ident(&rename.new_name);
             let to = checked(Namespace::new(&*ns.db, schemas::collection(schema, &name)))?;
             if ws.catalog().get(&to).is_some() || Type::of_name(&name).is_some() {
                 return fail("42710", format!("type \"{name}\" already exists"));
             }
-            catalog::rename(statement, ws, &collection, &to, (false, false))?;
+            catalog::rename(statement, ws, collection, &to, (false, false))?;
             let name = to.coll.to_string();
             let new = match own {
                 Type::Enum(own) => Type::Enum(Arc::new(Enum { name, ..(*own).clone() })),
@@ -245,10 +121,9 @@ pub(super) fn alter(
             }
             AlterTypeOperation::Rename(_) => {}
         }
-        catalog::set_validator(statement, ws, &collection, &validator(&ns.coll, &new.labels))?;
+        catalog::set_validator(statement, ws, collection, &validator(&ns.coll, &new.labels))?;
         redeclare(statement, session, ws, &ns.db, (&Type::Enum(Arc::new(new)), turns))
-    })?;
-    Ok("ALTER TYPE")
+    })
 }
 
 fn place(own: &Enum, label: &str, state: &str) -> Result<usize> {
