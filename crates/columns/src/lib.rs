@@ -5,17 +5,18 @@
 //! changed above the base take away the leaf that they would be in. What is taken away is read record by record, until the
 //! segment is made anew. Nothing is ever written into a segment, so readers need no lock and no version.
 //!
-//! A collection has columns once somebody asked for them ([`Columns::read`]): a thread makes them, and a write pays nothing for them.
+//! A collection has columns once somebody asked for them ([`Columns::read`]): a thread makes them that others come before, and a write pays nothing for them.
 //!
 //! Segments are written to files, and read from there column by column when somebody asks for them; what a file has lost is made anew.
 //!
-//! Reading order: `reader`, [`packed`], [`mod@column`], `codec`, [`mod@statistics`], [`segment`], `merged`, `file`, `memory`, [`pieces`], `tree`, [`store`].
+//! Reading order: `reader`, [`packed`], [`mod@column`], `codec`, [`mod@statistics`], [`segment`], `merged`, `file`, `memory`, [`pieces`], `tree`, [`store`], [`nice`].
 
 mod codec;
 pub mod column;
 mod file;
 mod memory;
 mod merged;
+pub mod nice;
 pub mod packed;
 pub mod pieces;
 mod reader;

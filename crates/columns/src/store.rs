@@ -3,6 +3,7 @@
 use crate::file::{self, Of, Origin};
 use crate::memory::{Figures, Memory};
 use crate::merged::Change;
+use crate::nice::come_last;
 use crate::statistics::Statistics;
 use crate::tree::{self, Exact, Slot, Tree};
 use crate::{Keys, Piece, Segment};
@@ -240,6 +241,7 @@ impl Drop for Columns {
 
 impl Shared {
     fn work(&self, engine: &Engine) {
+        come_last();
         loop {
             let next = {
                 let mut wanted = lock(&self.wanted);

@@ -18,15 +18,6 @@ impl Permit {
     }
 }
 
-/// How nice a helper is to other threads: each of these gets about nine times as much of a processor as it.
-const NICE: i32 = 10;
-
-/// Lets other threads go before this one, for as long as it lives, so that a helper takes little of a processor that others want.
-pub(crate) fn come_last() {
-    // Where that is refused it is one thread among others.
-    let _ = rustix::process::setpriority_process(None, NICE);
-}
-
 impl Drop for Permit {
     fn drop(&mut self) {
         AT_WORK.fetch_sub(1, Ordering::AcqRel);

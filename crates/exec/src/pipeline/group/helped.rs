@@ -2,7 +2,8 @@
 
 use super::numbered::Numbered;
 use crate::columns::ColumnRows;
-use crate::helper::{Permit, come_last};
+use crate::helper::Permit;
+use nestor_columns::nice::come_last;
 use nestor_model::{Result, statement};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,7 +2,8 @@
 //! has not is grouped here. In the end both parts become one.
 
 use super::part::{Part, Prepared, Shape};
-use crate::helper::{Permit, come_last};
+use crate::helper::Permit;
+use nestor_columns::nice::come_last;
 use nestor_model::{Result, statement};
 use nestor_planner::relation::Scalar;
 use std::sync::atomic::{AtomicUsize, Ordering};
