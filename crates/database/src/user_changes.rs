@@ -53,6 +53,23 @@ pub fn change<T>(
     })
 }
 
+/// Changes users and roles beside what else a write set has.
+///
+/// Errors: those of `work`.
+pub fn within<T>(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    work: impl FnOnce(&mut Changes<'_, '_>) -> Result<T>,
+) -> Result<T> {
+    let op = OpContext::new(crate::clock::now_ms(), statement.database.last_time(), 0);
+    work(&mut Changes {
+        ws,
+        statement,
+        op: &op,
+        uuids: &mut [None; 3],
+    })
+}
+
 impl Changes<'_, '_> {
     /// The state with the changes so far.
     pub fn view(&self) -> &dyn View {

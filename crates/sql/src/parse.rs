@@ -26,6 +26,7 @@ pub(crate) mod prefixes;
 pub mod procedural;
 pub mod queries;
 pub mod recursion;
+pub mod roles;
 pub mod subscripts;
 mod tokens;
 mod views;

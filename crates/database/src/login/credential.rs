@@ -76,6 +76,21 @@ impl Credential {
         }
     }
 
+    /// Reads a verifier as PostgreSQL writes it, `SCRAM-SHA-256$iterations:salt$storedKey:serverKey`; `Some(None)` when it has too few iterations
+    /// or is damaged, `None` for what is none.
+    pub fn of_verifier(text: &str) -> Option<Option<Self>> {
+        let rest = text.strip_prefix("SCRAM-SHA-256$")?;
+        let (beginning, keys) = rest.split_once('$')?;
+        let ((iterations, salt), (stored, server)) = (beginning.split_once(':')?, keys.split_once(':')?);
+        let document = doc! {
+            "iterationCount": iterations.parse::<i64>().ok()?,
+            "salt": salt,
+            "storedKey": stored,
+            "serverKey": server,
+        };
+        Some(Self::from_document(Mechanism::ScramSha256, document.as_ref()))
+    }
+
     /// Whether nobody has it.
     pub fn is_decoy(&self) -> bool {
         self.is_decoy
@@ -153,6 +168,17 @@ pub fn make(mechanisms: &[(Mechanism, u32)], user: &str, password: &str, digeste
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn verifiers_of_postgresql() {
+        let made = Credential::new(Mechanism::ScramSha256, "p", &[7; 16], ITERATIONS_MIN);
+        let [salt, stored, server] =
+            [&made.salt, &made.stored_key, &made.server_key].map(|bytes| STANDARD.encode(bytes));
+        let text = |iterations: u32| format!("SCRAM-SHA-256${iterations}:{salt}${stored}:{server}");
+        assert_eq!(Credential::of_verifier(&text(ITERATIONS_MIN)), Some(Some(made)));
+        assert_eq!(Credential::of_verifier(&text(4096)), Some(None));
+        assert_eq!(Credential::of_verifier("SCRAM-SHA-256$1:a"), None);
+    }
 
     #[test]
     fn credentials_are_read_back_and_nothing_else_is() {

@@ -2,7 +2,7 @@
 //!
 //! A database is there with its first collection. One that is made empty has the entry of its schema `public`, which says nothing else.
 
-use super::schema;
+use super::{roles, schema};
 use crate::bind::ident;
 use crate::catalog::schemas;
 use crate::error::{self, Field, error, fail, unsupported};
@@ -15,7 +15,7 @@ use nestor_database::write::{Progress, catalog};
 use nestor_model::namespace::is_internal_database;
 use nestor_model::{RawDoc, Result};
 use nestor_storage::View as _;
-use sqlparser::ast::Ident;
+use sqlparser::ast::{Ident, ObjectName};
 use std::sync::PoisonError;
 
 /// Runs one of these statements; its tag.
@@ -49,11 +49,29 @@ pub(super) fn run(
         Databases::Create { options, .. } => {
             options
                 .iter()
-                .try_for_each(|(option, value)| check_option(session, option, value))?;
+                .try_for_each(|(option, value)| check_option(option, value))?;
+            let said = options
+                .iter()
+                .rfind(|(option, value)| option == "owner" && !value.eq_ignore_ascii_case("default"));
+            let said = said.map(|(_, owner)| ident(&Ident::new(owner)));
+            let is_own = |owner: &String| *owner != session.user;
+            let owner = match said.filter(is_own) {
+                Some(owner) => {
+                    roles::check_may_give(session, &name)?;
+                    Some(owner)
+                }
+                None => roles::owns(session).then(|| session.user.clone()),
+            };
             let entry = schemas::entry(&name, schemas::PUBLIC);
-            statement.atomically(progress, |ws| match ws.catalog().database(&name) {
-                Some(_) => fail("42P04", format!("database \"{name}\" already exists")),
-                None => schema::make(statement, ws, &entry, schemas::PUBLIC),
+            statement.atomically(progress, |ws| {
+                if ws.catalog().database(&name).is_some() {
+                    return fail("42P04", format!("database \"{name}\" already exists"));
+                }
+                schema::make(statement, ws, &entry, schemas::PUBLIC)?;
+                match &owner {
+                    Some(owner) => roles::own_database(statement, session, ws, (&name, owner)),
+                    None => Ok(()),
+                }
             })?;
         }
         Databases::Drop { if_exists, forced, .. } => {
@@ -66,11 +84,38 @@ pub(super) fn run(
                 return pass_over(*if_exists, missing).map(|()| tag);
             }
             check_unused(statement, &name, *forced)?;
-            statement.atomically(progress, |ws| catalog::drop_database(statement, ws, &name))?;
+            statement.atomically(progress, |ws| {
+                roles::forget_database(statement, ws, &name)?;
+                catalog::drop_database(statement, ws, &name)
+            })?;
             statement.database.profiler.forget(&name);
         }
     }
     Ok(tag)
+}
+
+/// ALTER DATABASE … OWNER TO: the role may do everything with it from now on. Who could before still may.
+///
+/// Errors: 3D000, 42704, 42501.
+pub(super) fn give(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    (name, owner): (&ObjectName, &Ident),
+    progress: &mut Progress,
+) -> Result<&'static str> {
+    let (_, name) = crate::bind::object_name(name)?;
+    roles::check_may_give(session, &name)?;
+    let owner = roles::named(session, owner);
+    statement.atomically(progress, |ws| {
+        if ws.catalog().database(&name).is_none() {
+            return fail("3D000", format!("database \"{name}\" does not exist"));
+        }
+        match owner == session.user && session.is_superuser() {
+            true => Ok(()),
+            false => roles::own_database(statement, session, ws, (&name, &owner)),
+        }
+    })?;
+    Ok("ALTER DATABASE")
 }
 
 /// Refuses to take a database from sessions of SQL that use it.
@@ -100,11 +145,11 @@ fn check_unused(statement: &Statement<'_>, name: &str, forced: bool) -> Result<(
 /// All databases are in UTF-8, their texts in the order of characters.
 ///
 /// Errors: 0A000, 42601 for an option that there is not.
-fn check_option(session: &SessionFacts, option: &str, value: &str) -> Result<()> {
+fn check_option(option: &str, value: &str) -> Result<()> {
     let lower = value.to_lowercase();
     let fits = match option {
         _ if lower == "default" => true,
-        "owner" => ident(&Ident::new(value)) == session.user,
+        "owner" => true,
         "template" => matches!(lower.as_str(), "template0" | "template1"),
         "encoding" => matches!(lower.as_str(), "utf8" | "utf-8" | "unicode"),
         "lc_collate" | "lc_ctype" | "locale" => matches!(lower.as_str(), "c" | "posix" | "c.utf-8" | "c.utf8"),

@@ -5,7 +5,7 @@
 
 use super::alter as tables;
 use super::alter::Edit;
-use super::{hold_schema, namespace, new_namespace, routines};
+use super::{namespace, new_namespace, note_made, routines};
 use crate::bind::alter::Source;
 use crate::bind::entry::{self, Object};
 use crate::bind::{made, object_name, types};
@@ -52,7 +52,7 @@ pub(super) fn create(
                 "validationLevel": "strict",
                 "validationAction": "error",
             })?;
-            hold_schema(statement, ws, &ns);
+            note_made(statement, session, ws, &ns)?;
             catalog::create(statement, ws, &ns, uuid, &options)
         }
     })?;

@@ -5,7 +5,7 @@
 
 use super::keys::keep_type;
 use super::view::{check, query_text};
-use super::{hold_schema, name_of, namespace, new_namespace};
+use super::{name_of, namespace, new_namespace, note_made, roles};
 use crate::bind::entry;
 use crate::catalog::{Table, schemas};
 use crate::error::{self, error, fail, unsupported};
@@ -42,7 +42,7 @@ pub(super) fn create(
         return unsupported("a view in another database");
     }
     session.check_right(&ns, Right::CreateCollection)?;
-    if has_data {
+    if has_data && !roles::owns(session) {
         session.check_right(&ns, Right::Insert)?;
     }
     let query = query_text(create)?;
@@ -72,7 +72,7 @@ pub(super) fn create(
         for def in &mut table.columns {
             keep_type(&*ws, session, &mut def.data_type)?;
         }
-        hold_schema(statement, ws, &ns);
+        note_made(statement, session, ws, &ns)?;
         let options = CollectionOptions::parse(doc! {
             "validator": entry::validator(title(has_data), &format!("{query}; {table}")),
             "validationLevel": "strict",

@@ -16,6 +16,7 @@ mod like;
 mod materialized;
 mod owner;
 mod partial;
+mod roles;
 mod routines;
 mod schema;
 pub(crate) mod sequence;
@@ -53,6 +54,11 @@ pub fn is_ddl(ast: &Ast) -> bool {
     );
     is_known
         || matches!(own::of(ast), Ok(Some(own)) if !matches!(own, Own::SetConstraints { .. } | Own::Maintain(_) | Own::Do { .. }))
+}
+
+/// Whether a statement is about roles: its text may have passwords.
+pub fn is_of_roles(ast: &Ast) -> bool {
+    matches!(own::of(ast), Ok(Some(Own::Roles(_))))
 }
 
 /// Runs a statement that changes what there is; its tag.
@@ -163,6 +169,7 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             comment::comment(statement, session, &object, text.as_deref(), progress)?
         }
         Own::Database(what) => database::run(statement, session, what, progress)?,
+        Own::Roles(what) => roles::run(statement, session, what, progress)?,
         Own::AlterAttributes(alter) => composites::alter(statement, session, alter, progress)?,
         Own::AlterSequence(alter) => {
             let recount = |ws: &mut WriteSet, of: &_, counting| alter::recount(statement, session, ws, (of, counting));
@@ -182,6 +189,9 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             concurrently,
             has_data,
         } => materialized::refresh(statement, session, (name, *concurrently, *has_data), progress)?,
+        Own::Owner { kind, name, owner, .. } if kind == "DATABASE" => {
+            database::give(statement, session, (name, owner), progress)?
+        }
         Own::Owner {
             kind,
             name,
@@ -330,11 +340,15 @@ fn name_of(view: &dyn View, ns: &Namespace) -> ObjectName {
     }
 }
 
-/// What stands in a schema goes with it: whoever drops that meanwhile conflicts. What a transaction makes would be left, in `public`.
-fn hold_schema(statement: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace) {
+/// What is made at a namespace: it goes with its schema, so that whoever drops that meanwhile conflicts (what a transaction makes would be left, in
+/// `public`), and belongs to who makes it.
+///
+/// Errors: those of storage.
+fn note_made(statement: &Statement<'_>, session: &SessionFacts, ws: &mut WriteSet, ns: &Namespace) -> Result<()> {
     let (schema, _) = schemas::split(&*ws, ns);
     if schema != schemas::PUBLIC && !statement.in_transaction() {
         let entry = schemas::entry(&ns.db, schema);
         ws.require_namespace(&entry);
     }
+    roles::own(statement, session, ws, ns)
 }

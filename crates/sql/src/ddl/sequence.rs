@@ -1,6 +1,6 @@
 //! CREATE, ALTER and DROP SEQUENCE.
 
-use super::{hold_schema, made_namespace, name_of, namespace, namespace_in};
+use super::{made_namespace, name_of, namespace, namespace_in, note_made, roles};
 use crate::bind::declared::Declared;
 use crate::bind::entry::{self, Object};
 use crate::bind::ident;
@@ -71,7 +71,7 @@ pub(super) fn create(
             error::error("42P07", format!("relation \"{}\" already exists", ns.coll)),
         ),
         None => {
-            hold_schema(statement, ws, &ns);
+            note_made(statement, session, ws, &ns)?;
             catalog::create(statement, ws, &ns, uuid, &options)
         }
     })?;
@@ -351,6 +351,7 @@ pub(super) fn drop(
 pub(super) fn let_go(statement: &Statement<'_>, ws: &mut WriteSet, found: &Collection) -> Result<()> {
     let ns = &found.ns;
     catalog::drop(statement, ws, ns)?;
+    roles::follow(statement, ws, ns, None)?;
     comments::forget(statement, ws, &ns.db, found.uuid)?;
     let key = Key {
         collection: found.uuid,

@@ -2,7 +2,7 @@
 
 use super::keys::{check_expressions, check_keys, keep_type, qualify, spec};
 use super::sequence as own_sequence;
-use super::{alter, assertion, hold_schema, like, made_namespace, name_of, namespace};
+use super::{alter, assertion, like, made_namespace, name_of, namespace, note_made, roles};
 use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry;
 use crate::catalog::schemas;
@@ -64,7 +64,7 @@ pub(super) fn create(
             let taken = error::error("42P07", format!("relation \"{}\" already exists", ns.coll));
             return pass_over(create.if_not_exists, taken);
         }
-        hold_schema(statement, ws, &ns);
+        note_made(statement, session, ws, &ns)?;
         check_expressions(statement, session, ws, &ns, &declared)?;
         check_keys(session, ws, &ns, &declared)?;
         catalog::create(statement, ws, &ns, uuid, &options)?;
@@ -129,7 +129,9 @@ pub(super) fn create_as(
         return unsupported("CREATE TABLE AS with columns of its own");
     };
     session.check_right(&ns, Right::CreateCollection)?;
-    session.check_right(&ns, Right::Insert)?;
+    if !roles::owns(session) {
+        session.check_right(&ns, Right::Insert)?;
+    }
     let uuid = statement.database.new_uuid();
     statement.atomically(progress, |ws| {
         if ws.catalog().get(&ns).is_some() {
@@ -146,7 +148,7 @@ pub(super) fn create_as(
                 ty.format(*modifier)
             )
         });
-        hold_schema(statement, ws, &ns);
+        note_made(statement, session, ws, &ns)?;
         let name = name_of(&*ws, &ns);
         let text = format!("CREATE TABLE {name} ({})", defs.collect::<Vec<_>>().join(", "));
         let mut parsed = match crate::parse::parse(&text)?.pop() {
@@ -314,6 +316,7 @@ pub(super) fn drop(
 pub(super) fn let_go(statement: &Statement<'_>, ws: &mut WriteSet, found: &Collection) -> Result<()> {
     let ns = &found.ns;
     catalog::drop(statement, ws, ns)?;
+    roles::follow(statement, ws, ns, None)?;
     comments::forget(statement, ws, &ns.db, found.uuid)?;
     own_sequence::follow(statement, ws, ns, &|_| None)?;
     let declared = Declared::of_collection(found);

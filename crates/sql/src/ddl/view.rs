@@ -1,6 +1,6 @@
 //! CREATE VIEW: a view of MQL whose pipeline is the query ([`entry::query_of`]).
 
-use super::{hold_schema, made_namespace};
+use super::{made_namespace, note_made};
 use crate::bind::duality::with_etag;
 use crate::bind::{Binder, entry, ident};
 use crate::catalog::{Kind, Table, schemas};
@@ -117,7 +117,7 @@ pub(super) fn create(
             ws.set_options(found.id, options.clone())?;
             return Ok(());
         }
-        hold_schema(statement, ws, &ns);
+        note_made(statement, session, ws, &ns)?;
         catalog::create(statement, ws, &ns, uuid, &options)
     })?;
     Ok("CREATE VIEW")

@@ -8,7 +8,8 @@ use super::columns::written;
 use super::databases::{self, Databases};
 use super::dialect::Sql;
 use super::maintain::{self, Maintain, VERBS};
-use super::word::is;
+use super::roles::{self, Roles};
+use super::word::{is, word};
 use nestor_model::Result;
 use sqlparser::ast::{
     CreateView, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, SequenceOptions,
@@ -92,6 +93,8 @@ pub enum Own {
     },
     /// CREATE DATABASE and DROP DATABASE.
     Database(Databases),
+    /// Roles and their rights.
+    Roles(Roles),
     /// ANALYZE, VACUUM, CHECKPOINT and REINDEX.
     Maintain(Maintain),
     /// `DO`
@@ -211,13 +214,6 @@ const BEGINNINGS: &[(&[&str], &str)] = &[
     (&["DO"], ""),
 ];
 
-fn word(token: &Token) -> String {
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => word.value.to_uppercase(),
-        _ => String::new(),
-    }
-}
-
 /// The words of tokens; what is none is an empty one.
 fn words<'t>(tokens: impl Iterator<Item = &'t Token>) -> impl Iterator<Item = String> {
     tokens.filter(|token| !matches!(token, Token::Whitespace(_))).map(word)
@@ -247,6 +243,14 @@ fn is_of_attributes(tokens: &[&Token]) -> bool {
     words.starts_with(&["ALTER".to_owned(), "TYPE".to_owned()]) && words.windows(2).any(is_said)
 }
 
+/// Whether a statement is about roles.
+fn is_of_roles<'t>(tokens: impl Iterator<Item = &'t Token>) -> bool {
+    let mut words = words(tokens).take(3);
+    let verbs = ["CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "REASSIGN"];
+    let first = words.next().filter(|first| verbs.contains(&first.as_str()));
+    first.is_some_and(|first| roles::begins(&[first].into_iter().chain(words).collect::<Vec<_>>()))
+}
+
 fn begins(statement: &[TokenWithSpan]) -> bool {
     let tokens = || statement.iter().map(|token| &token.token);
     let solid = || tokens().filter(|token| !matches!(token, Token::Whitespace(_)));
@@ -257,7 +261,7 @@ fn begins(statement: &[TokenWithSpan]) -> bool {
             return true;
         }
     }
-    if VERBS.iter().any(|verb| is(first, verb)) {
+    if VERBS.iter().any(|verb| is(first, verb)) || is_of_roles(tokens()) {
         return true;
     }
     BEGINNINGS.iter().any(|(beginning, further)| {
@@ -321,6 +325,9 @@ fn text(ast: &Statement) -> Option<&str> {
 pub fn of(ast: &Statement) -> Result<Option<Own>> {
     let Some(text) = text(ast) else { return Ok(None) };
     let tokens = Tokenizer::new(&Sql, text).tokenize().unwrap_or_default();
+    if is_of_roles(tokens.iter()) {
+        return whole(tokens, |parser| roles::read(parser).map(Own::Roles)).map(Some);
+    }
     if begins_with(tokens.iter(), &CREATE_MATERIALIZED) {
         let (create, has_data) = super::views::materialized(tokens)?;
         let create = Box::new(create);
@@ -343,15 +350,22 @@ pub fn of(ast: &Statement) -> Result<Option<Own>> {
         return Ok(Some(Own::View { create, check }));
     }
     let owns = is_owner(&tokens.iter().collect::<Vec<_>>());
+    whole(tokens, if owns { owner } else { read }).map(Some)
+}
+
+/// What `read` reads, which is all of the tokens.
+fn whole(
+    tokens: Vec<Token>,
+    read: impl FnOnce(&mut Parser<'_>) -> std::result::Result<Own, ParserError>,
+) -> Result<Own> {
     let mut parser = Parser::new(&Sql).with_tokens(tokens);
-    let read = if owns { owner(&mut parser) } else { read(&mut parser) };
-    let read = read.and_then(|own| match parser.peek_token().token {
+    let read = read(&mut parser).and_then(|own| match parser.peek_token().token {
         Token::EOF => Ok(own),
         other => Err(ParserError::ParserError(format!(
             "expected the end of the statement, found {other}"
         ))),
     });
-    read.map(Some).map_err(|e| super::refused(e, ""))
+    read.map_err(|e| super::refused(e, ""))
 }
 
 fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {

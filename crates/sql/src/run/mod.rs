@@ -29,6 +29,7 @@ pub mod planned;
 pub mod probe;
 pub mod query;
 pub mod reader;
+mod roles;
 pub mod sequences;
 mod shown;
 mod sizes;

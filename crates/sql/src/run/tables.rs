@@ -688,6 +688,10 @@ impl Facts for Reading<'_, '_> {
         self.session.user.clone()
     }
 
+    fn roles(&self) -> Result<Vec<system::Role>> {
+        self.all_roles()
+    }
+
     fn is_superuser(&self) -> bool {
         self.session.is_superuser()
     }

@@ -3,6 +3,8 @@
 use super::{Session, login, settings};
 use crate::current::{self, Current};
 use crate::error::error;
+use crate::parse::own::{self, Own};
+use crate::parse::roles::Roles;
 use crate::run::tables::SessionFacts;
 use crate::write;
 use nestor_database::Database;
@@ -12,8 +14,10 @@ use nestor_database::statement::Statement;
 use nestor_database::statement::record::{Ending, Observed};
 use nestor_database::terms::Terms;
 use nestor_exec::Interrupt;
+use nestor_model::namespace::ADMIN;
 use nestor_model::statement::under;
 use nestor_model::{ErrorCode, RawWriter, Result, ValueRef, doc};
+use sqlparser::ast::Statement as Ast;
 use std::time::{Duration, Instant};
 
 /// Characters of a statement that others are shown.
@@ -71,6 +75,33 @@ impl Session {
         };
         self.audit(database, text, result.as_ref().err().map(nestor_model::Error::code));
         result.map_err(|e| crate::error::placed(e, text))
+    }
+
+    /// Tells the audit log that roles or their rights were changed.
+    ///
+    /// Errors: 42601.
+    pub(super) fn audit_roles(&self, database: &Database, text: &str, ast: &Ast) -> Result<()> {
+        let Some(Own::Roles(what)) = own::of(ast)? else {
+            return Ok(());
+        };
+        let action = match &what {
+            Roles::Create { .. } => "createUser",
+            Roles::Alter { .. } => "updateUser",
+            Roles::Drop { .. } => "dropUser",
+            Roles::Privileges { gives: true, .. } => "grantPrivilegesToRole",
+            Roles::Privileges { .. } | Roles::DropOwned { .. } => "revokePrivilegesFromRole",
+            Roles::Members { gives: true, .. } => "grantRolesToUser",
+            Roles::Members { .. } | Roles::Other(_) => "revokeRolesFromUser",
+        };
+        let param = doc! { "db": ADMIN, "sql": text };
+        login::record(
+            database,
+            &self.slot,
+            self.peers(),
+            self.login.as_ref(),
+            (action, param, None),
+        );
+        Ok(())
     }
 
     /// Tells the audit log that a statement was refused or, if that is recorded, allowed.

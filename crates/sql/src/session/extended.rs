@@ -5,7 +5,9 @@ use super::{
 };
 use crate::bind::write::writes;
 use crate::catalog::system;
+use crate::ddl;
 use crate::error::{fail, unsupported};
+use crate::parse::roles::without_passwords;
 use crate::protocol::backend;
 use crate::run::explain;
 use crate::run::query::{self, Field};
@@ -64,6 +66,11 @@ impl Session {
         if self.prepared.len() >= NAMES_MAX {
             return fail("53000", "too many prepared statements");
         }
+        let text = match ast.as_deref().is_some_and(ddl::is_of_roles) {
+            true => without_passwords(text),
+            false => Cow::Borrowed(text),
+        };
+        let text = &*text;
         let mut prepared = Prepared::new(text, ast, given);
         self.check_block(prepared.ast.as_deref())?;
         match prepared.ast.clone().as_deref() {

@@ -28,6 +28,7 @@ use crate::catalog::system::spelled;
 use crate::error::{error, fail, unsupported};
 use crate::parse;
 use crate::parse::own::{self, Own};
+use crate::parse::roles::without_passwords;
 use crate::protocol::backend;
 use crate::protocol::frontend::{self, Message};
 use crate::run::indexed;
@@ -399,7 +400,13 @@ impl Session {
         }
         // Several statements of one message stand and fall together.
         let together = statements.len() > 1 && statements.iter().any(|ast| changes(ast, text));
-        let shown: (Arc<str>, bool) = (text.into(), listed::is_asked_for(text));
+        let is_of_roles = statements.iter().any(ddl::is_of_roles);
+        let seen = if is_of_roles {
+            without_passwords(text)
+        } else {
+            Cow::Borrowed(text)
+        };
+        let shown: (Arc<str>, bool) = ((*seen).into(), listed::is_asked_for(text));
         for ast in statements {
             if together && self.block.is_none() {
                 self.block = Some(self.new_block(true));
@@ -508,6 +515,7 @@ impl Session {
             let tag = self.statement(database, &prepared.text, OpKind::Command, |statement, facts| {
                 ddl::run(statement, facts, ast)
             })?;
+            self.audit_roles(database, &prepared.text, ast)?;
             self.settle_temporary(database)?;
             return Ok(tag);
         }

@@ -1,6 +1,6 @@
 //! The tables of `pg_catalog` and `information_schema`: rows made of the catalog when a statement names them.
 //!
-//! [`shapes`] has the columns of all of them, with PostgreSQL's names and OIDs. [`relations`], [`server`] and [`information`] make the
+//! [`shapes`] has the columns of all of them, with PostgreSQL's names and OIDs. [`relations`], [`roles`], [`server`] and [`information`] make the
 //! rows of those that have some; the others stand for what Nestor does not have (triggers, languages, ...) and are empty. A column that
 //! a row says nothing of is null, or what is the rule in PostgreSQL where it cannot be null: false, 0, the empty text.
 
@@ -11,11 +11,13 @@ mod information;
 mod io;
 mod pseudo;
 mod relations;
+mod roles;
 mod server;
 mod shapes;
 mod statistics;
 
 pub use relations::{index_oid, quoted};
+pub use roles::{MAKES_DATABASES, Role};
 pub use server::spelled;
 pub use shapes::{name_of, oid_of};
 
@@ -226,6 +228,10 @@ pub trait Facts {
     fn database(&self) -> String;
     /// The user of the connection.
     fn user(&self) -> String;
+    /// The roles that the user may see.
+    ///
+    /// Errors: those of reading them.
+    fn roles(&self) -> Result<Vec<Role>>;
     /// The user may do everything.
     fn is_superuser(&self) -> bool;
     /// Settings and their values.
@@ -408,7 +414,10 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
             let all = own.into_iter().chain(facts.schemas());
             all.map(|(n, name)| (n, relations::quoted(&name))).collect()
         }
-        "regrole" => vec![(OWNER, facts.user()), (DATABASE_OWNER, "pg_database_owner".to_owned())],
+        "regrole" => {
+            let all = facts.roles()?.into_iter().map(|role| (role.oid, role.name));
+            all.chain([(DATABASE_OWNER, "pg_database_owner".to_owned())]).collect()
+        }
         "pg_get_indexdef" | "pg_get_constraintdef" | PRETTY_CONSTRAINTDEF | "pg_get_viewdef" => {
             relations::definition(function, facts)?
         }
@@ -533,8 +542,9 @@ pub fn table(schema: &str, name: &str, facts: &dyn Facts) -> Result<Option<Table
         return Ok(None);
     };
     let columns = columns(shape);
-    let rows = match schema {
-        "pg_catalog" => match relations::rows(name, facts)? {
+    let rows = match (roles::rows(name, facts)?, schema) {
+        (Some(rows), _) => rows,
+        (None, "pg_catalog") => match relations::rows(name, facts)? {
             Some(rows) => rows,
             None if name == "pg_description" => comments::rows(facts)?,
             None => match statistics::rows(name, facts)? {
@@ -542,7 +552,7 @@ pub fn table(schema: &str, name: &str, facts: &dyn Facts) -> Result<Option<Table
                 None => server::rows(name, facts)?,
             },
         },
-        _ => information::rows(name, facts)?,
+        (None, _) => information::rows(name, facts)?,
     };
     let own = |row| {
         let mut out = tuple(&columns, row);

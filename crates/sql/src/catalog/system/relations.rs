@@ -1,6 +1,7 @@
 //! Catalogs of relations: tables, columns, indexes, constraints, views.
 
 use super::deparse::{self, Place};
+use super::roles;
 use super::schema_number;
 use super::shapes::{self, Shape};
 use super::{
@@ -255,7 +256,7 @@ fn class(number: u32, name: &str, (schema, is_temporary): (i64, bool), kind: &st
 
 fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
     let mut out = Vec::new();
-    let relations = facts.relations()?;
+    let (relations, roles) = (facts.relations()?, facts.roles()?);
     for relation in relations.iter() {
         let table = &relation.table;
         let kind = match &table.materialized {
@@ -286,6 +287,7 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
             let shown = table.storage.iter().map(text).collect();
             row.push(("reloptions", Value::Array(Array::new(shown))));
         }
+        row.extend(roles::access_list(facts, &roles, relation).map(|list| ("relacl", list)));
         row.push(("relhasrules", Value::Bool(kind != "r")));
         row.push(("reltype", oid(relation.oid.saturating_add(ROW_TYPES))));
         out.push(row);

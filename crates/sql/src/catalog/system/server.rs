@@ -2,8 +2,8 @@
 
 use super::pseudo::{PSEUDO_TYPES, Pseudo};
 use super::{
-    DATABASE_OWNER, EXTENSIONS, Extension, FUNCTIONS, Facts, OWNER, PG_CATALOG, PUBLIC, ROW_ARRAYS, ROW_TYPES,
-    Relation, Row, int, oid, text,
+    EXTENSIONS, Extension, FUNCTIONS, Facts, OWNER, PG_CATALOG, PUBLIC, ROW_ARRAYS, ROW_TYPES, Relation, Row, int, oid,
+    text,
 };
 use super::{classes, io};
 use crate::catalog::routines::{Returns, Routine};
@@ -33,36 +33,6 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                 ]
             })
             .collect(),
-        "pg_roles" | "pg_authid" => {
-            let all = Value::Bool(facts.is_superuser());
-            vec![
-                vec![
-                    ("oid", oid(OWNER)),
-                    ("rolname", text(facts.user())),
-                    ("rolsuper", all.clone()),
-                    ("rolinherit", Value::Bool(true)),
-                    ("rolcreaterole", all.clone()),
-                    ("rolcreatedb", all),
-                    ("rolcanlogin", Value::Bool(true)),
-                    ("rolconnlimit", Value::Int32(-1)),
-                ],
-                vec![
-                    ("oid", oid(DATABASE_OWNER)),
-                    ("rolname", text("pg_database_owner")),
-                    ("rolinherit", Value::Bool(true)),
-                    ("rolconnlimit", Value::Int32(-1)),
-                ],
-            ]
-        }
-        "pg_user" | "pg_shadow" => {
-            let all = Value::Bool(facts.is_superuser());
-            vec![vec![
-                ("usename", text(facts.user())),
-                ("usesysid", oid(OWNER)),
-                ("usecreatedb", all.clone()),
-                ("usesuper", all),
-            ]]
-        }
         "pg_tablespace" => [(1663i64, "pg_default"), (1664, "pg_global")]
             .into_iter()
             .map(|(n, name)| vec![("oid", oid(n)), ("spcname", text(name)), ("spcowner", oid(OWNER))])

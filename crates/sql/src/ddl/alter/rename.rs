@@ -4,6 +4,7 @@ use super::others;
 use crate::bind::entry::{self, Object};
 use crate::bind::object_name;
 use crate::catalog::schemas;
+use crate::ddl::roles;
 use crate::ddl::{checked, sequence};
 use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
@@ -79,6 +80,7 @@ pub(in crate::ddl) fn rename(
         sequence::follow(statement, ws, from, &|column| {
             Some((to.coll.to_string(), column.to_owned()))
         })?;
+        roles::follow(statement, ws, from, Some(to))?;
         catalog::rename(statement, ws, &source, to, (false, false))
     })
 }

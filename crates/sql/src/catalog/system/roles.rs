@@ -1,0 +1,179 @@
+//! Catalogs of roles and of what they may do.
+
+use super::{DATABASE_OWNER, Facts, OWNER, Relation, Row, oid, text};
+use crate::catalog::schemas;
+use nestor_database::rights::{Action, Actions};
+use nestor_model::{Array, Namespace, Result, Value};
+
+/// The role that lets its users make databases, made when it is first given.
+pub const MAKES_DATABASES: &str = "sqlCreateDatabase";
+
+/// A role as catalogs show it.
+#[derive(Clone, Debug)]
+pub struct Role {
+    /// Its OID.
+    pub oid: i64,
+    /// Its name.
+    pub name: String,
+    /// It may do everything.
+    pub is_superuser: bool,
+    /// It may make databases.
+    pub makes_databases: bool,
+    /// It may make roles.
+    pub makes_roles: bool,
+    /// It may log in.
+    pub logs_in: bool,
+    /// The names of the roles that it is a member of.
+    pub member_of: Vec<String>,
+    /// What it may do with single collections.
+    pub held: Vec<(Namespace, Actions)>,
+}
+
+/// Privileges on a table: letter, name, and the action that it is.
+const PRIVILEGES: [(&str, &str, Action); 5] = [
+    ("a", "INSERT", Action::Insert),
+    ("r", "SELECT", Action::Find),
+    ("w", "UPDATE", Action::Update),
+    ("d", "DELETE", Action::Remove),
+    ("D", "TRUNCATE", Action::Remove),
+];
+
+/// The rows of a table about roles; `None` for others.
+///
+/// Errors: those of reading roles and relations.
+pub(super) fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
+    let rows = match name {
+        "pg_roles" | "pg_authid" => {
+            let mut rows: Vec<Row> = facts.roles()?.iter().map(role).collect();
+            rows.push(vec![
+                ("oid", oid(DATABASE_OWNER)),
+                ("rolname", text("pg_database_owner")),
+                ("rolinherit", Value::Bool(true)),
+                ("rolconnlimit", Value::Int32(-1)),
+            ]);
+            rows
+        }
+        "pg_user" | "pg_shadow" => {
+            let all = facts.roles()?;
+            let users = all.iter().filter(|role| role.logs_in);
+            let row = |role: &Role| {
+                vec![
+                    ("usename", text(&role.name)),
+                    ("usesysid", oid(role.oid)),
+                    ("usecreatedb", Value::Bool(role.makes_databases)),
+                    ("usesuper", Value::Bool(role.is_superuser)),
+                ]
+            };
+            users.map(row).collect()
+        }
+        "pg_group" => {
+            let all = facts.roles()?;
+            let groups = all.iter().filter(|role| !role.logs_in);
+            let row = |group: &Role| {
+                let members = all.iter().filter(|role| role.member_of.contains(&group.name));
+                let members: Vec<Value> = members.map(|role| oid(role.oid)).collect();
+                vec![
+                    ("groname", text(&group.name)),
+                    ("grosysid", oid(group.oid)),
+                    ("grolist", Value::Array(Array::new(members))),
+                ]
+            };
+            groups.map(row).collect()
+        }
+        "pg_auth_members" => {
+            let all = facts.roles()?;
+            let pairs = all.iter().flat_map(|member| {
+                let groups = all.iter().filter(|role| member.member_of.contains(&role.name));
+                groups.map(move |group| (group, member))
+            });
+            let row = |(group, member): (&Role, &Role)| {
+                vec![
+                    ("roleid", oid(group.oid)),
+                    ("member", oid(member.oid)),
+                    ("grantor", oid(OWNER)),
+                ]
+            };
+            pairs.map(row).collect()
+        }
+        "applicable_roles" => {
+            let all = facts.roles()?;
+            let row = |member: &Role| {
+                let row = |group: &String| {
+                    vec![
+                        ("grantee", text(&member.name)),
+                        ("role_name", text(group)),
+                        ("is_grantable", text("NO")),
+                    ]
+                };
+                member.member_of.iter().map(row).collect::<Vec<Row>>()
+            };
+            all.iter().filter(|role| role.oid == OWNER).flat_map(row).collect()
+        }
+        "table_privileges" | "role_table_grants" => granted(facts)?,
+        _ => return Ok(None),
+    };
+    Ok(Some(rows))
+}
+
+fn role(role: &Role) -> Row {
+    vec![
+        ("oid", oid(role.oid)),
+        ("rolname", text(&role.name)),
+        ("rolsuper", Value::Bool(role.is_superuser)),
+        ("rolinherit", Value::Bool(true)),
+        ("rolcreaterole", Value::Bool(role.makes_roles)),
+        ("rolcreatedb", Value::Bool(role.makes_databases)),
+        ("rolcanlogin", Value::Bool(role.logs_in)),
+        ("rolconnlimit", Value::Int32(-1)),
+    ]
+}
+
+/// What roles may do with a relation.
+fn held<'r>(
+    facts: &dyn Facts,
+    roles: &'r [Role],
+    relation: &Relation,
+) -> impl Iterator<Item = (&'r Role, Actions)> + use<'r> {
+    let table = &relation.table;
+    let ns = Namespace::new(facts.database(), schemas::collection(&table.schema, &table.name));
+    roles.iter().filter_map(move |role| {
+        let own = role.held.iter().find(|(of, _)| *of == ns);
+        own.map(|(_, actions)| (role, *actions))
+    })
+}
+
+fn granted(facts: &dyn Facts) -> Result<Vec<Row>> {
+    let (roles, relations) = (facts.roles()?, facts.relations()?);
+    let mut rows = Vec::new();
+    for relation in relations.iter() {
+        for (role, actions) in held(facts, &roles, relation) {
+            for (_, privilege, _) in PRIVILEGES.iter().filter(|(_, _, action)| actions.has(*action)) {
+                rows.push(vec![
+                    ("grantor", text(facts.user())),
+                    ("grantee", text(&role.name)),
+                    ("table_catalog", text(facts.database())),
+                    ("table_schema", text(&relation.table.schema)),
+                    ("table_name", text(&relation.table.name)),
+                    ("privilege_type", text(privilege)),
+                    ("is_grantable", text("NO")),
+                    (
+                        "with_hierarchy",
+                        text(if *privilege == "SELECT" { "YES" } else { "NO" }),
+                    ),
+                ]);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// The access list of a relation; `None` where nothing was granted on it.
+pub(super) fn access_list(facts: &dyn Facts, roles: &[Role], relation: &Relation) -> Option<Value> {
+    let item = |(role, actions): (&Role, Actions)| {
+        let held = PRIVILEGES.iter().filter(|(_, _, action)| actions.has(*action));
+        let letters: String = held.map(|(letter, ..)| *letter).collect();
+        text(format!("{}={letters}/{}", role.name, facts.user()))
+    };
+    let items: Vec<Value> = held(facts, roles, relation).map(item).collect();
+    (!items.is_empty()).then(|| Value::Array(Array::new(items)))
+}

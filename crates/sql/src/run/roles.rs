@@ -1,0 +1,119 @@
+//! The roles that catalogs show.
+
+use super::tables::Reading;
+use crate::catalog::system::{MAKES_DATABASES, OWNER, Role};
+use nestor_database::rights::{Action, Pattern, Resource};
+use nestor_database::users::account::{names, stored_grants};
+use nestor_database::users::{RoleName, roles_namespace, users_namespace};
+use nestor_model::namespace::ADMIN;
+use nestor_model::{Document, Namespace, Result, ValueRef};
+use nestor_storage::record;
+use std::collections::BTreeMap;
+
+/// Bits of a name's hash that its OID has beside this one.
+const OIDS: i64 = 1 << 30;
+
+impl Reading<'_, '_> {
+    /// The session's user, and the other roles if the user may see them.
+    ///
+    /// Errors: those of storage.
+    pub(super) fn all_roles(&self) -> Result<Vec<Role>> {
+        let session = self.session;
+        let mut all = BTreeMap::from([(session.user.clone(), self.own_role())]);
+        let may = session.account.as_ref().is_none_or(|account| {
+            let held = account.grants.on(&Resource::Database(ADMIN.into()));
+            held.has(Action::ViewUser) && held.has(Action::ViewRole)
+        });
+        if !may {
+            return Ok(all.into_values().collect());
+        }
+        let field = |document: &Document, name: &str| document.get(name).and_then(ValueRef::as_str).map(str::to_owned);
+        for user in self.documents_of(&users_namespace())? {
+            let db = field(&user, "db").unwrap_or_default();
+            let Some(name) = field(&user, "user").filter(|_| db == ADMIN || db == session.database) else {
+                continue;
+            };
+            let roles = names(user.get("roles"));
+            let has = |role: &str| roles.contains(&RoleName::new(role, ADMIN));
+            let role = all.entry(name.clone()).or_insert_with(|| empty(&name));
+            role.logs_in = true;
+            if role.oid != OWNER || session.account.is_some() {
+                role.is_superuser = has("root");
+                role.makes_roles = has("root") || has("userAdminAnyDatabase");
+                role.makes_databases = has("root") || has(MAKES_DATABASES);
+            }
+            note(role, &roles);
+        }
+        for document in self.documents_of(&roles_namespace())? {
+            let own = |name: &String| field(&document, "db").as_deref() == Some(ADMIN) && name != MAKES_DATABASES;
+            let Some(name) = field(&document, "role").filter(own) else {
+                continue;
+            };
+            let role = all.entry(name.clone()).or_insert_with(|| empty(&name));
+            note(role, &names(document.get("roles")));
+            let held = stored_grants(document.get("privileges")).into_iter();
+            role.held = held
+                .filter_map(|grant| match grant.on {
+                    Pattern::Collection(db, coll) => Some((Namespace::new(db, coll), grant.actions)),
+                    _ => None,
+                })
+                .collect();
+        }
+        Ok(all.into_values().collect())
+    }
+
+    fn own_role(&self) -> Role {
+        let all = self.session.is_superuser();
+        Role {
+            oid: OWNER,
+            is_superuser: all,
+            makes_databases: all,
+            makes_roles: all,
+            logs_in: true,
+            ..empty(&self.session.user)
+        }
+    }
+
+    fn documents_of(&self, ns: &Namespace) -> Result<Vec<Document>> {
+        let Some(collection) = self.view.catalog().get(ns) else {
+            return Ok(Vec::new());
+        };
+        let mut out = Vec::new();
+        let mut cursor = self.view.cursor(collection.records);
+        let mut more = cursor.first()?;
+        while more {
+            out.push(record::document(cursor.value()?).as_doc().to_document());
+            more = cursor.next()?;
+        }
+        Ok(out)
+    }
+}
+
+/// A role of which nothing is known.
+fn empty(name: &str) -> Role {
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    Role {
+        oid: OIDS | (hash >> 35) as i64,
+        name: name.to_owned(),
+        is_superuser: false,
+        makes_databases: false,
+        makes_roles: false,
+        logs_in: false,
+        member_of: Vec::new(),
+        held: Vec::new(),
+    }
+}
+
+/// Notes the roles that somebody has, but for its own.
+fn note(role: &mut Role, roles: &[RoleName]) {
+    let others = roles
+        .iter()
+        .filter(|other| *other.db == *ADMIN && *other.role != *role.name);
+    for other in others.map(|other| other.role.to_string()) {
+        if other != MAKES_DATABASES && !role.member_of.contains(&other) {
+            role.member_of.push(other);
+        }
+    }
+}
