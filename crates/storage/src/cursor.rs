@@ -108,6 +108,11 @@ impl Cursor {
         self.seek_down(Bound::Included(key))
     }
 
+    /// Moves to the last entry with a key `< key`; `false` if there is none.
+    pub fn seek_below(&mut self, key: &[u8]) -> Result<bool> {
+        Ok(self.seek_back(key)? && (self.key() != key || self.prev()?))
+    }
+
     /// Moves to the first entry.
     pub fn first(&mut self) -> Result<bool> {
         self.seek(&[])

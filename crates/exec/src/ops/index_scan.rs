@@ -155,7 +155,7 @@ impl IndexScan {
                 return Ok(if forward {
                     cursor.seek(&self.jump)?
                 } else {
-                    cursor.seek_back(&self.jump)?
+                    cursor.seek_below(&self.jump)?
                 });
             }
             return Ok(if forward { cursor.next()? } else { cursor.prev()? });
@@ -169,7 +169,7 @@ impl IndexScan {
                     (true, true) => cursor.first()?,
                     (true, false) => cursor.seek(&start)?,
                     (false, true) => cursor.last()?,
-                    (false, false) => cursor.seek_back(&start)?,
+                    (false, false) => cursor.seek_below(&start)?,
                 }
             }
             Some(key) => {
@@ -218,7 +218,7 @@ impl IndexScan {
                     let found = if self.plan.forward {
                         cursor.seek(&self.jump)?
                     } else {
-                        cursor.seek_back(&self.jump)?
+                        cursor.seek_below(&self.jump)?
                     };
                     if !found {
                         return Ok(false);

@@ -61,7 +61,7 @@ pub enum Verdict {
     In,
     /// Neither it nor anything behind it.
     Over,
-    /// Go on at these bytes: forwards at the first key not below, backwards at the last key not above.
+    /// Go on at these bytes: forwards at the first key not below, backwards at the last key below.
     Jump,
 }
 
@@ -128,7 +128,7 @@ impl ScanBounds {
         self.parts.iter().any(|part| part.intervals.is_empty())
     }
 
-    /// Where the scan starts; empty for the end of the tree it starts at.
+    /// Where the scan starts: forwards at the first key not below, backwards at the last key below; empty for the end of the tree it starts at.
     pub fn start(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.append_entry_point(0, &mut out);
@@ -322,12 +322,15 @@ mod tests {
     use nestor_model::Value;
     use nestor_planner::interval::IntervalList;
 
-    fn key(values: &[i32], descending: &[bool]) -> Vec<u8> {
+    /// Keys of a unique index end with their values, others go on with a record.
+    fn key(values: &[i32], descending: &[bool], unique: bool) -> Vec<u8> {
         let mut out = Vec::new();
         for (v, d) in values.iter().zip(descending) {
             keys::encode_into(&Value::from(*v), *d, &mut out);
         }
-        out.push(7);
+        if !unique {
+            out.push(7);
+        }
         out
     }
 
@@ -337,16 +340,21 @@ mod tests {
     }
 
     /// Scans all pairs of 0..=9 by the verdicts and returns those that are in, and how many were looked at.
-    fn scan(a: IntervalList, b: IntervalList, descending: [bool; 2], forward: bool) -> (Vec<(i32, i32)>, usize) {
+    fn scan(
+        (a, b): (IntervalList, IntervalList),
+        descending: [bool; 2],
+        forward: bool,
+        unique: bool,
+    ) -> (Vec<(i32, i32)>, usize) {
         let bounds = ScanBounds::new(&IndexBounds { parts: vec![a, b] }, &descending, forward);
         let mut keys: Vec<(Vec<u8>, (i32, i32))> = (0..10)
-            .flat_map(|a| (0..10).map(move |b| (key(&[a, b], &descending), (a, b))))
+            .flat_map(|a| (0..10).map(move |b| (key(&[a, b], &descending, unique), (a, b))))
             .collect();
         keys.sort();
         if !forward {
             keys.reverse();
         }
-        let not_before = |key: &[u8], target: &[u8]| if forward { key >= target } else { key <= target };
+        let not_before = |key: &[u8], target: &[u8]| if forward { key >= target } else { key < target };
         let start = bounds.start();
         let mut at = if start.is_empty() {
             0
@@ -383,25 +391,74 @@ mod tests {
 
     #[test]
     fn jumps_skip_what_cannot_be_in() {
-        for descending in [[false, false], [false, true], [true, false], [true, true]] {
-            for forward in [true, false] {
-                let a = list(&[(1, true, 1, true), (3, false, 5, true), (8, true, 8, true)]);
-                let b = list(&[(5, false, 7, true), (9, true, 9, true)]);
-                let (mut found, looked) = scan(a, b, descending, forward);
-                found.sort_unstable();
-                let expected: Vec<(i32, i32)> = [1, 4, 5, 8]
-                    .into_iter()
-                    .flat_map(|a| [6, 7, 9].map(|b| (a, b)))
-                    .collect();
-                assert_eq!(found, expected, "{descending:?} {forward}");
-                assert!(looked <= 12 + 14, "{looked} keys looked at, {descending:?} {forward}");
+        for (descending, forward, unique) in ways() {
+            let a = list(&[(1, true, 1, true), (3, false, 5, true), (8, true, 8, true)]);
+            let b = list(&[(5, false, 7, true), (9, true, 9, true)]);
+            let (mut found, looked) = scan((a, b), descending, forward, unique);
+            found.sort_unstable();
+            let expected: Vec<(i32, i32)> = [1, 4, 5, 8]
+                .into_iter()
+                .flat_map(|a| [6, 7, 9].map(|b| (a, b)))
+                .collect();
+            assert_eq!(found, expected, "{descending:?} {forward}");
+            assert!(looked <= 12 + 14, "{looked} keys looked at, {descending:?} {forward}");
+        }
+    }
+
+    fn ways() -> impl Iterator<Item = ([bool; 2], bool, bool)> {
+        let both = [false, true];
+        let directions = both.into_iter().flat_map(move |a| both.map(move |b| [a, b]));
+        directions.flat_map(move |directions| {
+            both.into_iter()
+                .flat_map(move |forward| both.map(move |unique| (directions, forward, unique)))
+        })
+    }
+
+    /// Each end of each part within and without, in both directions of scan and parts, with and without records in the keys.
+    #[test]
+    fn ends_are_in_or_not_whatever_the_direction() {
+        for (descending, forward, unique) in ways() {
+            for ends in 0..16 {
+                let is_in = |bit: u32| ends & (1 << bit) != 0;
+                let a = (2, is_in(0), 4, is_in(1));
+                let b = (3, is_in(2), 6, is_in(3));
+                let within = |v: i32, (low, from, high, to): (i32, bool, i32, bool)| {
+                    (v > low || from && v == low) && (v < high || to && v == high)
+                };
+                for (first, second) in [
+                    (Some(a), Some(b)),
+                    (Some(a), None),
+                    (None, Some(b)),
+                    (Some((3, true, 3, true)), Some(b)),
+                ] {
+                    let of = |bounds: Option<(i32, bool, i32, bool)>| {
+                        bounds.map_or_else(IntervalList::all, |bounds| list(&[bounds]))
+                    };
+                    let (mut found, _) = scan((of(first), of(second)), descending, forward, unique);
+                    found.sort_unstable();
+                    let all = (0..10).flat_map(|a| (0..10).map(move |b| (a, b)));
+                    let is_found =
+                        |v: i32, bounds: Option<(i32, bool, i32, bool)>| bounds.is_none_or(|bounds| within(v, bounds));
+                    let expected: Vec<(i32, i32)> = all
+                        .filter(|(x, y)| is_found(*x, first) && is_found(*y, second))
+                        .collect();
+                    assert_eq!(
+                        found, expected,
+                        "{first:?} {second:?} {descending:?} {forward} {unique}"
+                    );
+                }
             }
         }
     }
 
     #[test]
     fn bounds_of_later_parts_only() {
-        let (found, looked) = scan(IntervalList::all(), list(&[(4, true, 4, true)]), [false, false], true);
+        let (found, looked) = scan(
+            (IntervalList::all(), list(&[(4, true, 4, true)])),
+            [false, false],
+            true,
+            false,
+        );
         assert_eq!(found, (0..10).map(|a| (a, 4)).collect::<Vec<_>>());
         assert!(looked <= 31, "{looked}");
     }
