@@ -2,6 +2,7 @@
 
 import datetime
 import re
+import threading
 import uuid
 
 import bson
@@ -446,3 +447,97 @@ def test_the_results_of_a_bulk_write_come_in_several_batches(client, db):
     more = client.admin.command({"getMore": reply["cursor"]["id"], "collection": "$cmd.bulkWrite"})
     assert [result["idx"] for result in more["cursor"]["nextBatch"]] == [1]
     assert more["cursor"]["id"] == 0
+
+
+def test_a_cursor_whose_index_is_dropped(db):
+    """It ends with an error: what it has not given is not passed over."""
+    db.n.insert_many([{"_id": n, "a": n, "b": n % 3} for n in range(200)])
+    for name, ask in {
+        "hint": lambda: db.n.find({}, hint="a_1", batch_size=2),
+        "filter": lambda: db.n.find({"a": {"$gte": 0}}, batch_size=2),
+        "covered": lambda: db.n.find({"a": {"$gte": 0}}, {"_id": 0, "a": 1}, batch_size=2),
+        "pipeline": lambda: db.n.aggregate([{"$match": {"a": {"$gte": 0}}}], batchSize=2),
+        "either": lambda: db.n.find({"$or": [{"a": {"$gte": 5}}, {"b": 1}]}, batch_size=2),
+    }.items():
+        db.n.create_index("a")
+        db.n.create_index("b")
+        cursor = ask()
+        next(cursor)
+        db.n.drop_index("a_1")
+        if name == "hint":
+            db.n.create_index("a")
+        with pytest.raises(OperationFailure, match="dropped") as killed:
+            list(cursor)
+        assert killed.value.code == 175, name
+        db.n.drop_indexes()
+    # One that it does not read may go.
+    db.n.create_index("b")
+    cursor = db.n.find({}, batch_size=2)
+    next(cursor)
+    db.n.drop_index("b_1")
+    assert len(list(cursor)) == 199
+
+
+def test_an_update_of_many_whose_collection_is_dropped(db):
+    """What is left of it is told."""
+    db.n.insert_many([{"_id": n, "pad": "x" * 20} for n in range(60_000)])
+    outcome = []
+
+    def update():
+        try:
+            outcome.append(db.n.update_many({}, {"$set": {"a": 1}}).modified_count)
+        except WriteError as error:
+            outcome.append(error)
+
+    writer = threading.Thread(target=update)
+    writer.start()
+    while not db.n.find_one({"a": 1}):
+        pass
+    db.n.drop()
+    writer.join()
+    assert outcome[0] == 60_000 or outcome[0].code == 175
+
+
+def test_a_limit_of_deletes_that_is_no_whole_number(db):
+    db.n.insert_many([{"_id": n} for n in range(3)])
+    for limit in [0.5, -0.5, 1.5, bson.Decimal128("0.5"), 2]:
+        with pytest.raises(OperationFailure) as refused:
+            db.command("delete", "n", deletes=[{"q": {}, "limit": limit}])
+        assert refused.value.code == 9 and f"Got {limit}" in str(refused.value)
+    assert db.command("delete", "n", deletes=[{"q": {}, "limit": bson.Decimal128("1.0")}])["n"] == 1
+
+
+def test_transactions_that_are_listed_and_refused(db):
+    client = db.client
+    with client.start_session() as session, session.start_transaction():
+        db.n.insert_one({"_id": 1}, session=session)
+        idle = [entry for entry in client.admin.command("currentOp")["inprog"] if entry.get("type") == "idleSession"]
+        assert [entry["desc"] for entry in idle] == ["inactive transaction"]
+        session.abort_transaction()
+    for write in [lambda session: client.admin.things.insert_one({}, session=session), lambda session: client.admin.things.find_one({}, session=session)]:
+        with client.start_session() as session:
+            session.start_transaction()
+            with pytest.raises(OperationFailure) as refused:
+                write(session)
+            assert refused.value.code == 263
+    with client.start_session() as session, session.start_transaction():
+        client.bulk_write([InsertOne({"_id": 2}, namespace=f"{db.name}.n")], session=session)
+    assert db.n.count_documents({}) == 1
+
+
+def test_backwards_from_an_end_that_is_not_in(db):
+    """Keys of unique indexes end with their values."""
+    db.n.create_index("u", unique=True)
+    db.n.create_index([("v", -1)], unique=True)
+    db.n.create_index([("a", 1), ("b", 1)], unique=True)
+    db.n.insert_many([{"_id": n, "u": n, "v": n, "a": n // 5, "b": n % 5} for n in range(30)])
+    for field in ["_id", "u", "v"]:
+        for order in [1, -1]:
+            for low, high in [("$gt", "$lt"), ("$gte", "$lt"), ("$gt", "$lte"), ("$gte", "$lte")]:
+                found = [each[field] for each in db.n.find({field: {low: 10, high: 20}}).sort(field, order)]
+                expected = range(10 + (low == "$gt"), 20 + (high == "$lte"))
+                assert found == sorted(expected, reverse=order < 0), (field, order, low, high)
+    found = db.n.find({"a": {"$gt": 2}, "b": {"$lt": 2}}).sort([("a", -1), ("b", -1)]).hint([("a", 1), ("b", 1)])
+    assert [(each["a"], each["b"]) for each in found] == [(5, 1), (5, 0), (4, 1), (4, 0), (3, 1), (3, 0)]
+    last = db.n.aggregate([{"$sort": {"u": -1}}, {"$group": {"_id": "$u", "first": {"$first": "$a"}}}])
+    assert len(list(last)) == 30

@@ -2,6 +2,7 @@
 
 use crate::api_strict;
 use crate::args::{Arg, At, unknown_field, wrong_type};
+use crate::collection_at::CollectionAt;
 use crate::facts::{Facts, Flags};
 use crate::generic_names::generic_index;
 use crate::{read_concern, write_concern};
@@ -9,7 +10,7 @@ use nestor_database::concern::read::Level;
 use nestor_database::session_id::{Lsid, Owner};
 use nestor_database::terms::Terms;
 use nestor_database::uuid::Uuid;
-use nestor_model::namespace::{CONFIG, LOCAL};
+use nestor_model::namespace::{ADMIN, CONFIG, LOCAL};
 use nestor_model::number::safe_i64;
 use nestor_model::value::DocRef;
 use nestor_model::{Error, ErrorCode, RawDoc, Result, Timestamp, ValueRef, bail};
@@ -131,7 +132,9 @@ impl<'a> Generic<'a> {
                 spec.name
             );
         }
-        if self.terms.in_transaction && matches!(self.terms.db, CONFIG | LOCAL) {
+        // Commands of `admin` that name no collection, `commitTransaction` and `bulkWrite` among them, are about others.
+        let is_of_admin = self.terms.db == ADMIN && matches!(spec.collection, CollectionAt::First);
+        if self.terms.in_transaction && (is_of_admin || matches!(self.terms.db, CONFIG | LOCAL)) {
             bail!(
                 OperationNotSupportedInTransaction,
                 "Cannot run command against the '{}' database in a transaction.",

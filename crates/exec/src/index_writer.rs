@@ -125,10 +125,12 @@ pub fn duplicate(
         Some(spec) => format!(" collation: {}", crate::text::shell(spec.as_ref())),
         None => String::new(),
     };
+    let shown = cut(ValueRef::Document(values.as_ref()));
+    let shown = shown.as_document().map_or(values.as_ref(), Document::as_ref);
     let message = format!(
         "E11000 duplicate key error collection: {} index: {index}{under} dup key: {}",
         ns,
-        crate::text::shell(values.as_ref())
+        crate::text::shell(shown)
     );
     let mut extra = doc! { "keyPattern": pattern, "keyValue": values };
     if let Some(spec) = spec {
@@ -137,16 +139,36 @@ pub fn duplicate(
     Error::new(ErrorCode::DuplicateKey, message).with_extra(extra)
 }
 
+/// Characters of a text that a message shows.
+const SHOWN_MAX: usize = 150;
+
+/// A value as messages show it: with the beginnings of long texts.
+fn cut(value: ValueRef<'_>) -> Value {
+    each_text(value, &|text| match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    })
+}
+
 /// A stored value with its sort keys in the form that is printed.
 fn printed(stored: ValueRef<'_>) -> Value {
-    match stored {
-        ValueRef::String(text) => sort_key_text(text).as_str().into(),
+    each_text(stored, &|text| sort_key_text(text))
+}
+
+/// A value with other texts.
+fn each_text(value: ValueRef<'_>, text: &dyn Fn(&str) -> String) -> Value {
+    match value {
+        ValueRef::String(own) => text(own).as_str().into(),
         ValueRef::Document(doc) => doc
             .iter()
-            .map(|(name, value)| (name.into(), printed(value)))
+            .map(|(name, value)| (name.into(), each_text(value, text)))
             .collect::<Document>()
             .into(),
-        ValueRef::Array(items) => items.iter().map(printed).collect::<Vec<_>>().into(),
+        ValueRef::Array(items) => items
+            .iter()
+            .map(|item| each_text(item, text))
+            .collect::<Vec<_>>()
+            .into(),
         other => other.to_value(),
     }
 }

@@ -7,7 +7,7 @@ use crate::reads::Reads;
 use crate::text::shell;
 use nestor_model::Document;
 use nestor_planner::NodeKind;
-use nestor_storage::Index;
+use nestor_storage::{Catalog, Collection, CollectionId, Index};
 use std::sync::Arc;
 
 /// A leaf of a running plan: where its rows come from.
@@ -59,6 +59,20 @@ pub fn leaves(root: &dyn Operator, out: &mut Vec<Leaf>) {
             index: report.index.cloned(),
         });
     }
+}
+
+/// An index that a tree reads and that there is no more. Most are of `collection`.
+pub fn lost_index(root: &dyn Operator, catalog: &Catalog, collection: Option<CollectionId>) -> Option<Arc<Index>> {
+    let mut all = Vec::new();
+    leaves(root, &mut all);
+    let is_there = |index: &Arc<Index>| {
+        let has = |collection: &Arc<Collection>| collection.indexes.iter().any(|own| own.id == index.id);
+        let own = collection.and_then(|id| catalog.by_id(id));
+        own.is_some_and(has) || catalog.collections().any(has)
+    };
+    all.into_iter()
+        .filter_map(|leaf| leaf.index)
+        .find(|index| !is_there(index))
 }
 
 /// `planSummary`: the leaves, with the key pattern of what reads an index.

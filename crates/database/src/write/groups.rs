@@ -10,7 +10,7 @@ use crate::statement::transaction::ReadView;
 use nestor_exec::BoxOperator;
 use nestor_exec::write::Writer;
 use nestor_model::memory::Held;
-use nestor_model::{Namespace, Result};
+use nestor_model::{Namespace, Result, bail};
 use nestor_query::env::OpContext;
 use nestor_storage::{Bytes, Collection, Snapshot, TreeId, View};
 use std::sync::Arc;
@@ -22,7 +22,9 @@ const GROUP_MAX: usize = 1_000;
 ///
 /// What is read is the state at the start, so that no document is met twice however the writes move it; `work` is
 /// given those that are still there and still selected. Within a transaction all of them are one group, as there is
-/// one commit. A collection that is dropped meanwhile has no more documents. `work` runs again after a conflict.
+/// one commit. `work` runs again after a conflict.
+///
+/// Errors: 175 when the collection is dropped meanwhile, those of reading and of `work`.
 pub fn in_groups(
     statement: &Statement<'_>,
     ns: &Namespace,
@@ -42,7 +44,10 @@ pub fn in_groups(
         }
         let written = statement.atomically(progress, |ws| {
             let Some(collection) = ws.catalog().by_id(groups.collection.id).cloned() else {
-                return Ok(Written::default());
+                bail!(
+                    QueryPlanKilled,
+                    "collection dropped: {ns} while its documents were written"
+                );
             };
             let mut met = Met {
                 selection,

@@ -7,7 +7,7 @@ use crate::geo::Near;
 use crate::json_schema::Schema;
 use crate::text::{TextQuery, TextTest};
 use nestor_model::number::Num;
-use nestor_model::{DocRef, Path, Result, ValueRef, bail};
+use nestor_model::{DocRef, Error, Path, Result, ValueRef, bail};
 use std::sync::Arc;
 
 /// The context in which a filter is parsed.
@@ -132,7 +132,7 @@ impl Parser<'_> {
                 ValueRef::Document(schema) => MatchExpr::JsonSchema(Arc::new(Schema::parse(schema)?)),
                 _ => bail!(TypeMismatch, "$jsonSchema must be an object"),
             },
-            _ => bail!(BadValue, "unknown top level operator: ${operator}"),
+            _ => return Err(unknown_top_level(operator)),
         }))
     }
 
@@ -171,7 +171,7 @@ impl Parser<'_> {
                 self.texts += 1;
                 Ok(MatchExpr::Text(TextTest::new(TextQuery::parse(value)?)))
             }
-            _ => bail!(BadValue, "unknown top level operator: ${operator}"),
+            _ => return Err(unknown_top_level(operator)),
         }
     }
 
@@ -237,4 +237,11 @@ fn sample_rate(value: ValueRef<'_>) -> Result<MatchExpr> {
         bail!(BadValue, "numeric argument to $sampleRate must be in [0, 1]");
     }
     Ok(MatchExpr::SampleRate(rate))
+}
+
+/// The error of an operator that stands where no field is named, and is none of those that may.
+fn unknown_top_level(operator: &str) -> Error {
+    Error::bad_value(format!(
+        "unknown top level operator: ${operator}. If you have a field name that starts with a '$' symbol, consider using $getField or $setField."
+    ))
 }

@@ -181,10 +181,10 @@ impl Parser<'_> {
     fn set_mode(&mut self, path: &str, mode: Mode) -> Result<()> {
         match (self.mode, mode) {
             (Some(Mode::Exclusion), Mode::Inclusion) => {
-                bail!(31253, "cannot do inclusion on field {path} in exclusion projection")
+                bail!(31253, "Cannot do inclusion on field {path} in exclusion projection")
             }
             (Some(Mode::Inclusion), Mode::Exclusion) => {
-                bail!(31254, "cannot do exclusion on field {path} in inclusion projection")
+                bail!(31254, "Cannot do exclusion on field {path} in inclusion projection")
             }
             _ => self.mode = Some(mode),
         }

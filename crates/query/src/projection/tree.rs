@@ -33,13 +33,13 @@ impl Node {
                     let rest: Vec<&str> = parts[depth + 1..].iter().map(|p| p.name.as_str()).collect();
                     return collision(
                         31249,
-                        format!("path collision at {path}, remaining portion {}", rest.join(".")),
+                        format!("Path collision at {path} remaining portion {}", rest.join(".")),
                     );
                 }
             };
         }
         if node.position(&last.name).is_some() {
-            return collision(31250, format!("path collision at {path}"));
+            return collision(31250, format!("Path collision at {path}"));
         }
         node.push(last.name.clone(), child);
         Ok(())

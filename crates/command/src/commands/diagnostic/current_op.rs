@@ -11,7 +11,7 @@ use nestor_database::cursors::{CursorSummary, Cursors};
 use nestor_database::observe::log::time_text;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::observe::transaction_counts::TransactionFacts;
-use nestor_database::session_id::Lsid;
+use nestor_database::session_id::{Lsid, Owner};
 use nestor_database::statement::record::shortened;
 use nestor_exec::summary::plan_summary;
 use nestor_model::{Document, RawDoc, RawWriter, Value, ValueRef, doc};
@@ -48,6 +48,13 @@ pub const SPEC: CommandSpec = Facts::no_collection("currentOp", "Lists the opera
                 continue;
             };
             if filter.matches(doc.as_ref(), &op)? {
+                found.push(doc);
+            }
+        }
+        let owner = user.filter(|_| only_own).map(Owner::of);
+        for (lsid, facts) in service.sessions.idle_transactions() {
+            let doc = describe_transaction(context.conn.host, lsid, &facts);
+            if owner.is_none_or(|owner| lsid.owner == owner) && filter.matches(doc.as_ref(), &op)? {
                 found.push(doc);
             }
         }

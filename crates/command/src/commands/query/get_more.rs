@@ -15,6 +15,7 @@ use nestor_database::names;
 use nestor_database::observe::figures;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::statement::transaction::ReadView;
+use nestor_exec::summary::lost_index;
 use nestor_exec::{Batch, Interrupt};
 use nestor_model::statement;
 use nestor_model::{Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
@@ -148,6 +149,18 @@ fn next_batch(
                 cursor.ns
             );
         }
+    }
+    if let Some(lost) = lost_index(
+        &*cursor.root,
+        view.catalog(),
+        cursor.collection.as_ref().map(|(id, _)| *id),
+    ) {
+        bail!(
+            QueryPlanKilled,
+            "query plan killed :: index '{}' was dropped while the cursor on {} was open",
+            lost.name,
+            cursor.ns
+        );
     }
     reply.begin_document("cursor");
     reply.begin_array("nextBatch");

@@ -16,6 +16,7 @@ use nestor_database::write::statements::{
     DeleteOp, Namespaces, Recorded, StatementIds, WriteOp, WriteStatement, Writes,
 };
 use nestor_model::number::safe_i64;
+use nestor_model::order::values_equal;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 
 /// The command.
@@ -105,17 +106,23 @@ fn statement(sent: RawDoc<'_>) -> Result<WriteStatement<'_>> {
 
 /// `limit`: 0 deletes all, 1 the first; nothing else.
 fn is_multi(limit: ValueRef<'_>) -> Result<bool> {
-    match safe_i64(limit) {
-        Some(0) => Ok(true),
-        Some(1) => Ok(false),
-        Some(other) => bail!(
-            FailedToParse,
-            "The limit field in delete objects must be 0 or 1. Got {other}"
-        ),
-        None => Err(crate::args::wrong_type(
-            "delete.deletes.limit",
-            limit.bson_type(),
-            crate::args::NUMBER_TYPES,
-        )),
-    }
+    let whole = safe_i64(limit).filter(|whole| values_equal(limit, ValueRef::Int64(*whole)));
+    let got = match (whole, limit) {
+        (Some(0), _) => return Ok(true),
+        (Some(1), _) => return Ok(false),
+        (Some(other), _) => other.to_string(),
+        (None, ValueRef::Double(other)) => other.to_string(),
+        (None, ValueRef::Decimal128(other)) => other.to_string(),
+        (None, _) => {
+            return Err(crate::args::wrong_type(
+                "delete.deletes.limit",
+                limit.bson_type(),
+                crate::args::NUMBER_TYPES,
+            ));
+        }
+    };
+    bail!(
+        FailedToParse,
+        "The limit field in delete objects must be 0 or 1. Got {got}"
+    )
 }
