@@ -10,6 +10,7 @@ import threading
 import time
 
 import harness
+import psycopg
 import pytest
 
 from pgclient import Sql, port_of
@@ -381,3 +382,25 @@ def test_enums_in_prepared_statements(shop):
     assert sql.prepared("SELECT m FROM people WHERE m < $1", [b"sad"], binary=1) == [[b"awful"]]
     with pytest.raises(RuntimeError, match="22P02"):
         sql.prepared("SELECT m FROM people WHERE m = $1", [b"angry"])
+
+
+def test_sessions_that_rest_too_long(start):
+    server = start(None, "--sql-port", 0)
+    for setting, state in [("idle_in_transaction_session_timeout", "25P03"), ("idle_session_timeout", "57P05")]:
+        resting = psycopg.connect(host="127.0.0.1", port=port_of(server), user="tester", dbname="shop", autocommit=True)
+        resting.execute(f"SET {setting} = '150ms'")
+        if setting.startswith("idle_in"):
+            # Outside of a transaction it may rest.
+            time.sleep(0.4)
+            resting.execute("CREATE TABLE t (a int)")
+            resting.execute("BEGIN; INSERT INTO t VALUES (1)")
+        time.sleep(0.6)
+        with pytest.raises(psycopg.Error) as ended:
+            resting.execute("SELECT 1")
+        assert ended.value.sqlstate == state
+    with psycopg.connect(host="127.0.0.1", port=port_of(server), user="tester", dbname="shop") as other:
+        assert other.execute("SELECT count(*) FROM t").fetchone() == (0,)
+        other.execute("SET synchronous_commit = off")
+        other.execute("INSERT INTO t VALUES (2)")
+    with psycopg.connect(host="127.0.0.1", port=port_of(server), user="tester", dbname="shop") as other:
+        assert other.execute("SELECT count(*) FROM t").fetchone() == (1,)

@@ -140,6 +140,8 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
         .tokenize_with_location()
         .map_err(|e| error("42601", e.to_string()))?;
     check_numbers(&tokens)?;
+    split_signs(&mut tokens);
+    leave_out_national(&mut tokens);
     literals::join(&mut tokens)?;
     unquote_dollars(&mut tokens);
     end_copy(&mut tokens);
@@ -177,6 +179,46 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     Ok(Parser::new(dialect)
         .with_recursion_limit(DEPTH_MAX)
         .with_tokens_with_locations(tokens))
+}
+
+/// `NATIONAL CHARACTER` and `NCHAR VARYING` are the types without that.
+fn leave_out_national(tokens: &mut Vec<TokenWithSpan>) {
+    let is = tokens::is;
+    for at in (0..tokens.len()).rev() {
+        let next = || tokens::next_solid(tokens, at + 1);
+        let is_next = |words: &[&str]| next().is_some_and(|next| words.iter().any(|word| is(&tokens[next], word)));
+        if is(&tokens[at], "national") && is_next(&["character", "char"]) {
+            tokens.remove(at);
+        } else if is(&tokens[at], "nchar") && is_next(&["varying"]) {
+            tokens[at].token = Token::make_keyword("CHARACTER");
+        }
+    }
+}
+
+/// A sign behind an operator is one of what follows, unless the operator has a character that those of the standard have not: `a->-1`.
+fn split_signs(tokens: &mut Vec<TokenWithSpan>) {
+    let special = |c: char| "~!@#%^&|`?".contains(c);
+    let is_sign = |c: char| matches!(c, '+' | '-');
+    for at in (0..tokens.len()).rev() {
+        let Token::CustomBinaryOperator(operator) = &tokens[at].token else {
+            continue;
+        };
+        let plain = operator.trim_end_matches(is_sign);
+        if plain.len() == operator.len() || plain.is_empty() || operator.contains(special) {
+            continue;
+        }
+        let signs = operator[plain.len()..]
+            .chars()
+            .map(|sign| if sign == '-' { Token::Minus } else { Token::Plus });
+        let first = Tokenizer::new(&Sql, plain).tokenize().unwrap_or_default();
+        let span = tokens[at].span;
+        let made: Vec<TokenWithSpan> = first
+            .into_iter()
+            .chain(signs)
+            .map(|token| TokenWithSpan::new(token, span))
+            .collect();
+        tokens.splice(at..=at, made);
+    }
 }
 
 /// A text between dollars is one in quotes, wherever it stands: the grammar knows it in expressions alone.
@@ -304,6 +346,11 @@ fn plainer(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 /// Refuses numbers that letters follow at once.
 fn check_numbers(tokens: &[TokenWithSpan]) -> Result<()> {
     let follows = |pair: &[TokenWithSpan]| matches!((&pair[0].token, &pair[1].token), (Token::Number(..), Token::Word(word)) if word.quote_style.is_none());
+    let is_parted = |token: &&TokenWithSpan| matches!(&token.token, Token::Number(digits, _) if digits.contains('_'));
+    if let Some(token) = tokens.iter().find(is_parted) {
+        let message = format!("trailing junk after numeric literal at \"{}\"", token.token);
+        return fail("42601", message);
+    }
     match tokens.windows(2).find(|pair| follows(pair)) {
         Some(pair) => fail(
             "42601",
@@ -376,6 +423,8 @@ fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
             }
             Token::Comma | Token::SemiColon => *chains.last_mut().unwrap_or(&mut 0) = 0,
             Token::Whitespace(_) | Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => {}
+            // They stand between two that bind closer, and not one behind the other.
+            Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq | Token::Period => {}
             Token::Word(word) if !links.iter().any(|link| word.value.eq_ignore_ascii_case(link)) => {}
             _ => {
                 if let Some(chain) = chains.last_mut() {

@@ -145,6 +145,7 @@ async fn converse(
                 write(server, &mut stream, &mut out).await?;
                 continue;
             }
+            rested = rest_out(&session.session) => return Err(fatal(&mut stream, &rested).await),
             () = server.lose_patience() => return Err(Ended),
         };
         if server.is_draining() {
@@ -180,6 +181,17 @@ fn terminated() -> Error {
 async fn heard(session: &Session) {
     match session.hears() {
         Some(mailbox) => std::future::poll_fn(|cx| mailbox.poll_waiting(cx)).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until a session has rested as long as it may: why it ends then.
+async fn rest_out(session: &Session) -> Error {
+    match session.may_rest() {
+        Some((most, error)) => {
+            tokio::time::sleep(most).await;
+            error
+        }
         None => std::future::pending().await,
     }
 }

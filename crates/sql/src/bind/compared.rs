@@ -1,10 +1,11 @@
 //! Comparisons with the rows of subqueries and the elements of arrays: `IN`, `ANY`, `ALL`, and arrays of subqueries.
 
 use super::expr::comparison_of;
-use super::{Binder, Scope};
+use super::query::cast_to;
+use super::{Binder, Scope, ScopeColumn};
 use crate::error::{self, fail, unsupported};
 use crate::expr::{Comparison, Expr, Node};
-use crate::functions::coerce;
+use crate::functions::{self, coerce};
 use crate::plan::{self, Plan};
 use crate::types::Type;
 use crate::types::cast::{self, Context};
@@ -158,7 +159,31 @@ impl Binder<'_> {
         let [column] = inner.columns.as_slice() else {
             return fail("42601", "subquery must return only one column");
         };
-        let ty = column.ty.clone().array();
-        Ok(self.subquery(inner.plan, ApplyKind::Array, ty))
+        let ty = match &column.ty {
+            Type::Unknown => Type::Text,
+            ty => ty.clone(),
+        };
+        let columns = [ScopeColumn::new(column.name.clone(), ty.clone())];
+        let plan = cast_to(inner, &columns)?;
+        Ok(self.subquery(plan, ApplyKind::Array, ty.array()))
+    }
+
+    /// `(from, to) OVERLAPS (from, to)`, where an interval may stand for the end.
+    pub(super) fn overlaps(&mut self, a: &Expr, b: &Expr) -> Result<Expr> {
+        let mut args = Vec::new();
+        for span in [a, b] {
+            let Node::Row(ends) = span.node() else {
+                return fail("42601", "OVERLAPS takes rows");
+            };
+            let [from, to] = ends.as_slice() else {
+                return fail("42601", "wrong number of parameters on side of OVERLAPS expression");
+            };
+            let to = match to.ty() {
+                Type::Interval => functions::call("+", vec![from.clone(), to.clone()])?,
+                _ => to.clone(),
+            };
+            args.extend([from.clone(), to]);
+        }
+        functions::call("overlaps", args)
     }
 }

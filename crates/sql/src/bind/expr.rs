@@ -479,6 +479,10 @@ impl Binder<'_> {
             (Type::Name | Type::Char, y) if y.is_text() => Some(Type::Text),
             (x, Type::Name | Type::Char) if x.is_text() => Some(Type::Text),
             (Type::Jsonb, other) | (other, Type::Jsonb) if other.is_number() || *other == Type::Bool => None,
+            // There is no comparison of a shorter number with others: both are as long as they can be.
+            (Type::Float4, other) | (other, Type::Float4) if *other != Type::Float4 && other.is_number() => {
+                Some(Type::Float8)
+            }
             _ => cast::common([&x, &y]),
         };
         let Some(ty) = ty else {
@@ -602,34 +606,35 @@ impl Binder<'_> {
             BinaryOperator::PGILikeMatch => return self.matched(Kind::Like, true, false, a, b, Some('\\')),
             BinaryOperator::PGNotLikeMatch => return self.matched(Kind::Like, false, true, a, b, Some('\\')),
             BinaryOperator::PGNotILikeMatch => return self.matched(Kind::Like, true, true, a, b, Some('\\')),
-            BinaryOperator::PGCustomBinaryOperator(parts) => match parts.last().map(String::as_str) {
-                Some("~") => return self.matched(Kind::Regex, false, false, a, b, None),
-                Some("=") => return self.comparison(Comparison::Equal, a, b),
-                Some(other) => return functions::call(other, vec![a, b]),
-                None => return unsupported("an operator of this form"),
-            },
+            BinaryOperator::PGCustomBinaryOperator(parts) => {
+                let Some(sign) = parts.last() else {
+                    return unsupported("an operator of this form");
+                };
+                if let Some(op) = operators::signed(sign) {
+                    return self.comparison(op, a, b);
+                }
+                let (negated, positive) = sign
+                    .strip_prefix('!')
+                    .map_or((false, sign.as_str()), |rest| (true, rest));
+                return match positive {
+                    "~" => self.matched(Kind::Regex, false, negated, a, b, None),
+                    "~*" => self.matched(Kind::Regex, true, negated, a, b, None),
+                    "~~" => self.matched(Kind::Like, false, negated, a, b, Some('\\')),
+                    "~~*" => self.matched(Kind::Like, true, negated, a, b, Some('\\')),
+                    _ => functions::call(sign, vec![a, b]),
+                };
+            }
             other => return functions::call(&other.to_string(), vec![a, b]),
         };
-        functions::call(sign, vec![a, b])
-    }
-
-    /// `(from, to) OVERLAPS (from, to)`, where an interval may stand for the end.
-    fn overlaps(&mut self, a: &Expr, b: &Expr) -> Result<Expr> {
-        let mut args = Vec::new();
-        for span in [a, b] {
-            let Node::Row(ends) = span.node() else {
-                return fail("42601", "OVERLAPS takes rows");
+        if *op == BinaryOperator::StringConcat {
+            // What has a name in the catalog is that name in a text.
+            let shown = |binder: &mut Self, expr: Expr| match expr.ty().is_reg() {
+                true => binder.cast(expr, &Type::Text, -1),
+                false => Ok(expr),
             };
-            let [from, to] = ends.as_slice() else {
-                return fail("42601", "wrong number of parameters on side of OVERLAPS expression");
-            };
-            let to = match to.ty() {
-                Type::Interval => functions::call("+", vec![from.clone(), to.clone()])?,
-                _ => to.clone(),
-            };
-            args.extend([from.clone(), to]);
+            return functions::call(sign, vec![shown(self, a)?, shown(self, b)?]);
         }
-        functions::call("overlaps", args)
+        functions::call(sign, vec![a, b])
     }
 
     fn like(

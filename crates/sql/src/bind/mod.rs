@@ -326,7 +326,10 @@ impl<'c> Binder<'c> {
             };
             let mut waits = false;
             for arg in args {
-                arg.for_each_outer(&mut |_, index| waits |= (PENDING..AGGREGATE).contains(&index));
+                arg.for_each_outer(&mut |_, index| {
+                    let other = index.checked_sub(PENDING).and_then(|other| self.pending.get(other));
+                    waits |= other.is_some_and(|other| other.written.is_some());
+                });
             }
             if !waits {
                 leader.get_or_insert(at);

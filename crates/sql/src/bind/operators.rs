@@ -85,3 +85,16 @@ pub(super) fn in_order(a: Expr, b: Expr) -> Result<(Expr, Expr)> {
     };
     Ok((side(a)?, side(b)?))
 }
+
+/// The comparison of a sign.
+pub(super) fn signed(sign: &str) -> Option<Comparison> {
+    Some(match sign {
+        "=" => Comparison::Equal,
+        "<>" | "!=" => Comparison::NotEqual,
+        "<" => Comparison::Less,
+        "<=" => Comparison::LessEqual,
+        ">" => Comparison::Greater,
+        ">=" => Comparison::GreaterEqual,
+        _ => return None,
+    })
+}

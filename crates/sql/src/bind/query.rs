@@ -293,17 +293,44 @@ impl Binder<'_> {
                     None => fail("42P01", format!("relation \"{}\" does not exist", text.1)),
                 }
             }
-            SetExpr::SetOperation {
-                left,
-                op,
-                set_quantifier,
-                right,
-            } => self.deeper(|binder| {
-                let (left, right) = (binder.set(left)?, binder.set(right)?);
-                binder.combined(left, right, *op, *set_quantifier)
-            }),
+            SetExpr::SetOperation { .. } => self.deeper(|binder| binder.sets(body)),
             _ => unsupported("a statement that writes within a query"),
         }
+    }
+
+    /// The rows of set operations: from the first query on, however many there are.
+    ///
+    /// Errors: 54001 for operations that each need the rows of the one before.
+    fn sets(&mut self, body: &SetExpr) -> Result<Bound> {
+        let (mut first, mut behind) = (body, Vec::new());
+        while let SetExpr::SetOperation {
+            left,
+            op,
+            set_quantifier,
+            right,
+        } = first
+        {
+            behind.push((*op, *set_quantifier, right));
+            first = left;
+        }
+        let mut bound = self.set(first)?;
+        let mut depth = self.depth;
+        for (op, quantifier, right) in behind.into_iter().rev() {
+            let right = self.set(right)?;
+            bound = self.combined(bound, right, op, quantifier)?;
+            // Of unions all become one node.
+            depth += match &bound.plan {
+                Relation::Append { inputs } if inputs.len() > 2 => 0,
+                Relation::Distinct { input, .. } if matches!(&**input, Relation::Append { inputs } if inputs.len() > 2) => {
+                    0
+                }
+                _ => 1,
+            };
+            if depth > super::QUERY_DEPTH_MAX {
+                return fail("54001", "queries nest too deep");
+            }
+        }
+        Ok(bound)
     }
 
     pub(super) fn combined(
@@ -343,9 +370,19 @@ impl Binder<'_> {
         let on: Vec<Expr> = (0..columns.len()).map(|i| self.column(&columns, i)).collect();
         let plan = match op {
             SetOperator::Union => {
-                let both = Relation::Append {
-                    inputs: vec![left, right],
+                // A union is one of all that a union before it has; what that leaves out this one would.
+                let mut inputs = match left {
+                    Relation::Append { inputs } => inputs,
+                    Relation::Distinct { input, .. } if !all && matches!(*input, Relation::Append { .. }) => {
+                        match *input {
+                            Relation::Append { inputs } => inputs,
+                            other => vec![other],
+                        }
+                    }
+                    other => vec![other],
                 };
+                inputs.push(right);
+                let both = Relation::Append { inputs };
                 match all {
                     true => both,
                     false => Relation::Distinct {

@@ -6,6 +6,7 @@ use super::{AGGREGATE, Binder, Bound, Level, PENDING, Scope, ScopeColumn, WINDOW
 use crate::error::{error, fail, unsupported};
 use crate::expr::{Expr, Node};
 use crate::functions::coerce;
+use crate::parse::dialect::BETWEEN_SYMMETRIC;
 use crate::parse::queries::{DISTINCT_GROUPS, FIELDS};
 use crate::plan::{self, Plan};
 use crate::types::Type;
@@ -13,8 +14,8 @@ use crate::types::cast::Context;
 use nestor_model::Result;
 use nestor_planner::relation::{Relation, SortKey};
 use sqlparser::ast::{
-    Distinct, Expr as Ast, FunctionArg, FunctionArgExpr, GroupByExpr, LockClause, NamedWindowExpr, OrderByExpr, Select,
-    SelectItem, SelectItemQualifiedWildcardKind,
+    ArrayElemTypeDef, DataType, Distinct, Expr as Ast, FunctionArg, FunctionArgExpr, GroupByExpr, LockClause,
+    NamedWindowExpr, OrderByExpr, Select, SelectItem, SelectItemQualifiedWildcardKind,
 };
 
 /// Grouping sets of a SELECT.
@@ -82,12 +83,13 @@ fn name_of(expr: &Ast) -> String {
             Some(sqlparser::ast::AccessExpr::Dot(Ast::Identifier(name))) => ident(name),
             _ => name_of(root),
         },
+        Ast::Function(call) if is_called(call, BETWEEN_SYMMETRIC) => "?column?".to_owned(),
         Ast::Function(call) => object_name(&call.name).map_or_else(|_| String::new(), |(_, name)| name),
         Ast::Cast { expr, data_type, .. } => match name_of(expr) {
             // A name that only comes of a cast gives way to that of the outer type; an array has its element's.
             name if name == "?column?" || is_cast(expr) => match super::types::data_type(data_type) {
                 Ok((ty, _)) => ty.name().trim_start_matches('_').to_owned(),
-                Err(_) => name,
+                Err(_) => made_type(data_type).unwrap_or(name),
             },
             name => name,
         },
@@ -122,10 +124,25 @@ fn name_of(expr: &Ast) -> String {
                 Some(SelectItem::ExprWithAlias { alias, .. }) => ident(alias),
                 _ => "?column?".to_owned(),
             },
+            sqlparser::ast::SetExpr::Values(_) => "column1".to_owned(),
             _ => "?column?".to_owned(),
         },
+        Ast::IsNormalized { .. } => "is_normalized".to_owned(),
         Ast::Tuple(_) => "row".to_owned(),
         _ => "?column?".to_owned(),
+    }
+}
+
+/// The name of a type that a statement makes; of an array of such, that of its elements.
+fn made_type(ty: &DataType) -> Option<String> {
+    match ty {
+        DataType::Custom(name, _) => object_name(name).ok().map(|(_, name)| name),
+        DataType::Array(
+            ArrayElemTypeDef::SquareBracket(ty, _)
+            | ArrayElemTypeDef::AngleBracket(ty)
+            | ArrayElemTypeDef::Parenthesis(ty),
+        ) => made_type(ty),
+        _ => None,
     }
 }
 
@@ -340,7 +357,7 @@ impl Binder<'_> {
                     for i in of.of_table(&table) {
                         let column = &of.columns[i];
                         // Columns that a join shares are hidden for `*` but not for their own table's.
-                        if column.name == "_doc" && column.hidden {
+                        if column.hidden && matches!(column.name.as_str(), "_doc" | "tableoid") {
                             continue;
                         }
                         let own = self.column(&of.columns, i);

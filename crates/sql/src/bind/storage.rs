@@ -103,12 +103,20 @@ pub fn parameters(options: &CreateTableOptions) -> Result<Vec<String>> {
         CreateTableOptions::With(given) => given,
         _ => return unsupported("a clause of this CREATE TABLE"),
     };
-    let each = given.iter().map(|option| {
+    let mut all = Vec::new();
+    for option in given {
         let (name, value) = pair(option)?;
-        check(&name, &value)?;
-        Ok(format!("{name}={value}"))
-    });
-    each.collect()
+        match (name.as_str(), value.as_str()) {
+            // Rows had numbers of their own once.
+            ("oids", "false" | "off" | "no" | "0") => {}
+            ("oids", _) => return unsupported("a table declared WITH OIDS"),
+            _ => {
+                check(&name, &value)?;
+                all.push(format!("{name}={value}"));
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// The parameters with others set: those go behind them.

@@ -187,8 +187,17 @@ pub fn data_type(ty: &DataType) -> Result<(Type, i32)> {
             )
         }
         DataType::Enum(members, None) => (declared(members)?, -1),
-        DataType::Custom(name, _) => {
+        DataType::Custom(name, modifiers) => {
             let (_, name) = object_name(name)?;
+            if name == "nchar" {
+                let length = modifiers.first().map(|length| length.parse::<u64>());
+                let length = match length {
+                    Some(Ok(length)) => Some(CharacterLength::IntegerLength { length, unit: None }),
+                    Some(Err(_)) => return fail("42601", "the length of a type is no number"),
+                    None => None,
+                };
+                return data_type(&DataType::Char(length));
+            }
             match Type::of_name(&name) {
                 Some(ty) => (ty, -1),
                 None if is_left_out(&name) => return unsupported(format!("type {name}")),

@@ -275,6 +275,10 @@ fn new_namespace(statement: &Statement<'_>, session: &SessionFacts, name: &Objec
         (schema.as_deref(), &name),
     );
     match all.into_iter().next() {
+        // Another database is a schema, but a word that names neither makes none.
+        Some(ns) if *ns.db != *session.database && read.view().catalog().database(&ns.db).is_none() => {
+            fail("3F000", format!("schema \"{}\" does not exist", ns.db))
+        }
         Some(ns) => checked(ns),
         None => no_schema(session),
     }

@@ -57,13 +57,22 @@ fn parsed(value: &Value) -> Result<Value> {
 /// JSON's containment.
 fn contains(all: ValueRef<'_>, some: ValueRef<'_>) -> bool {
     match (all, some) {
+        // An array has what stands in it, but only where nothing is around it.
+        (ValueRef::Array(all), some) if !matches!(some, ValueRef::Array(_) | ValueRef::Document(_)) => {
+            all.iter().any(|other| values_equal(other, some))
+        }
+        (all, some) => contains_within(all, some),
+    }
+}
+
+fn contains_within(all: ValueRef<'_>, some: ValueRef<'_>) -> bool {
+    match (all, some) {
         (ValueRef::Document(all), ValueRef::Document(some)) => some
             .iter()
-            .all(|(name, value)| all.get(name).is_some_and(|other| contains(other, value))),
-        (ValueRef::Array(all), ValueRef::Array(some)) => {
-            some.iter().all(|item| all.iter().any(|other| contains(other, item)))
-        }
-        (ValueRef::Array(all), some) => all.iter().any(|other| values_equal(other, some)),
+            .all(|(name, value)| all.get(name).is_some_and(|other| contains_within(other, value))),
+        (ValueRef::Array(all), ValueRef::Array(some)) => some
+            .iter()
+            .all(|item| all.iter().any(|other| contains_within(other, item))),
         (all, some) => values_equal(all, some),
     }
 }

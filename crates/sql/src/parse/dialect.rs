@@ -102,7 +102,7 @@ impl Dialect for Sql {
             word,
             Keyword::TOP | Keyword::SORT | Keyword::VIEW | Keyword::EXPLAIN | Keyword::CLUSTER | Keyword::DISTRIBUTE
         );
-        *word != Keyword::FOR && (is_plain || BASE.is_column_alias(word, parser))
+        !matches!(word, Keyword::FOR | Keyword::ON) && (is_plain || BASE.is_column_alias(word, parser))
     }
 
     fn is_custom_operator_part(&self, ch: char) -> bool {

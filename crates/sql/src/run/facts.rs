@@ -5,10 +5,11 @@ use super::numbers::Got;
 use crate::catalog::schemas;
 use crate::catalog::system::OfSession;
 use nestor_database::rights::Action;
+use nestor_database::statement::Statement;
 use nestor_database::users::{Account, RoleName};
 use nestor_model::namespace::ADMIN;
 use nestor_model::{Namespace, Result, bail};
-use nestor_storage::View;
+use nestor_storage::{Lsn, View};
 use sqlparser::ast::OnCommit;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +38,22 @@ pub struct SessionFacts {
     pub named: Arc<OfSession>,
 }
 
+/// The setting that says whether commits wait until they are on disk.
+pub const SYNCHRONOUS: &str = "synchronous_commit";
+
 impl SessionFacts {
+    /// Waits until a commit is on disk, unless the session does not want that: then a failure may lose the last moments, whole commits of them.
+    ///
+    /// Errors: 91 and others when it cannot be written.
+    pub fn wait(&self, statement: &Statement<'_>, last: Option<Lsn>) -> Result<()> {
+        match last {
+            Some(lsn) if self.settings.get(SYNCHRONOUS).is_none_or(|on| on != "off") => {
+                statement.database.wait_durable(lsn)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The schemas of `search_path`.
     pub fn path(&self) -> Vec<String> {
         let setting = self.settings.get("search_path").map_or(schemas::PUBLIC, String::as_str);

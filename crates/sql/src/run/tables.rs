@@ -1,6 +1,6 @@
 //! The catalog as a statement reads it, and what it finds in collections.
 
-pub use super::facts::SessionFacts;
+pub use super::facts::{SYNCHRONOUS, SessionFacts};
 use super::held::Holding;
 use super::index_facts::facts;
 pub use super::index_facts::index_name;

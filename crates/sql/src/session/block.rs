@@ -315,15 +315,13 @@ impl Session {
         }
         let result = match block.is_open {
             false => Ok(()),
-            true => self.in_transaction(database, "COMMIT", OpKind::EndTransaction, |statement, _| {
+            true => self.in_transaction(database, "COMMIT", OpKind::EndTransaction, |statement, facts| {
                 let txn = statement.txn.borrow_mut().take();
                 let Some(txn) = txn else {
                     return fail("25P01", "the transaction is gone");
                 };
                 let last = transaction::commit(statement, txn)?;
-                if let Some((lsn, _)) = last {
-                    statement.database.wait_durable(lsn)?;
-                }
+                facts.wait(statement, last.map(|(lsn, _)| lsn))?;
                 statement.effects.transaction = Some(State::Committed(last));
                 Ok(())
             }),

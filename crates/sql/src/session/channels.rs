@@ -1,14 +1,15 @@
 //! LISTEN, UNLISTEN and NOTIFY. What a transaction says is heard when it has committed, and what a session hears it is told between two
 //! transactions.
 
-use super::Session;
+use super::{Session, settings};
 use crate::error::fail;
 use crate::protocol::backend;
 use nestor_database::Database;
 use nestor_database::channels::{Mailbox, Notification, WAITING_BYTES_MAX};
-use nestor_model::Result;
+use nestor_model::{Error, Result};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Bytes of the name of a channel, as of all names.
 const NAME_BYTES: usize = 64;
@@ -129,6 +130,11 @@ impl Session {
         for own in mailbox.into_iter().flat_map(|mailbox| mailbox.take()) {
             backend::notification(out, own.pid, &own.channel, &own.payload);
         }
+    }
+
+    /// How long the session may rest now, and the error that ends it then; `None` for ever.
+    pub fn may_rest(&self) -> Option<(Duration, Error)> {
+        settings::rest(&self.facts.settings, self.block.is_some())
     }
 
     /// The mailbox of a session that is to be told at once what comes: it listens, and is in no transaction.

@@ -455,6 +455,8 @@ impl Session {
         params: &[Value],
         sink: &mut Sink<'_, '_>,
     ) -> Result<String> {
+        // A statement before it in the same message may have set them.
+        let (_zone, _style) = (self.zone.enter(), self.style.enter());
         let ran = self.run_one(database, prepared, params, sink);
         ran.inspect_err(|_| asked::forget())
     }
@@ -596,7 +598,11 @@ impl Session {
             }
             Ast::Close { cursor } => {
                 self.close(cursor)?;
-                Ok("CLOSE CURSOR".to_owned())
+                let tag = match cursor {
+                    ast::CloseCursor::All => "CLOSE CURSOR ALL",
+                    ast::CloseCursor::Specific { .. } => "CLOSE CURSOR",
+                };
+                Ok(tag.to_owned())
             }
             Ast::Prepare {
                 name,
@@ -672,7 +678,10 @@ impl Session {
             Ast::Deallocate { name, .. } => {
                 let name = crate::bind::ident(name);
                 match name.as_str() {
-                    "all" => self.prepared.clear(),
+                    "all" => {
+                        self.prepared.clear();
+                        return Ok("DEALLOCATE ALL".to_owned());
+                    }
                     name => {
                         if self.prepared.remove(name).is_none() {
                             return fail("26000", format!("prepared statement \"{name}\" does not exist"));

@@ -3,11 +3,13 @@
 use super::block::Isolation;
 use crate::error::{error, fail, unsupported};
 use crate::run::columns::SETTING as COLUMNS;
+use crate::run::tables::SYNCHRONOUS;
 use crate::types::encoding::Encoding;
 use crate::types::style::{Dates, Intervals, Order, Style};
 use crate::types::zone::{self, Zone};
-use nestor_model::Result;
+use nestor_model::{Error, Result};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// What a session begins with.
 pub fn initial() -> BTreeMap<String, String> {
@@ -26,6 +28,7 @@ pub fn initial() -> BTreeMap<String, String> {
         ("escape_string_warning", "on"),
         ("extra_float_digits", "1"),
         ("idle_in_transaction_session_timeout", "0"),
+        ("idle_session_timeout", "0"),
         ("integer_datetimes", "on"),
         ("intervalstyle", "postgres"),
         ("is_superuser", "on"),
@@ -42,6 +45,7 @@ pub fn initial() -> BTreeMap<String, String> {
         ("max_prepared_transactions", "0"),
         ("password_encryption", "scram-sha-256"),
         (COLUMNS, "auto"),
+        ("role", "none"),
         ("row_security", "on"),
         ("search_path", "public"),
         ("server_encoding", "UTF8"),
@@ -51,6 +55,7 @@ pub fn initial() -> BTreeMap<String, String> {
         ("standard_conforming_strings", "on"),
         ("statement_timeout", "0"),
         ("synchronize_seqscans", "off"),
+        (SYNCHRONOUS, "on"),
         ("timezone", "UTC"),
         ("transaction_deferrable", "off"),
         ("transaction_isolation", "read committed"),
@@ -175,7 +180,21 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
             "content" | "document" => true,
             _ => return invalid(&name, text),
         },
-        "idle_in_transaction_session_timeout" => milliseconds(&plain) == Some(0),
+        // Whatever else it says than off, a commit is on disk before it is told.
+        SYNCHRONOUS => match plain.as_str() {
+            "local" | "remote_write" | "remote_apply" => {
+                *old = plain;
+                return Ok(());
+            }
+            _ => match switch(&plain) {
+                Some(is_on) => {
+                    shown(is_on).clone_into(old);
+                    return Ok(());
+                }
+                None => return invalid(&name, text),
+            },
+        },
+        "role" => plain == "none",
         "client_encoding" => match Encoding::of(&plain) {
             Some(own) => {
                 own.name().clone_into(old);
@@ -215,13 +234,15 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
             }
             None => return invalid(&name, text),
         },
-        "statement_timeout" | "lock_timeout" => match milliseconds(&plain) {
-            Some(ms) => {
-                *old = time_shown(ms);
-                return Ok(());
+        "statement_timeout" | "lock_timeout" | "idle_in_transaction_session_timeout" | "idle_session_timeout" => {
+            match milliseconds(&plain) {
+                Some(ms) => {
+                    *old = time_shown(ms);
+                    return Ok(());
+                }
+                None => return invalid(&name, text),
             }
-            None => return invalid(&name, text),
-        },
+        }
         _ => plain == old.to_lowercase(),
     };
     match same {
@@ -328,6 +349,25 @@ pub(super) fn style(settings: &BTreeMap<String, String>) -> Style {
         escapes: value("bytea_output") == "escape",
         encoding: Encoding::of(value("client_encoding")).unwrap_or_default(),
     }
+}
+
+/// How long a session may rest, in a transaction or outside of one, and the error that ends it; `None` for ever.
+pub(super) fn rest(settings: &BTreeMap<String, String>, in_transaction: bool) -> Option<(Duration, Error)> {
+    let (name, state, told) = match in_transaction {
+        true => (
+            "idle_in_transaction_session_timeout",
+            "25P03",
+            "terminating connection due to idle-in-transaction timeout",
+        ),
+        false => (
+            "idle_session_timeout",
+            "57P05",
+            "terminating connection due to idle-session timeout",
+        ),
+    };
+    let shown = settings.get(name).filter(|shown| *shown != "0")?;
+    let most = milliseconds(shown).filter(|ms| *ms > 0)?;
+    Some((Duration::from_millis(most), error(state, told)))
 }
 
 /// Units of times, largest first, with their milliseconds.

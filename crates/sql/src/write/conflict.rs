@@ -138,7 +138,10 @@ impl By {
             unique.push((constraint_name(table, "_id_"), vec!["_id".to_owned()]));
         }
         if let Some(name) = &conflict.constraint {
-            return match unique.into_iter().find(|(own, _)| own == name) {
+            // The index of `_id` has the name of the key where the table has no key of its own.
+            let is_id = |paths: &[String]| matches!(paths, [path] if path == "_id");
+            let named = unique.into_iter().filter(|(own, _)| own == name);
+            return match named.min_by_key(|(_, paths)| is_id(paths)) {
                 Some((_, paths)) => Ok(Self::Paths(paths, None)),
                 None => fail(
                     "42704",

@@ -152,10 +152,8 @@ pub fn run(
         done
     })?;
     session.deferred.add(waiting)?;
-    if let Some((lsn, _)) = progress.last {
-        // A statement that was answered survives a crash.
-        statement.database.wait_durable(lsn)?;
-    }
+    // A statement that was answered survives a crash.
+    session.wait(statement, progress.last.map(|(lsn, _)| lsn))?;
     count(statement, done.rows);
     if !done.fields.is_empty() {
         begin(&done.fields)?;
