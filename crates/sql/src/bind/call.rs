@@ -19,7 +19,9 @@ use nestor_model::{Document, Result, Value};
 use nestor_planner::relation::{ApplyKind, Call, Relation, SortKey};
 use sqlparser::ast::{
     DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
+    Value as Literal,
 };
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The arguments of a call.
@@ -76,8 +78,38 @@ fn or_null(found: Result<Expr>, ty: Type) -> Result<Expr> {
 }
 
 impl Binder<'_> {
+    /// The arguments of a call but for parameters without a type: a client has a place for what a function returns among them.
+    pub(super) fn without_void<'a>(&self, args: &'a [FunctionArg]) -> Cow<'a, [FunctionArg]> {
+        let is_void = |arg: &FunctionArg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(Ast::Value(value))) => match &value.value {
+                Literal::Placeholder(name) => {
+                    let number = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
+                    let ty = number.and_then(|number| self.params.get(number.checked_sub(1)?));
+                    ty == Some(&Type::Void)
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        match args.iter().any(is_void) {
+            true => args.iter().filter(|arg| !is_void(arg)).cloned().collect(),
+            false => Cow::Borrowed(args),
+        }
+    }
+
     /// Binds a call.
     pub(super) fn call(&mut self, call: &Function, scope: &Scope) -> Result<Expr> {
+        let mut given: Function;
+        let mut call = call;
+        if let FunctionArguments::List(list) = &call.args
+            && let Cow::Owned(args) = self.without_void(&list.args)
+        {
+            given = call.clone();
+            if let FunctionArguments::List(list) = &mut given.args {
+                list.args = args;
+            }
+            call = &given;
+        }
         let (schema, name) = object_name(&call.name)?;
         if let Some(found) = self.routine_call((schema.as_deref(), &name), call, scope)? {
             return Ok(found);

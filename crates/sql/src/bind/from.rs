@@ -620,6 +620,7 @@ impl Binder<'_> {
         alias: Option<&TableAlias>,
         with_ordinality: bool,
     ) -> Result<Bound> {
+        let args = &*self.without_void(args);
         if let Some(files) = of_call(name, args)? {
             return match with_ordinality {
                 true => unsupported("WITH ORDINALITY of files"),

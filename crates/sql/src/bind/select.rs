@@ -321,8 +321,7 @@ impl Binder<'_> {
                     }
                 }
                 SelectItem::UnnamedExpr(expr) => {
-                    let bound = self.expr(expr, scope)?;
-                    let bound = self.row_of_function(bound);
+                    let bound = self.shown_item(expr, scope)?;
                     columns.push(self.output(name_of(expr), &bound, scope));
                     items.push(bound);
                 }
@@ -330,8 +329,7 @@ impl Binder<'_> {
                     return fail("42601", format!("syntax error at or near \"'{}'\"", alias.value));
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
-                    let bound = self.expr(expr, scope)?;
-                    let bound = self.row_of_function(bound);
+                    let bound = self.shown_item(expr, scope)?;
                     columns.push(self.output(ident(alias), &bound, scope));
                     items.push(bound);
                 }
@@ -381,6 +379,16 @@ impl Binder<'_> {
             }
         }
         Ok((items, columns))
+    }
+
+    /// An expression of a select list. The row of a table that an outer join has left out is null.
+    fn shown_item(&mut self, expr: &Ast, scope: &Scope) -> Result<Expr> {
+        let bound = self.expr(expr, scope)?;
+        let bound = match self.is_optional_row(expr, &bound, scope) {
+            true => super::rows::row_or_null(bound.clone(), bound),
+            false => bound,
+        };
+        Ok(self.row_of_function(bound))
     }
 
     /// The fields of a row, each with its name: `(row).*`.

@@ -55,19 +55,38 @@ fn conjuncts(filter: DocRef<'_>, out: &mut Vec<Document>) {
     }
 }
 
-/// What a filter asks for beside that values of the key `key` are there.
+/// The path of which a condition says that a value is there.
+pub fn there(doc: &Document) -> Option<&str> {
+    let mut fields = doc.iter();
+    match (fields.next(), fields.next()) {
+        (Some((path, ValueRef::Document(asked))), None) if is_only(asked, "$exists") => Some(path),
+        _ => None,
+    }
+}
+
+/// Whether a filter compares one of `paths` with a list of values, or, of `single` ones too, with a value.
+pub fn compares(filter: DocRef<'_>, paths: &[&str], single: bool) -> bool {
+    filter.iter().any(|(name, value)| match value {
+        ValueRef::Array(parts) if name.starts_with('$') => {
+            let mut parts = parts.iter().filter_map(|part| part.as_document());
+            parts.any(|part| compares(part, paths, single))
+        }
+        ValueRef::Document(asked) if paths.contains(&name) => asked
+            .iter()
+            .any(|(operator, _)| operator == "$in" || single && operator != "$exists"),
+        _ => single && paths.contains(&name),
+    })
+}
+
+/// What a filter asks for beside that values of the key `key` are there. Who asks for that, too, has it said twice.
 pub fn said(filter: &Document, key: &Document) -> Vec<Document> {
     let mut all = Vec::new();
     conjuncts(filter.as_ref(), &mut all);
-    let is_there = |doc: &Document| {
-        let mut fields = doc.iter();
-        matches!(
-            (fields.next(), fields.next()),
-            (Some((path, ValueRef::Document(asked))), None)
-                if key.get(path).is_some() && is_only(asked, "$exists")
-        )
-    };
-    all.retain(|doc| !is_there(doc));
+    let mut left_out: BTreeSet<String> = BTreeSet::new();
+    all.retain(|doc| match there(doc).filter(|path| key.get(path).is_some()) {
+        Some(path) => !left_out.insert(path.to_owned()),
+        None => true,
+    });
     all
 }
 
@@ -108,10 +127,22 @@ pub fn text(conjuncts: &[Document], table: &Table) -> Option<String> {
         .iter()
         .map(|doc| shown(doc.as_ref(), table))
         .collect::<Option<_>>()?;
+    let parts = once(parts);
     Some(match parts.as_slice() {
         [only] => only.clone(),
         _ => format!("({})", parts.join(" AND ")),
     })
+}
+
+/// Texts, each once.
+fn once(parts: Vec<String>) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for part in parts {
+        if !out.contains(&part) {
+            out.push(part);
+        }
+    }
+    out
 }
 
 fn shown(doc: DocRef<'_>, table: &Table) -> Option<String> {
@@ -125,9 +156,12 @@ fn shown(doc: DocRef<'_>, table: &Table) -> Option<String> {
                     continue;
                 }
                 let each = items.iter().map(|item| shown(*item, table));
-                let each: Vec<String> = each.collect::<Option<_>>()?;
+                let each = once(each.collect::<Option<_>>()?);
                 let word = if name == "$or" { " OR " } else { " AND " };
-                parts.push(format!("({})", each.join(word)));
+                parts.push(match each.as_slice() {
+                    [only] => only.clone(),
+                    each => format!("({})", each.join(word)),
+                });
             }
             (path, ValueRef::Document(asked)) if !path.starts_with('$') => {
                 let column = column(path, table)?;
@@ -139,6 +173,7 @@ fn shown(doc: DocRef<'_>, table: &Table) -> Option<String> {
             _ => return None,
         }
     }
+    let mut parts = once(parts);
     match parts.len() {
         0 => None,
         1 => parts.pop(),

@@ -3,7 +3,9 @@
 use super::alter;
 use super::checked;
 use super::entries::{self, found, function_with, made_of, redeclare, users};
+use crate::bind::declared::Declared;
 use crate::bind::entry;
+use crate::catalog::partial;
 use crate::catalog::schemas;
 use crate::error::{self, error, fail, unsupported};
 use crate::notices::pass_over;
@@ -121,9 +123,33 @@ pub(super) fn alter(
             }
             AlterTypeOperation::Rename(_) => {}
         }
+        check_predicates(ws, &ns.db, &own, turns)?;
         catalog::set_validator(statement, ws, collection, &validator(&ns.coll, &new.labels))?;
         redeclare(statement, session, ws, &ns.db, (&Type::Enum(Arc::new(new)), turns))
     })
+}
+
+/// Refuses a change of labels that the predicate of an index has: lists of labels by any, single ones by another name.
+///
+/// Errors: 0A000.
+fn check_predicates(ws: &WriteSet, db: &str, own: &Enum, renames: bool) -> Result<()> {
+    let database = ws.catalog().database(db);
+    for collection in database.into_iter().flat_map(|database| database.collections()) {
+        let declared = Declared::of_collection(collection);
+        let columns = declared.iter().flat_map(|declared| &declared.columns);
+        let paths: Vec<&str> = columns
+            .filter(|column| column.ty.oid() == own.oid)
+            .map(|column| column.path.as_str())
+            .collect();
+        let mut filters = collection
+            .indexes
+            .iter()
+            .filter_map(|index| index.partial_filter.as_ref());
+        if !paths.is_empty() && filters.any(|filter| partial::compares(filter.as_ref(), &paths, renames)) {
+            return unsupported("a change of labels that the predicate of an index compares");
+        }
+    }
+    Ok(())
 }
 
 fn place(own: &Enum, label: &str, state: &str) -> Result<usize> {

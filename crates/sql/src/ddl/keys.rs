@@ -220,10 +220,12 @@ pub(super) fn limit(listed: &mut Document, nullable: Vec<String>) {
         (true, []) => {}
         (true, [_]) if key.iter().count() == 1 => listed.push("sparse", true),
         _ => {
-            let there = nullable
+            let asked = said.iter().filter_map(partial::there).map(str::to_owned);
+            let paths: BTreeSet<String> = nullable.iter().cloned().chain(asked).collect();
+            let there = paths
                 .iter()
                 .map(|path| partial::condition(path, "$exists", Value::Bool(true)));
-            let all = said.into_iter().chain(there).collect();
+            let all = said.iter().cloned().chain(there).collect();
             listed.push("partialFilterExpression", partial::joined(all));
         }
     }

@@ -8,7 +8,7 @@ use crate::expr::{Comparison, Expr, Node};
 use crate::run::find;
 use crate::run::tables::Reading;
 use crate::types::Type;
-use nestor_model::{Document, Result, Value};
+use nestor_model::{Array, Document, Result, Value};
 use nestor_planner::relation::Env;
 use sqlparser::ast::Expr as Ast;
 use std::sync::Arc;
@@ -71,10 +71,32 @@ fn one(expr: &Expr, table: &Table, env: &Env<'_>) -> Result<Document> {
         Node::IsNull(arg, is_not) => {
             if let Some(column) = column(arg).filter(|column| column.ty != Type::Jsonb) {
                 return Ok(match is_not {
-                    true => condition(&column.path, "$exists", Value::Bool(true)),
+                    // Once it is what a unique key says by itself.
+                    true => {
+                        let there = || condition(&column.path, "$exists", Value::Bool(true));
+                        group("$and", vec![there(), there()])
+                    }
                     false => condition(&column.path, "$eq", Value::Null),
                 });
             }
+        }
+        // What compares so with a label is one of some labels.
+        Node::Compare(op, a, b) if matches!(a.ty(), Type::Enum(_)) && a.ty() == b.ty() => {
+            let (column, value, op) = match (column(a), column(b)) {
+                (Some(column), None) => (column, b, *op),
+                (None, Some(column)) => (column, a, op.mirrored()),
+                _ => return unsupported("the predicate of this index"),
+            };
+            let (Type::Enum(own), Node::Const(Value::Int32(place), _)) = (&column.ty, value.node()) else {
+                return unsupported("the predicate of this index");
+            };
+            let fits = |(other, _): &(i32, &String)| op.of(other.cmp(place));
+            let all = (0..).zip(&own.labels);
+            let labels: Vec<Value> = all.filter(fits).map(|(_, label)| label.as_str().into()).collect();
+            return Ok(match labels.as_slice() {
+                [only] => condition(&column.path, "$eq", only.clone()),
+                _ => condition(&column.path, "$in", Value::Array(Array::new(labels))),
+            });
         }
         // Not a number is unequal and, to a filter, neither larger nor smaller.
         Node::Compare(Comparison::NotEqual, a, b) if !matches!(a.ty(), Type::Float4 | Type::Float8 | Type::Numeric) => {

@@ -31,6 +31,15 @@ fn field(value: &Value, name: &str) -> Value {
     }
 }
 
+/// As [`element`]; what is neither array nor object is the only element of itself, as PostgreSQL stores it.
+fn element_or_scalar(value: &Value, at: i64) -> Value {
+    match value {
+        Value::Array(_) | Value::Document(_) => element(value, at),
+        scalar if matches!(at, 0 | -1) => scalar.clone(),
+        _ => Value::Null,
+    }
+}
+
 fn element(value: &Value, at: i64) -> Value {
     let Value::Array(items) = value else { return Value::Null };
     let at = if at < 0 { at + items.len() as i64 } else { at };
@@ -598,13 +607,13 @@ pub(super) const ROWS: &[Row] = &[
         Ok(field(&a[0], a[1].as_str().unwrap_or_default()))
     }),
     ("->", "jsonb,int4->jsonb", |a, _, _| {
-        Ok(element(&a[0], integer(&a[1]).unwrap_or(0)))
+        Ok(element_or_scalar(&a[0], integer(&a[1]).unwrap_or(0)))
     }),
     ("->>", "jsonb,text->text", |a, _, _| {
         Ok(found_text(&field(&a[0], a[1].as_str().unwrap_or_default())))
     }),
     ("->>", "jsonb,int4->text", |a, _, _| {
-        Ok(found_text(&element(&a[0], integer(&a[1]).unwrap_or(0))))
+        Ok(found_text(&element_or_scalar(&a[0], integer(&a[1]).unwrap_or(0))))
     }),
     ("->", "json,text->json", |a, _, _| {
         Ok(written(raw::field(text_of(&a[0]), text_of(&a[1]))))

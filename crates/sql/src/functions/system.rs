@@ -25,18 +25,6 @@ pub fn part_key(index: i64, at: i64) -> i64 {
     index + (at << 32)
 }
 
-/// The table that a text names, in quotes or not, with a schema or not.
-fn table_name(text: &str) -> String {
-    let last = match text.strip_suffix('"').and_then(|head| head.rfind('"')) {
-        Some(begin) => &text[begin..],
-        None => text.rsplit('.').next().unwrap_or(text),
-    };
-    match last.strip_prefix('"') {
-        Some(quoted) => quoted.trim_end_matches('"').to_owned(),
-        None => last.to_lowercase(),
-    }
-}
-
 /// A name, with a schema or not, as catalogs have it: what is not quoted in lower case.
 pub fn folded(text: &str) -> String {
     let (mut out, mut quoted) = (String::new(), false);
@@ -183,6 +171,11 @@ fn identifiers(text: &str, is_strict: bool) -> nestor_model::Result<Value> {
     }
 }
 
+/// By what the sequences of a table's columns are found: its name, or its schema and its name.
+pub fn sequences_key(parts: &[&str]) -> String {
+    parts.join("\u{1}")
+}
+
 fn yes() -> nestor_model::Result<Value> {
     Ok(Value::Bool(true))
 }
@@ -197,7 +190,7 @@ fn may(privilege: &Value) -> nestor_model::Result<Value> {
         return crate::error::fail("22023", format!("unrecognized privilege type: \"{other}\""));
     }
     let has_all = || current::get().is_some_and(|current| current.is_superuser);
-    match each().all(|one| matches!(one, "SELECT" | "USAGE" | "CONNECT")) || has_all() {
+    match each().all(|one| matches!(one, "SELECT" | "USAGE" | "CONNECT" | "EXECUTE")) || has_all() {
         true => yes(),
         false => crate::error::unsupported(format!("asking for privilege {wanted}")),
     }
@@ -400,6 +393,20 @@ pub(super) const ROWS: &[Row] = &[
     ("has_schema_privilege", "any,text->bool", |a, _, _| may(&a[1])),
     ("has_database_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),
     ("has_database_privilege", "any,text->bool", |a, _, _| may(&a[1])),
+    ("has_function_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),
+    ("has_function_privilege", "any,text->bool", |a, _, _| may(&a[1])),
+    ("has_type_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),
+    ("has_type_privilege", "any,text->bool", |a, _, _| may(&a[1])),
+    ("has_sequence_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),
+    ("has_sequence_privilege", "any,text->bool", |a, _, _| may(&a[1])),
+    ("has_language_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),
+    ("has_language_privilege", "any,text->bool", |a, _, _| may(&a[1])),
+    ("has_tablespace_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),
+    ("has_tablespace_privilege", "any,text->bool", |a, _, _| may(&a[1])),
+    // There are no policies.
+    ("row_security_active", "any->bool", |_, _, _| Ok(Value::Bool(false))),
+    // There are no triggers.
+    ("pg_trigger_depth", "->int4", |_, _, _| Ok(Value::Int32(0))),
     ("pg_has_role", "any,text->bool", |_, _, _| yes()),
     ("pg_has_role", "any,any,text->bool", |_, _, _| yes()),
     // A table and a column looked up among their sequences, which the binder has filled in.
@@ -407,8 +414,12 @@ pub(super) const ROWS: &[Row] = &[
         let [Value::String(table), Value::String(column), Value::Document(tables)] = a else {
             return Ok(Value::Null);
         };
-        let name = table_name(table);
-        let Some(ValueRef::Document(columns)) = tables.get(&name) else {
+        let Value::Array(parts) = identifiers(table, true)? else {
+            return Ok(Value::Null);
+        };
+        let parts: Vec<&str> = parts.iter().filter_map(|part| part.as_str()).collect();
+        let name = parts.join(".");
+        let Some(ValueRef::Document(columns)) = tables.get(&sequences_key(&parts)) else {
             return crate::error::fail("42P01", format!("relation \"{name}\" does not exist"));
         };
         match columns.get(column) {

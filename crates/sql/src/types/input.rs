@@ -72,7 +72,10 @@ pub fn text(ty: &Type, text: &str) -> Result<Value> {
         | Type::Regprocedure
         | Type::Regoperator => match trimmed {
             "-" => Value::Int64(0),
-            _ => Value::Int64(whole(ty, text, 0, i64::from(u32::MAX))?),
+            name => match Type::named(name).filter(|_| *ty == Type::Regtype) {
+                Some(named) => Value::Int64(i64::from(named.oid())),
+                None => Value::Int64(whole(ty, text, 0, i64::from(u32::MAX))?),
+            },
         },
         _ => return fail("0A000", format!("input of type {ty} is not supported")),
     })

@@ -176,6 +176,9 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                         ),
                         ("is_updatable", truth(relation.updatable.is_some())),
                         ("is_insertable_into", truth(relation.updatable.is_some())),
+                        ("is_trigger_updatable", text("NO")),
+                        ("is_trigger_deletable", text("NO")),
+                        ("is_trigger_insertable_into", text("NO")),
                     ]
                 })
                 .collect()

@@ -23,6 +23,7 @@ pub use shapes::{name_of, oid_of};
 
 use super::routines::Routine;
 use super::{Column, Kind, Table, Timing, schemas};
+use crate::functions::sequences_key;
 use crate::types::Type;
 use nestor_database::write::sequence::Counting;
 use nestor_model::{Document, Result, Value};
@@ -518,9 +519,12 @@ pub fn descriptions(facts: &dyn Facts) -> Result<Vec<(String, String)>> {
 ///
 /// Errors: those of [`Facts::relations`].
 pub fn serial_sequences(facts: &dyn Facts) -> Result<Document> {
-    let sequences = facts.sequences()?;
+    let (sequences, path) = (facts.sequences()?, facts.path());
     let mut out = Document::new();
-    for relation in facts.relations()?.iter() {
+    // The first schema of the search path comes first where none is said.
+    let mut plain: Vec<(usize, &str, Document)> = Vec::new();
+    let relations = facts.relations()?;
+    for relation in relations.iter() {
         let mut columns = Document::new();
         for (at, column) in (1..).zip(&relation.table.columns) {
             let owned = sequences
@@ -529,7 +533,18 @@ pub fn serial_sequences(facts: &dyn Facts) -> Result<Document> {
             let name = owned.map(|sequence| format!("{}.{}", relation.table.schema, relations::quoted(&sequence.name)));
             columns.push(column.name.as_str(), name.map_or(Value::Null, text));
         }
-        out.push(relation.table.name.as_str(), columns);
+        let (schema, name) = (relation.table.schema.as_str(), relation.table.name.as_str());
+        out.push(sequences_key(&[schema, name]), columns.clone());
+        if let Some(place) = path.iter().position(|own| own == schema) {
+            plain.push((place, name, columns));
+        }
+    }
+    plain.sort_by_key(|(place, ..)| *place);
+    for (_, name, columns) in plain {
+        let key = sequences_key(&[name]);
+        if out.get(&key).is_none() {
+            out.push(key, columns);
+        }
     }
     Ok(out)
 }
