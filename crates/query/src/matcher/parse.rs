@@ -171,7 +171,7 @@ impl Parser<'_> {
                 self.texts += 1;
                 Ok(MatchExpr::Text(TextTest::new(TextQuery::parse(value)?)))
             }
-            _ => return Err(unknown_top_level(operator)),
+            _ => Err(unknown_top_level(operator)),
         }
     }
 

@@ -213,12 +213,14 @@ impl Binder<'_> {
             populated = Some((name, columns));
         }
         let by_name = matches!(name.as_str(), "row_to_json" | "to_json" | "to_jsonb");
+        let keeps_names = name == "coalesce" || name.starts_with("json");
         let rows = self.giving_rows();
         let args: Vec<Expr> = asts
             .iter()
-            .map(|arg| match by_name {
-                true => self.object_of_row(arg, scope),
-                false => self.expr(arg, scope),
+            .map(|arg| match (by_name, keeps_names) {
+                (true, _) => self.object_of_row(arg, scope),
+                (false, true) => self.with_names(arg, scope),
+                (false, false) => self.expr(arg, scope),
             })
             .collect::<Result<_>>()?;
         if name == "coalesce" {
@@ -402,6 +404,7 @@ impl Binder<'_> {
             .iter()
             .map(|arg| match by_name {
                 true => self.object_of_row(arg, scope),
+                false if name == "array_agg" || name.starts_with("json") => self.with_names(arg, scope),
                 false => self
                     .expr(arg, scope)
                     .map(|bound| match self.is_optional_row(arg, &bound, scope) {

@@ -5,8 +5,10 @@ use crate::error::{error, unsupported};
 use crate::expr::{Expr, Node};
 use crate::functions;
 use crate::types::Type;
+use crate::types::composite::{Attribute, Composite};
 use nestor_model::Result;
 use sqlparser::ast::{DataType, Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, Value as Literal};
+use std::sync::Arc;
 
 /// Names and types of columns.
 type Columns = Vec<(String, Type)>;
@@ -35,6 +37,38 @@ pub(super) fn row_or_null(row: Expr, whole: Expr) -> Expr {
     .into()
 }
 
+/// A row whose columns have names as one of a type that has them; any other expression as it is.
+pub(super) fn named_row(bound: &Expr) -> Expr {
+    let Node::Row(items) = bound.node() else {
+        return bound.clone();
+    };
+    let mut attributes: Vec<Attribute> = Vec::with_capacity(items.len());
+    for item in items {
+        let (Node::Column { name, .. } | Node::Outer { name, .. }) = item.node() else {
+            return bound.clone();
+        };
+        let is_plain = item.ty() != Type::Void && !item.ty().is_row();
+        if !is_plain || attributes.iter().any(|own| own.name == *name) {
+            return bound.clone();
+        }
+        attributes.push(Attribute {
+            name: name.to_string(),
+            ty: match item.ty() {
+                Type::Unknown => Type::Text,
+                ty => ty,
+            },
+            modifier: -1,
+        });
+    }
+    Node::Cast {
+        arg: bound.clone(),
+        to: Type::Composite(Arc::new(Composite::of_row_type(attributes))),
+        modifier: -1,
+        explicit: true,
+    }
+    .into()
+}
+
 /// A field of a function's row, which holds it as a document.
 pub(super) fn field(row: &Expr, name: &str, ty: &Type) -> Expr {
     let own = || Node::Field(row.clone(), vec![name.to_owned()], ty.clone()).into();
@@ -55,6 +89,17 @@ impl Binder<'_> {
             _ => false,
         };
         matches!(arg, Ast::Identifier(_) | Ast::CompoundIdentifier(_)) && items.iter().any(is_optional)
+    }
+
+    /// An expression; the row of a table has the names of its columns, and is null where an outer join has left it out.
+    pub(super) fn with_names(&mut self, arg: &Ast, scope: &Scope) -> Result<Expr> {
+        let bound = self.expr(arg, scope)?;
+        let is_name = matches!(arg, Ast::Identifier(_) | Ast::CompoundIdentifier(_));
+        Ok(match (is_name, self.is_optional_row(arg, &bound, scope)) {
+            (true, true) => row_or_null(bound.clone(), named_row(&bound)),
+            (true, false) => named_row(&bound),
+            (false, _) => bound,
+        })
     }
 
     /// A function's row of several columns where the statement's rows have it; queries around it ask for its fields.

@@ -381,13 +381,9 @@ impl Binder<'_> {
         Ok((items, columns))
     }
 
-    /// An expression of a select list. The row of a table that an outer join has left out is null.
+    /// An expression of a select list.
     fn shown_item(&mut self, expr: &Ast, scope: &Scope) -> Result<Expr> {
-        let bound = self.expr(expr, scope)?;
-        let bound = match self.is_optional_row(expr, &bound, scope) {
-            true => super::rows::row_or_null(bound.clone(), bound),
-            false => bound,
-        };
+        let bound = self.with_names(expr, scope)?;
         Ok(self.row_of_function(bound))
     }
 

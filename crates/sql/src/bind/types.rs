@@ -217,7 +217,8 @@ pub fn data_type(ty: &DataType) -> Result<(Type, i32)> {
 pub fn check_column(name: &str, ty: &Type) -> Result<()> {
     let element = if let Type::Array(element) = ty { element } else { ty };
     match element {
-        Type::Void | Type::Record | Type::Unknown => fail("42P16", format!("column \"{name}\" has pseudo-type {ty}")),
+        _ if element.is_row() => fail("42P16", format!("column \"{name}\" has pseudo-type {ty}")),
+        Type::Void | Type::Unknown => fail("42P16", format!("column \"{name}\" has pseudo-type {ty}")),
         _ => Ok(()),
     }
 }

@@ -221,7 +221,7 @@ pub(super) fn columns_of(reading: &Reading<'_, '_>, schema: &str, text: &str) ->
         if out.iter().any(|own| own.name == column.name) {
             return fail("42701", format!("column \"{}\" specified more than once", column.name));
         }
-        if *column.ty.element().unwrap_or(&column.ty) == Type::Record {
+        if column.ty.is_row() {
             let message = format!("column \"{}\" has pseudo-type {}", column.name, column.ty);
             return fail("42P16", message);
         }

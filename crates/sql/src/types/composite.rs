@@ -59,9 +59,26 @@ fn malformed(text: &str, detail: &str) -> Error {
 }
 
 impl Composite {
+    /// The type of a row whose columns have names, which nobody has declared.
+    pub fn of_row_type(attributes: Vec<Attribute>) -> Self {
+        Self {
+            oid: Type::Record.oid(),
+            name: Type::Record.name(),
+            attributes,
+        }
+    }
+
+    /// Whether nobody has declared it.
+    pub fn is_of_row(&self) -> bool {
+        self.oid == Type::Record.oid()
+    }
+
     /// The OID of its arrays.
     pub fn array_oid(&self) -> u32 {
-        MADE_ARRAYS.saturating_add(self.oid)
+        match self.is_of_row() {
+            true => Type::Record.array().oid(),
+            false => MADE_ARRAYS.saturating_add(self.oid),
+        }
     }
 
     /// Its name as statements have it.

@@ -334,11 +334,20 @@ impl Type {
         }
     }
 
+    /// Whether it is the type of rows, or of arrays of such, that nobody has declared.
+    pub fn is_row(&self) -> bool {
+        match self.element().unwrap_or(self) {
+            Self::Record => true,
+            Self::Composite(own) => own.is_of_row(),
+            _ => false,
+        }
+    }
+
     /// The name of one that somebody has made, with its schema if that is not `public`.
     pub fn made(&self) -> Option<&str> {
         match self {
             Self::Enum(own) => Some(&own.name),
-            Self::Composite(own) => Some(&own.name),
+            Self::Composite(own) if !own.is_of_row() => Some(&own.name),
             _ => None,
         }
     }
