@@ -404,3 +404,11 @@ def test_sessions_that_rest_too_long(start):
         other.execute("INSERT INTO t VALUES (2)")
     with psycopg.connect(host="127.0.0.1", port=port_of(server), user="tester", dbname="shop") as other:
         assert other.execute("SELECT count(*) FROM t").fetchone() == (1,)
+
+
+def test_explain_has_the_parameters_of_its_statement(start):
+    server = start(None, "--sql-port", 0)
+    with psycopg.connect(host="127.0.0.1", port=port_of(server), user="tester", dbname="shop", autocommit=True) as client:
+        client.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
+        for statement, params in [("SELECT * FROM t WHERE id = %s", [1]), ("INSERT INTO t VALUES (%s, %s)", [1, "a"])]:
+            assert client.execute(f"EXPLAIN {statement}", params, prepare=True).fetchall()

@@ -73,27 +73,23 @@ impl Session {
         let text = &*text;
         let mut prepared = Prepared::new(text, ast, given);
         self.check_block(prepared.ast.as_deref())?;
-        match prepared.ast.clone().as_deref() {
-            Some(ast) if writes(ast) => {
-                let (fields, types) = self.statement(database, text, OpKind::Read, |statement, facts| {
-                    write::describe(statement, facts, ast, prepared.types.clone())
-                })?;
-                prepared.fields = fields;
-                prepared.types = types;
-            }
-            Some(Ast::Query(query)) => {
-                let (fields, types) = self.statement(database, text, OpKind::Read, |statement, facts| {
-                    query::describe(statement, facts, query, prepared.types.clone())
-                })?;
-                prepared.fields = Some(fields);
-                prepared.types = types;
-            }
+        let ast = prepared.ast.clone();
+        if let Some(ast) = ast.as_deref()
+            && let Some((fields, types)) = self.described(database, text, ast, &prepared.types)?
+        {
+            (prepared.fields, prepared.types) = (fields, types);
+        }
+        match ast.as_deref() {
             Some(Ast::Explain {
+                statement: inner,
                 analyze,
                 format,
                 options,
                 ..
             }) => {
+                if let Some((_, types)) = self.described(database, text, inner, &prepared.types)? {
+                    prepared.types = types;
+                }
                 let wanted = explain::wanted(*analyze, format.as_ref(), options.as_deref().unwrap_or_default())?;
                 let ty = wanted.format.ty();
                 prepared.fields = Some(vec![plan_field(ty)]);
@@ -105,10 +101,10 @@ impl Session {
                     },
                 ] = stmts.as_slice()
                 {
-                    let (_, types) = self.statement(database, text, OpKind::Read, |statement, facts| {
-                        query::describe(statement, facts, query, prepared.types.clone())
-                    })?;
-                    prepared.types = types;
+                    let query = Ast::Query(query.clone());
+                    if let Some((_, types)) = self.described(database, text, &query, &prepared.types)? {
+                        prepared.types = types;
+                    }
                 }
             }
             Some(Ast::ShowVariable { variable }) => prepared.fields = Some(show_fields(variable)),
@@ -126,6 +122,31 @@ impl Session {
         }
         self.prepared.insert(name.to_owned(), Arc::new(prepared));
         Ok(())
+    }
+
+    /// The columns of a query or of a statement that writes, and the types of its parameters; `None` of others.
+    fn described(
+        &mut self,
+        database: &Database,
+        text: &str,
+        ast: &Ast,
+        types: &[Type],
+    ) -> Result<Option<(Option<Vec<Field>>, Vec<Type>)>> {
+        let types = types.to_vec();
+        match ast {
+            ast if writes(ast) => self
+                .statement(database, text, OpKind::Read, |statement, facts| {
+                    write::describe(statement, facts, ast, types)
+                })
+                .map(Some),
+            Ast::Query(query) => {
+                let (fields, types) = self.statement(database, text, OpKind::Read, |statement, facts| {
+                    query::describe(statement, facts, query, types)
+                })?;
+                Ok(Some((Some(fields), types)))
+            }
+            _ => Ok(None),
+        }
     }
 
     pub(super) fn bind(
