@@ -133,7 +133,11 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
                 table::drop(statement, session, (names, *if_exists, *cascade), kind, &mut progress)?
             }
             ObjectType::Index => index::drop(statement, session, (names, *if_exists), &mut progress)?,
-            ObjectType::Sequence => sequence::drop(statement, session, (names, *if_exists), &mut progress)?,
+            ObjectType::Sequence => {
+                let unasked =
+                    |ws: &mut WriteSet, of: &Namespace| alter::let_sequence_go(statement, session, ws, (of, *cascade));
+                sequence::drop(statement, session, (names, *if_exists), &unasked, &mut progress)?
+            }
             ObjectType::Type => enums::drop(statement, session, (names, *if_exists, *cascade), &mut progress)?,
             ObjectType::Schema => schema::drop(statement, session, (names, *if_exists, *cascade), &mut progress)?,
             other => return unsupported(format!("DROP {other}")),

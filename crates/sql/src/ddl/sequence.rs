@@ -313,11 +313,12 @@ pub(super) fn follow(
     Ok(())
 }
 
-/// DROP SEQUENCE.
+/// DROP SEQUENCE. `unasked` lets go of the defaults of columns that ask a sequence, or refuses that.
 pub(super) fn drop(
     statement: &Statement<'_>,
     session: &SessionFacts,
     (names, if_exists): (&[ObjectName], bool),
+    unasked: &dyn Fn(&mut WriteSet, &Namespace) -> Result<()>,
     progress: &mut Progress,
 ) -> Result<&'static str> {
     let all: Vec<Namespace> = names
@@ -338,6 +339,7 @@ pub(super) fn drop(
             if !matches!(entry::of(&found), Some(Object::Sequence(..))) {
                 return fail("42809", format!("\"{}\" is not a sequence", ns.coll));
             }
+            unasked(ws, ns)?;
             let_go(statement, ws, &found)?;
         }
         Ok(())

@@ -20,6 +20,9 @@ use sqlparser::ast::{Declare, FetchDirection, Statement as Ast};
 use std::borrow::Cow;
 use std::sync::Arc;
 
+/// The columns of a statement's rows, if it gives rows, and the types of its parameters.
+type Described = (Option<Vec<Field>>, Vec<Type>);
+
 impl Session {
     pub(super) fn parse(
         &mut self,
@@ -125,13 +128,7 @@ impl Session {
     }
 
     /// The columns of a query or of a statement that writes, and the types of its parameters; `None` of others.
-    fn described(
-        &mut self,
-        database: &Database,
-        text: &str,
-        ast: &Ast,
-        types: &[Type],
-    ) -> Result<Option<(Option<Vec<Field>>, Vec<Type>)>> {
+    fn described(&mut self, database: &Database, text: &str, ast: &Ast, types: &[Type]) -> Result<Option<Described>> {
         let types = types.to_vec();
         match ast {
             ast if writes(ast) => self

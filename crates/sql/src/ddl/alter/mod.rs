@@ -4,6 +4,7 @@
 //! tables that have keys of it. All of it is one commit, or a part of a transaction: whoever else writes to the table meanwhile conflicts
 //! with it.
 
+mod defaults;
 mod edit;
 mod found;
 mod indexes;
@@ -11,6 +12,7 @@ mod others;
 mod rename;
 mod rows;
 
+pub(super) use self::defaults::let_sequence_go;
 pub(super) use self::edit::{Edit, set_not_null, uncount, without_columns};
 use self::found::Found;
 pub(super) use self::found::found;

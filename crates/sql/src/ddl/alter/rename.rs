@@ -1,6 +1,6 @@
 //! Another name for a table, a view or a sequence.
 
-use super::others;
+use super::{defaults, others};
 use crate::bind::entry::{self, Object};
 use crate::bind::object_name;
 use crate::catalog::schemas;
@@ -81,6 +81,11 @@ pub(in crate::ddl) fn rename(
             Some((to.coll.to_string(), column.to_owned()))
         })?;
         roles::follow(statement, ws, from, Some(to))?;
-        catalog::rename(statement, ws, &source, to, (false, false))
+        let asking = match kind {
+            Kind::Sequence => defaults::follow(session, ws, (from, to))?,
+            _ => Vec::new(),
+        };
+        catalog::rename(statement, ws, &source, to, (false, false))?;
+        defaults::declare(statement, session, ws, asking)
     })
 }
