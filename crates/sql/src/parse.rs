@@ -10,6 +10,7 @@ pub(crate) mod copying;
 pub(crate) mod created;
 pub(crate) mod cursors;
 pub mod databases;
+mod depth;
 pub(crate) mod dialect;
 mod groups;
 mod into;
@@ -45,8 +46,8 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 /// Most bytes of a statement.
 pub const STATEMENT_BYTES_MAX: usize = 16 << 20;
-/// Operators that may stand in one expression without parentheses or commas between them: trees are that deep.
-const CHAIN_MAX: usize = 800;
+/// Dots that may stand in one name, and in names with nothing but words between them.
+const NAME_PARTS_MAX: usize = 1000;
 /// Levels that parentheses and the like may nest.
 const DEPTH_MAX: usize = 60;
 
@@ -140,6 +141,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
         .tokenize_with_location()
         .map_err(|e| error("42601", e.to_string()))?;
     check_numbers(&tokens)?;
+    check_names(&tokens)?;
     split_signs(&mut tokens);
     leave_out_national(&mut tokens);
     literals::join(&mut tokens)?;
@@ -173,7 +175,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     }
     merge::give_defaults(&mut tokens);
     locks::spell_out(&mut tokens);
-    check_depth(&tokens)?;
+    depth::check(&tokens)?;
     literals::keep_quotes(&mut tokens)?;
     let tokens = plainer(tokens);
     Ok(Parser::new(dialect)
@@ -343,6 +345,22 @@ fn plainer(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     out
 }
 
+/// Refuses names of more parts than documents have levels.
+fn check_names(tokens: &[TokenWithSpan]) -> Result<()> {
+    let mut parts = 0usize;
+    for token in tokens {
+        match &token.token {
+            Token::Period => parts += 1,
+            Token::Word(_) | Token::Whitespace(_) => {}
+            _ => parts = 0,
+        }
+        if parts > NAME_PARTS_MAX {
+            return fail("54001", "a name has too many parts");
+        }
+    }
+    Ok(())
+}
+
 /// Refuses numbers that letters follow at once.
 fn check_numbers(tokens: &[TokenWithSpan]) -> Result<()> {
     let follows = |pair: &[TokenWithSpan]| matches!((&pair[0].token, &pair[1].token), (Token::Number(..), Token::Word(word)) if word.quote_style.is_none());
@@ -406,35 +424,4 @@ fn refused(error: ParserError, text: &str) -> Error {
             }
         }
     }
-}
-
-/// Refuses chains of operators that would make trees too deep to walk.
-fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
-    let links = ["and", "or", "not", "union", "except", "intersect", "join"];
-    let mut chains = vec![0usize];
-    for token in tokens {
-        match &token.token {
-            Token::LParen | Token::LBracket => chains.push(0),
-            Token::RParen | Token::RBracket => {
-                chains.pop();
-                if chains.is_empty() {
-                    chains.push(0);
-                }
-            }
-            Token::Comma | Token::SemiColon => *chains.last_mut().unwrap_or(&mut 0) = 0,
-            Token::Whitespace(_) | Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => {}
-            // They stand between two that bind closer, and not one behind the other.
-            Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq | Token::Period => {}
-            Token::Word(word) if !links.iter().any(|link| word.value.eq_ignore_ascii_case(link)) => {}
-            _ => {
-                if let Some(chain) = chains.last_mut() {
-                    *chain += 1;
-                    if *chain > CHAIN_MAX {
-                        return fail("54001", "statement has too many operators in one expression");
-                    }
-                }
-            }
-        }
-    }
-    Ok(())
 }

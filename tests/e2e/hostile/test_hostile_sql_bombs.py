@@ -167,3 +167,55 @@ def test_sql_bombs(start, tmp_path, dice, seconds):
     for sql in kept:
         sql.socket.close()
     assert server.stop() == 0
+
+
+def nested(levels, chain, wrap):
+    inner = "1"
+    for _ in range(levels):
+        inner = wrap(inner, chain)
+    return inner
+
+
+def deep():
+    """Statements whose trees are as deep as they may be, and deeper; and expressions that stand for columns of each other."""
+    for n in [780, 20_000]:
+        for behind in [" is null", " at time zone 'utc'", ' collate "C"', " in (1)", " operator(pg_catalog.+) 1", " like 'a'", " overlaps (1, 2)", " = 1", "::int",
+                       "->'a'", " + 1", " or not true", "[1]", ".a", " between 1 and 2"]:
+            yield f"SELECT a{behind * n} FROM (SELECT 1 a) t"
+        yield f"SELECT {'+'.join(['g'] * n)} FROM generate_series(1, 3) g ORDER BY {'+'.join(['g'] * n)}"
+        yield f"SELECT 1 FROM {', '.join(f'generate_series(1, 1) t{at}' for at in range(n))}"
+        yield f"SELECT {', '.join(f'(SELECT g + {at})' for at in range(n))} FROM generate_series(1, 2) g"
+        yield f"WITH c0 AS (SELECT 1 a){''.join(f', c{at} AS (SELECT a + 1 a FROM c{at - 1})' for at in range(1, n))} SELECT * FROM c{n - 1}"
+        yield " UNION ALL ".join(["SELECT 1"] * n)
+        yield " EXCEPT ".join(["SELECT 1"] * n)
+        yield f"SELECT 1{', 1' * n}"
+    for levels in [2, 10, 40]:
+        yield "SELECT " + nested(levels, 70, lambda inner, chain: f"({inner} + {' + '.join(['1'] * chain)})")
+        yield "SELECT " + nested(levels, 700, lambda inner, chain: f"({' || '.join(['chr(65)'] * chain)} || {inner})")
+    # Each column thirty times the one below: nobody writes that out.
+    query = "SELECT g AS a FROM generate_series(1, 2) g"
+    for _ in range(9):
+        query = f"SELECT {' - '.join(['a'] * 30)} AS a FROM ({query}) t"
+    yield f"SELECT * FROM ({query}) q WHERE a > -5 ORDER BY a"
+    yield f"SELECT a, count(*) FROM ({query}) q GROUP BY a HAVING a > -5"
+    yield f"SELECT (SELECT max(a) FROM ({query}) q WHERE a < g) FROM generate_series(1, 2) g"
+
+
+def test_deep_statements(start):
+    server = start(None, "--sql-port", 0)
+    port = port_of(server)
+    for statement in deep():
+        begun, sql = time.monotonic(), Sql(port, database="bombs")
+        sql.socket.settimeout(STATEMENT_MAX_S)
+        try:
+            sql.query(statement)
+        except RuntimeError as refused:
+            assert str(refused)[:2] in ("42", "54", "22"), f"{refused} for {statement[:200]}"
+        assert time.monotonic() - begun < STATEMENT_MAX_S, statement[:200]
+        sql.socket.close()
+    views = Sql(port, database="bombs")
+    views.query("CREATE TABLE v0 (a int)")
+    for at in range(1, 12):
+        views.query(f"CREATE VIEW v{at} AS SELECT {' - '.join(['a'] * 700)} AS a FROM v{at - 1}")
+    assert views.query("SELECT a FROM v11 WHERE a > -5 ORDER BY a") == []
+    assert server.is_running and "panic" not in server.said()

@@ -21,6 +21,9 @@ use sqlparser::ast::{
 /// Grouping sets of a SELECT.
 const SETS_MAX: usize = 4096;
 
+/// Columns of a result: messages count them by 16 bits with a sign.
+const COLUMNS_MAX: usize = i16::MAX as usize;
+
 /// Names of results.
 pub(super) struct Output;
 
@@ -63,15 +66,21 @@ impl Output {
     }
 }
 
-/// Whether an expression has the name of a type, because it is a cast or literal without a name of its own.
-fn is_cast(expr: &Ast) -> bool {
+/// Whether an expression that is no cast has the name of a type.
+fn is_named_by_type(expr: &Ast) -> bool {
     match expr {
-        Ast::Nested(expr) => is_cast(expr),
-        Ast::Cast { expr, .. } => is_cast(expr) || name_of(expr) == "?column?",
         Ast::TypedString(_) | Ast::Interval(_) => true,
         Ast::Value(value) => matches!(value.value, sqlparser::ast::Value::Boolean(_)),
         _ => false,
     }
+}
+
+/// What casts and parentheses are of.
+fn beneath_casts(mut expr: &Ast) -> &Ast {
+    while let Ast::Cast { expr: inner, .. } | Ast::Nested(inner) = expr {
+        expr = inner;
+    }
+    expr
 }
 
 /// The name that an expression has as a column.
@@ -85,14 +94,18 @@ fn name_of(expr: &Ast) -> String {
         },
         Ast::Function(call) if is_called(call, BETWEEN_SYMMETRIC) => "?column?".to_owned(),
         Ast::Function(call) => object_name(&call.name).map_or_else(|_| String::new(), |(_, name)| name),
-        Ast::Cast { expr, data_type, .. } => match name_of(expr) {
-            // A name that only comes of a cast gives way to that of the outer type; an array has its element's.
-            name if name == "?column?" || is_cast(expr) => match super::types::data_type(data_type) {
-                Ok((ty, _)) => ty.name().trim_start_matches('_').to_owned(),
-                Err(_) => made_type(data_type).unwrap_or(name),
-            },
-            name => name,
-        },
+        Ast::Cast { expr, data_type, .. } => {
+            let base = beneath_casts(expr);
+            let name = name_of(base);
+            // A name that only comes of a cast gives way to that of the outermost type; an array has its element's.
+            match name == "?column?" || is_named_by_type(base) {
+                true => match super::types::data_type(data_type) {
+                    Ok((ty, _)) => ty.name().trim_start_matches('_').to_owned(),
+                    Err(_) => made_type(data_type).unwrap_or(name),
+                },
+                false => name,
+            }
+        }
         Ast::Nested(expr) | Ast::Collate { expr, .. } => name_of(expr),
         Ast::Case { .. } => "case".to_owned(),
         Ast::Exists { .. } => "exists".to_owned(),
@@ -365,6 +378,9 @@ impl Binder<'_> {
                 }
                 _ => return unsupported("a select item of this form"),
             }
+        }
+        if items.len() > COLUMNS_MAX {
+            return fail("54011", format!("target lists can have at most {COLUMNS_MAX} entries"));
         }
         self.in_step(begin);
         for (item, column) in items.iter_mut().zip(&mut columns) {

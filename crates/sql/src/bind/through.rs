@@ -513,7 +513,8 @@ impl Binder<'_> {
         let over_table = |expr: &Expr| -> Option<Expr> {
             let mut known = true;
             expr.for_each_column(&mut |index| known &= inner.values.get(index).is_some_and(Option::is_some));
-            known.then(|| expr.with_columns(&|index| inner.values.get(index).cloned().flatten()))
+            let over = known.then(|| expr.with_columns(&|index| inner.values.get(index).cloned().flatten()));
+            over.filter(|over| !over.is_large())
         };
         let target = |expr: &Expr| match expr.node() {
             Node::Column { index, .. } if *index < PENDING => inner.targets.get(*index).copied().flatten(),

@@ -4,7 +4,27 @@ use super::like::Match;
 use super::{Expr, Node};
 use crate::types::Type;
 
+/// Parts of an expression that is made of others, at most.
+const PARTS_MAX: usize = 5000;
+/// How deep it may be.
+const DEPTH_MAX: usize = 900;
+
 impl Expr {
+    /// Whether it has more parts, or is deeper, than an expression that is made of others should: what stands for columns may stand there many times, and
+    /// have columns itself that stand for others.
+    pub fn is_large(&self) -> bool {
+        let mut left = PARTS_MAX;
+        !self.fits(&mut left, DEPTH_MAX)
+    }
+
+    fn fits(&self, left: &mut usize, depth: usize) -> bool {
+        if *left == 0 || depth == 0 {
+            return false;
+        }
+        *left -= 1;
+        self.parts().into_iter().all(|part| part.fits(left, depth - 1))
+    }
+
     /// The expressions that it is made of.
     pub fn parts(&self) -> Vec<&Expr> {
         match self.node() {

@@ -146,6 +146,10 @@ fn looked_up(join: &Join<Expr>) -> Option<(Join<Expr>, Scan<Expr>)> {
                 keys.iter_mut().for_each(|(_, key)| *key = beneath(key));
                 condition.iter_mut().for_each(|part| *part = beneath(part));
                 own.iter_mut().for_each(|part| *part = beneath(part));
+                let mut all = keys.iter().map(|(_, key)| key).chain(&condition).chain(&own);
+                if all.any(Expr::is_large) {
+                    return None;
+                }
                 right = input;
             }
             _ => return None,

@@ -61,15 +61,13 @@ pub fn push(plan: Plan, mut conditions: Vec<Expr>, st: &dyn Statistics) -> Plan 
             filtered(Relation::Scan(scan), conditions)
         }
         Relation::Project { input, columns } => {
+            let beneath = |condition: &Expr| condition.with_columns(&|index| columns.get(index).cloned());
             let (down, stay) = split(conditions, |condition| {
                 let mut simple = true;
                 condition.for_each_column(&mut |index| simple &= columns.get(index).is_some_and(|c| !c.is_volatile()));
-                simple
+                simple && !beneath(condition).is_large()
             });
-            let down = down
-                .into_iter()
-                .map(|c| c.with_columns(&|index| columns.get(index).cloned()))
-                .collect();
+            let down = down.iter().map(beneath).collect();
             let input = Box::new(push(*input, down, st));
             filtered(Relation::Project { input, columns }, stay)
         }
@@ -83,13 +81,12 @@ pub fn push(plan: Plan, mut conditions: Vec<Expr>, st: &dyn Statistics) -> Plan 
             limit,
         } => {
             let plain = sets.len() == 1 && sets[0].len() == groups.len() && !groups.is_empty();
+            let beneath = |condition: &Expr| condition.with_columns(&|index| groups.get(index).cloned());
             let (down, stay) = split(conditions, |c| {
-                plain && limit.is_none() && span(c).is_some_and(|(_, high)| high <= groups.len())
+                let is_of_groups = plain && limit.is_none() && span(c).is_some_and(|(_, high)| high <= groups.len());
+                is_of_groups && !beneath(c).is_large()
             });
-            let down = down
-                .into_iter()
-                .map(|c| c.with_columns(&|index| groups.get(index).cloned()))
-                .collect();
+            let down = down.iter().map(beneath).collect();
             let input = Box::new(push(*input, down, st));
             filtered(
                 Relation::Aggregate {

@@ -219,6 +219,9 @@ pub fn scalar(apply: &Apply<Expr>, statistics: &dyn Statistics) -> Option<(Join<
     let mut value = Expr::column(0, "column1", Type::Unknown);
     while let Relation::Project { input, columns } = at {
         value = value.with_columns(&|index| columns.get(index).cloned());
+        if value.is_large() {
+            return None;
+        }
         at = input;
     }
     let Relation::Aggregate {
