@@ -136,7 +136,7 @@ describe('in a browser', { timeout: 900_000 }, () => {
     const { context, page } = await open();
     await page.goto(world.base);
     await page.locator('.find input').pressSequentially('index');
-    await page.waitForFunction('document.querySelectorAll("#words option").length > 0');
+    await page.locator('#words option').first().waitFor({ state: 'attached' });
     await context.close();
   });
 
