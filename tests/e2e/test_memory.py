@@ -227,7 +227,7 @@ def test_a_group_of_large_documents_that_is_written_is_small(start, tmp_path):
 
 
 def test_replies_of_many_large_errors_can_be_received(start):
-    """Messages that name large values, and what scripts throw, are cut; of many errors the last ones have their codes only."""
+    """Messages that name large values, and what scripts throw, are cut; of many errors the last ones have no values."""
     server = start(None)
     client = server.client(retryWrites=False)
     values = client.limits.docs
@@ -238,7 +238,8 @@ def test_replies_of_many_large_errors_can_be_received(start):
         values.insert_many([dict(large) for _ in range(40)], ordered=False)
     failed = caught.value.details["writeErrors"]
     assert [error["code"] for error in failed] == [11000] * 40
-    assert failed[0]["keyValue"] == large and failed[0]["errmsg"].startswith("E11000") and failed[39]["errmsg"] == ""
+    assert failed[0]["keyValue"] == large and "keyValue" not in failed[39]
+    assert all(error["errmsg"].startswith("E11000") and len(error["errmsg"]) < 1000 for error in failed)
     with pytest.raises(pymongo.errors.BulkWriteError) as caught:
         values.insert_many([{}, dict(large)], ordered=False)
     assert caught.value.details["writeErrors"][0]["errmsg"].endswith("\" }")
