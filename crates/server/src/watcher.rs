@@ -121,14 +121,16 @@ impl Watcher {
         let spares = self.spares.clone();
         lock(&spares.state).coming += 1;
         self.runtime.spawn(async move {
+            let mut was_aired = false;
             loop {
                 // A task that waits in the worker's own slot, or that yielded there, runs first: nobody can steal either.
                 for _ in 0..2 {
                     tokio::task::yield_now().await;
                 }
-                if spares.wait() == Waited::Called {
+                if spares.wait(was_aired) == Waited::Called {
                     break;
                 }
+                was_aired = true;
             }
         });
     }
@@ -190,10 +192,11 @@ impl Watcher {
 
     /// Looks at all desks once; true when somebody did something.
     fn look(&self) -> bool {
-        let (have_come, mut active) = self.spares.arrivals();
-        if have_come || active {
+        let arrivals = self.spares.arrivals();
+        if arrivals.have_come || arrivals.coming || arrivals.coming_back {
             self.stir();
         }
+        let mut active = arrivals.coming;
         lock(&self.desks).retain_mut(|seen| {
             let Some(desk) = seen.desk.upgrade() else {
                 // The thread is gone, so it is not busy.
@@ -274,11 +277,23 @@ struct Held {
     called: usize,
     /// Tasks that will hold a worker back once one runs them.
     coming: usize,
+    /// Those that were aired and are to come back.
+    coming_back: usize,
     /// How often those who wait were sent through their queues.
     airings: u64,
     /// Some began to wait since this was last asked.
     have_come: bool,
     dismissed: bool,
+}
+
+/// What is known of spares that do not wait.
+struct Arrivals {
+    /// Some began to wait since this was last asked.
+    have_come: bool,
+    /// Some are to come for the first time.
+    coming: bool,
+    /// Some were aired and are not back yet. That is no work to watch: on a busy machine it would keep the watcher awake for ever.
+    coming_back: bool,
 }
 
 /// Why a worker no longer waits.
@@ -292,9 +307,12 @@ enum Waited {
 
 impl Spares {
     /// Blocks a worker until it is called or aired.
-    fn wait(&self) -> Waited {
+    fn wait(&self, was_aired: bool) -> Waited {
         let mut held = lock(&self.state);
-        held.coming -= 1;
+        match was_aired {
+            true => held.coming_back -= 1,
+            false => held.coming -= 1,
+        }
         held.waiting += 1;
         held.have_come = true;
         let airings = held.airings;
@@ -303,7 +321,7 @@ impl Spares {
         }
         held.waiting -= 1;
         if held.called == 0 && !held.dismissed {
-            held.coming += 1;
+            held.coming_back += 1;
             return Waited::Aired;
         }
         held.called = held.called.saturating_sub(1);
@@ -316,11 +334,13 @@ impl Spares {
         self.changed.notify_all();
     }
 
-    /// Whether some began to wait since this was asked last, and whether some are still to come. Only the latter is work to
-    /// watch: those that were aired come back, and would keep the watcher awake for ever.
-    fn arrivals(&self) -> (bool, bool) {
+    fn arrivals(&self) -> Arrivals {
         let mut held = lock(&self.state);
-        (std::mem::take(&mut held.have_come), held.coming > 0)
+        Arrivals {
+            have_come: std::mem::take(&mut held.have_come),
+            coming: held.coming > 0,
+            coming_back: held.coming_back > 0,
+        }
     }
 
     /// Calls one; false when none is there.
