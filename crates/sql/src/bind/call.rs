@@ -1,5 +1,6 @@
 //! Functions: plain ones, aggregates, window functions, and those that ask for the session.
 
+use super::operators;
 use super::query::sort_key;
 use super::rows::{row_or_null, whole_row};
 use super::{AGGREGATE, Binder, Scope, object_name};
@@ -487,6 +488,7 @@ impl Binder<'_> {
                 Ok(Node::Extreme(args, name == "greatest").into())
             }
             (BETWEEN_SYMMETRIC, 3) => {
+                let args: Vec<Expr> = args.into_iter().map(operators::repeated).collect::<Result<_>>()?;
                 let mut between = |low: &Expr, high: &Expr| -> Result<Expr> {
                     let from = self.comparison(Comparison::GreaterEqual, args[0].clone(), low.clone())?;
                     Ok(from.and(self.comparison(Comparison::LessEqual, args[0].clone(), high.clone())?))
@@ -501,7 +503,7 @@ impl Binder<'_> {
                     first = self.alike(first, second.clone(), "=")?.0;
                 }
                 let ty = first.ty();
-                if first.is_volatile() {
+                if first.is_volatile() || first.is_large() {
                     // Its value is asked for once.
                     let (first, second) = self.alike(first, second, "=")?;
                     let found = functions::call("null if equal", vec![first, second])?;

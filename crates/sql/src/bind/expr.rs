@@ -110,7 +110,7 @@ impl Binder<'_> {
                 low,
                 high,
             } => {
-                let arg = self.expr(expr, scope)?;
+                let arg = operators::repeated(self.expr(expr, scope)?)?;
                 let (low, high) = (self.expr(low, scope)?, self.expr(high, scope)?);
                 let from = self.comparison(Comparison::GreaterEqual, arg.clone(), low)?;
                 let to = self.comparison(Comparison::LessEqual, arg, high)?;
@@ -215,8 +215,9 @@ impl Binder<'_> {
                 let rows = self.giving_rows();
                 let operand = operand.as_ref().map(|operand| self.expr(operand, scope)).transpose()?;
                 let (mut tests, mut results) = (Vec::new(), Vec::new());
-                // What is another value each time is computed once for all conditions.
-                let once = operand.as_ref().filter(|operand| operand.is_volatile()).cloned();
+                // What is another value each time, or takes long, is computed once for all conditions.
+                let is_once = |operand: &&Expr| operand.is_volatile() || operand.is_large();
+                let once = operand.as_ref().filter(is_once).cloned();
                 let operand = match &once {
                     Some(once) => Some(Node::Compared(once.ty()).into()),
                     None => operand,

@@ -1,6 +1,7 @@
 //! Operators by their signs, and the functions that they stand for.
 
 use super::Binder;
+use crate::error::fail;
 use crate::expr::like::Kind;
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions::{self, coerce, operators};
@@ -12,6 +13,7 @@ use nestor_model::Result;
 impl Binder<'_> {
     /// Whether a value equals one of others, or none of them.
     pub(super) fn equals_one_of(&mut self, arg: &Expr, items: Vec<Expr>, negated: bool) -> Result<Expr> {
+        let arg = repeated(arg.clone())?;
         let equal = items
             .into_iter()
             .map(|item| self.comparison(Comparison::Equal, arg.clone(), item));
@@ -84,6 +86,16 @@ pub(super) fn in_order(a: Expr, b: Expr) -> Result<(Expr, Expr)> {
         _ => functions::call(functions::documents::IN_ORDER, vec![side]),
     };
     Ok((side(a)?, side(b)?))
+}
+
+/// An operand that stands several times in what is made of it, as that of BETWEEN: within each other such would be twice as large at each level.
+///
+/// Errors: 54001.
+pub(super) fn repeated(operand: Expr) -> Result<Expr> {
+    match operand.is_large() {
+        true => fail("54001", "an operand that is compared several times is too large"),
+        false => Ok(operand),
+    }
 }
 
 /// The comparison of a sign.

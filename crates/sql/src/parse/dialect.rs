@@ -89,7 +89,9 @@ impl Dialect for Sql {
     }
 
     fn is_reserved_for_identifier(&self, word: Keyword) -> bool {
-        BASE.is_reserved_for_identifier(word)
+        // What is wrong behind these is told where it stands, and not where they begin as if they were columns.
+        matches!(word, Keyword::ARRAY | Keyword::CASE | Keyword::CAST | Keyword::NOT)
+            || BASE.is_reserved_for_identifier(word)
     }
 
     fn is_table_alias(&self, word: &Keyword, parser: &mut Parser) -> bool {
