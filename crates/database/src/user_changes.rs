@@ -3,7 +3,7 @@
 use crate::statement::Statement;
 use crate::users::account;
 use crate::users::name::RoleName;
-use crate::users::{roles_namespace, users_namespace};
+use crate::users::{documents, roles_namespace, users_namespace};
 use crate::write::{Progress, writable};
 use nestor_exec::point;
 use nestor_exec::write::{Changed, Writer};
@@ -108,18 +108,7 @@ impl Changes<'_, '_> {
 
     /// The documents of a collection, the changes so far included.
     pub fn documents(&self, ns: &Namespace) -> Result<Vec<Document>> {
-        let Some(collection) = self.ws.catalog().get(ns).cloned() else {
-            return Ok(Vec::new());
-        };
-        let mut out = Vec::new();
-        let mut cursor = self.ws.cursor(collection.records);
-        let mut more = cursor.first()?;
-        while more {
-            out.push(record::document(cursor.value()?).as_doc().to_document());
-            more = cursor.next()?;
-            self.statement.interrupt.check()?;
-        }
-        Ok(out)
+        documents(self.ws, ns, &self.statement.interrupt)
     }
 
     /// Takes roles from all who have them.

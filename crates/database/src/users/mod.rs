@@ -16,12 +16,12 @@ use crate::lock;
 use crate::login::credential::Credential;
 use crate::login::mechanism::Mechanism;
 use crate::login::secret_bytes;
-use nestor_exec::point;
+use nestor_exec::{Interrupt, point};
 use nestor_model::namespace::{ADMIN, LOCAL};
 use nestor_model::{Document, Namespace, Result, ValueRef};
 use nestor_query::masking::Key;
 use nestor_storage::log::{Interest, Kinds, Scope, Upto};
-use nestor_storage::{Engine, LogPosition, LogReader, LogSignal, View};
+use nestor_storage::{Engine, LogPosition, LogReader, LogSignal, View, record};
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,6 +63,24 @@ pub fn user_document(view: &dyn View, name: &UserName) -> Result<Option<Document
 /// The document of a role; `None` for a built-in one.
 pub fn role_document(view: &dyn View, name: &RoleName) -> Result<Option<Document>> {
     document(view, &roles_namespace(), &name.id())
+}
+
+/// The documents of users or roles in the order in which they are stored.
+///
+/// Errors: those of storage, and that of whoever interrupts.
+pub fn documents(view: &dyn View, ns: &Namespace, interrupt: &Interrupt) -> Result<Vec<Document>> {
+    let Some(collection) = view.catalog().get(ns) else {
+        return Ok(Vec::new());
+    };
+    let mut out = Vec::new();
+    let mut cursor = view.cursor(collection.records);
+    let mut more = cursor.first()?;
+    while more {
+        out.push(record::document(cursor.value()?).as_doc().to_document());
+        interrupt.check()?;
+        more = cursor.next()?;
+    }
+    Ok(out)
 }
 
 fn document(view: &dyn View, ns: &Namespace, id: &str) -> Result<Option<Document>> {

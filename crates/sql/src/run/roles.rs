@@ -4,10 +4,9 @@ use super::tables::Reading;
 use crate::catalog::system::{MAKES_DATABASES, OWNER, Role};
 use nestor_database::rights::{Action, Pattern, Resource};
 use nestor_database::users::account::{names, stored_grants};
-use nestor_database::users::{RoleName, roles_namespace, users_namespace};
+use nestor_database::users::{RoleName, documents, roles_namespace, users_namespace};
 use nestor_model::namespace::ADMIN;
 use nestor_model::{Document, Namespace, Result, ValueRef};
-use nestor_storage::record;
 use std::collections::BTreeMap;
 
 /// Bits of a name's hash that its OID has beside this one.
@@ -18,7 +17,7 @@ impl Reading<'_, '_> {
     ///
     /// Errors: those of storage.
     pub(super) fn all_roles(&self) -> Result<Vec<Role>> {
-        let session = self.session;
+        let (session, interrupt) = (self.session, &self.statement.interrupt);
         let mut all = BTreeMap::from([(session.user.clone(), self.own_role())]);
         let may = session.account.as_ref().is_none_or(|account| {
             let held = account.grants.on(&Resource::Database(ADMIN.into()));
@@ -28,7 +27,7 @@ impl Reading<'_, '_> {
             return Ok(all.into_values().collect());
         }
         let field = |document: &Document, name: &str| document.get(name).and_then(ValueRef::as_str).map(str::to_owned);
-        for user in self.documents_of(&users_namespace())? {
+        for user in documents(self.view, &users_namespace(), interrupt)? {
             let db = field(&user, "db").unwrap_or_default();
             let Some(name) = field(&user, "user").filter(|_| db == ADMIN || db == session.database) else {
                 continue;
@@ -44,7 +43,7 @@ impl Reading<'_, '_> {
             }
             note(role, &roles);
         }
-        for document in self.documents_of(&roles_namespace())? {
+        for document in documents(self.view, &roles_namespace(), interrupt)? {
             let own = |name: &String| field(&document, "db").as_deref() == Some(ADMIN) && name != MAKES_DATABASES;
             let Some(name) = field(&document, "role").filter(own) else {
                 continue;
@@ -73,20 +72,6 @@ impl Reading<'_, '_> {
             ..empty(&self.session.user)
         }
     }
-
-    fn documents_of(&self, ns: &Namespace) -> Result<Vec<Document>> {
-        let Some(collection) = self.view.catalog().get(ns) else {
-            return Ok(Vec::new());
-        };
-        let mut out = Vec::new();
-        let mut cursor = self.view.cursor(collection.records);
-        let mut more = cursor.first()?;
-        while more {
-            out.push(record::document(cursor.value()?).as_doc().to_document());
-            more = cursor.next()?;
-        }
-        Ok(out)
-    }
 }
 
 /// A role of which nothing is known.
@@ -97,12 +82,7 @@ fn empty(name: &str) -> Role {
     Role {
         oid: OIDS | (hash >> 35) as i64,
         name: name.to_owned(),
-        is_superuser: false,
-        makes_databases: false,
-        makes_roles: false,
-        logs_in: false,
-        member_of: Vec::new(),
-        held: Vec::new(),
+        ..Role::default()
     }
 }
 

@@ -10,10 +10,12 @@ use nestor_database::login::credential;
 use nestor_database::rights::{Grant, builtin};
 use nestor_database::user_changes::role_values;
 use nestor_database::users::account::{self, Resolved, stored_grants};
-use nestor_database::users::{RoleName, UserName, role_document, roles_namespace, user_document, users_namespace};
+use nestor_database::users::{
+    RoleName, UserName, documents, role_document, roles_namespace, user_document, users_namespace,
+};
 use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_query::matcher::MatchExpr;
-use nestor_storage::{Snapshot, View, record};
+use nestor_storage::{Snapshot, View};
 
 /// `usersInfo`.
 pub const USERS: CommandSpec = Facts::no_collection("usersInfo", "Lists users.")
@@ -216,21 +218,8 @@ fn grant_values(grants: &[Grant]) -> Vec<Value> {
 
 /// The documents of users or roles, of `db` if it is given, in the order of their `_id`s.
 fn stored(context: &Context<'_>, snapshot: &Snapshot, ns: &Namespace, db: Option<&str>) -> Result<Vec<Document>> {
-    let Some(collection) = snapshot.catalog().get(ns) else {
-        return Ok(Vec::new());
-    };
-    let mut out = Vec::new();
-    let mut cursor = snapshot.cursor(collection.records);
-    let mut more = cursor.first()?;
-    while more {
-        let found = record::document(cursor.value()?);
-        if db.is_none_or(|db| found.get("db").and_then(ValueRef::as_str) == Some(db)) {
-            out.push(found.as_doc().to_document());
-        }
-        context.interrupt.check()?;
-        more = cursor.next()?;
-    }
-    drop(cursor);
+    let mut out = documents(snapshot, ns, &context.interrupt)?;
+    out.retain(|found| db.is_none_or(|db| found.get("db").and_then(ValueRef::as_str) == Some(db)));
     let id = |doc: &Document| doc.get("_id").and_then(ValueRef::as_str).unwrap_or_default().to_owned();
     out.sort_by_key(id);
     Ok(out)

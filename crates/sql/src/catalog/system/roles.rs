@@ -9,7 +9,7 @@ use nestor_model::{Array, Namespace, Result, Value};
 pub const MAKES_DATABASES: &str = "sqlCreateDatabase";
 
 /// A role as catalogs show it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Role {
     /// Its OID.
     pub oid: i64,
