@@ -58,7 +58,7 @@ pub fn is_ddl(ast: &Ast) -> bool {
 
 /// Whether a statement is about roles: its text may have passwords.
 pub fn is_of_roles(ast: &Ast) -> bool {
-    matches!(own::of(ast), Ok(Some(Own::Roles(_))))
+    own::is_roles(ast)
 }
 
 /// Runs a statement that changes what there is; its tag.

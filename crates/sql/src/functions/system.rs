@@ -113,7 +113,7 @@ fn spelled_out(arguments: &str) -> String {
 }
 
 /// What may be granted in PostgreSQL.
-const PRIVILEGES: [&str; 13] = [
+pub(crate) const PRIVILEGES: [&str; 13] = [
     "SELECT",
     "INSERT",
     "UPDATE",

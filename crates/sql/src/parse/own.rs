@@ -319,12 +319,17 @@ fn text(ast: &Statement) -> Option<&str> {
     }
 }
 
+/// Whether a statement is about roles, also one that is not right.
+pub fn is_roles(ast: &Statement) -> bool {
+    text(ast).is_some_and(|text| is_of_roles(tokens(text).iter()))
+}
+
 /// The statement that was wrapped, if that is one.
 ///
 /// Errors: 42601.
 pub fn of(ast: &Statement) -> Result<Option<Own>> {
     let Some(text) = text(ast) else { return Ok(None) };
-    let tokens = Tokenizer::new(&Sql, text).tokenize().unwrap_or_default();
+    let tokens = tokens(text);
     if is_of_roles(tokens.iter()) {
         return whole(tokens, |parser| roles::read(parser).map(Own::Roles)).map(Some);
     }

@@ -1,6 +1,7 @@
 //! Privileges of SQL as actions on resources.
 
 use crate::error::{fail, unsupported};
+use crate::functions::PRIVILEGES;
 use nestor_database::rights::{Action, Actions};
 use nestor_model::Result;
 
@@ -63,10 +64,7 @@ pub(super) fn allowed(kind: Kind, privileges: &[String]) -> Result<Allowed> {
             .collect(),
     };
     if let Some(other) = named.iter().find(|name| !kind.all().contains(name)) {
-        let is_any = ["EXECUTE", "SET", "ALTER SYSTEM"].contains(other)
-            || [Kind::Table, Kind::Sequence, Kind::Database, Kind::Schema]
-                .iter()
-                .any(|kind| kind.all().contains(other));
+        let is_any = ["SET", "ALTER SYSTEM"].contains(other) || PRIVILEGES.contains(other);
         return match is_any {
             true => fail("0LP01", format!("invalid privilege type {other} for {}", kind.name())),
             false => fail(
