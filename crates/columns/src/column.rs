@@ -198,6 +198,55 @@ impl Column {
         }
     }
 
+    /// The same with the values of another one in the place of those of some rows; `None` where that takes more than to copy it: of
+    /// numbers of other types or widths, texts, and rows without a value.
+    pub(crate) fn replaced(&self, rows: &[usize], with: &Self) -> Option<Self> {
+        if self.states.is_some() || with.states.is_some() || self.others + with.others > 0 {
+            return None;
+        }
+        let both = |old: &Packed, new: &Packed, value: &dyn Fn(i64) -> Value| {
+            let packed = old.replaced(rows, new)?;
+            let range = packed.ends().map(|(least, most)| (value(least), value(most)));
+            Some((packed, range))
+        };
+        let (values, range) = match (&self.values, &with.values) {
+            (Values::Bool(old), Values::Bool(new)) => {
+                let (values, range) = both(old, new, &|value| Value::Bool(value != 0))?;
+                (Values::Bool(values), range)
+            }
+            (Values::Int32(old), Values::Int32(new)) => {
+                let (values, range) = both(old, new, &|value| Value::Int32(value as i32))?;
+                (Values::Int32(values), range)
+            }
+            (Values::Int64(old), Values::Int64(new)) => {
+                let (values, range) = both(old, new, &Value::Int64)?;
+                (Values::Int64(values), range)
+            }
+            (Values::Date(old), Values::Date(new)) => {
+                let (values, range) = both(old, new, &Value::DateTime)?;
+                (Values::Date(values), range)
+            }
+            (Values::Scaled(old, unit), Values::Scaled(new, other)) => {
+                let new = rescaled(new, *other, *unit)?;
+                let (values, range) = both(old, &new, &|digits| Value::Double(digits as f64 / unit))?;
+                (Values::Scaled(values, *unit), range)
+            }
+            (Values::Decimal(old, scale), Values::Decimal(new, other)) if scale == other => {
+                let value = |digits| Value::Decimal128(nestor_model::vector::decimal(digits, *scale));
+                let (values, range) = both(old, new, &value)?;
+                (Values::Decimal(values, *scale), range)
+            }
+            _ => return None,
+        };
+        Some(Self {
+            values,
+            states: None,
+            others: 0,
+            has_documents: false,
+            range,
+        })
+    }
+
     /// A number for each of some rows, the same where they have the same, and how many numbers there may be; `None` of a column with too many
     /// different values for a table of them.
     pub fn numbers(&self, places: &Places<'_>) -> Option<(usize, Vec<u32>)> {
@@ -440,21 +489,28 @@ fn both<'v, T: 'v>(value: impl Fn(&'v T) -> Value) -> impl Fn((&'v T, &'v T)) ->
     move |(least, most)| (value(least), value(most))
 }
 
-/// Numbers that were written with few digits behind the point, as whole numbers and what they are divided by.
-fn scaled(values: &[f64]) -> Option<(Packed, f64)> {
+/// Whole numbers that are divided by one power of ten as such that are divided by another; `None` where the numbers are not the same then.
+fn rescaled(digits: &Packed, unit: f64, to: f64) -> Option<Packed> {
+    let all: Option<Vec<i64>> = (0..digits.len())
+        .map(|row| digits_of(digits.get(row) as f64 / unit, to))
+        .collect();
+    Some(Packed::new(&all?))
+}
+
+/// The whole number that is a value when it is divided by a unit, if there is one.
+fn digits_of(value: f64, unit: f64) -> Option<i64> {
     /// Whole numbers up to this are exact.
     const DIGITS_MAX: f64 = 9_007_199_254_740_992.0;
+    let whole = (value * unit).round();
+    let is_exact = whole.abs() < DIGITS_MAX && (whole / unit).to_bits() == value.to_bits();
+    is_exact.then_some(whole as i64)
+}
+
+/// Numbers that were written with few digits behind the point, as whole numbers and what they are divided by.
+fn scaled(values: &[f64]) -> Option<(Packed, f64)> {
     let try_unit = |unit: f64| {
-        let mut digits = Vec::with_capacity(values.len());
-        for value in values {
-            let whole = (value * unit).round();
-            let is_exact = whole.abs() < DIGITS_MAX && (whole / unit).to_bits() == value.to_bits();
-            if !is_exact {
-                return None;
-            }
-            digits.push(whole as i64);
-        }
-        Some((Packed::new(&digits), unit))
+        let digits: Option<Vec<i64>> = values.iter().map(|value| digits_of(*value, unit)).collect();
+        Some((Packed::new(&digits?), unit))
     };
     [1.0, 10.0, 100.0, 1000.0, 10_000.0].into_iter().find_map(try_unit)
 }
@@ -508,5 +564,65 @@ fn of_values(values: Vec<Value>, states: &[State]) -> Values {
     match ids {
         Some(ids) => Values::Id(ids.into()),
         None => Values::Any(values.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(values: &[Value]) -> Column {
+        let mut builder = ColumnBuilder::default();
+        for (row, value) in values.iter().enumerate() {
+            builder.push(row, value.as_ref());
+        }
+        builder.finish(values.len())
+    }
+
+    /// What stands in the place of others is as if the column had been made so, least and largest value included.
+    #[test]
+    fn a_column_with_some_values_replaced_is_the_one_that_would_be_made() {
+        let decimal = |digits| Value::Decimal128(nestor_model::vector::decimal(digits, 2));
+        let kinds: [(&str, &dyn Fn(i64) -> Value); 7] = [
+            ("bool", &|value| Value::Bool(value % 2 == 0)),
+            ("int", &|value| Value::Int32(value as i32)),
+            ("long", &|value| Value::Int64(value * 7 - 50)),
+            ("date", &|value| Value::DateTime(value - 3)),
+            ("double", &|value| Value::Double((value - 15) as f64 / 10.0)),
+            ("decimal", &decimal),
+            ("text", &|value| Value::String(format!("t{value}").into())),
+        ];
+        for (name, make) in kinds {
+            let old: Vec<Value> = (0..40).map(|row| make(row * 5 % 23)).collect();
+            for (rows, with) in [
+                (vec![0, 5, 39], vec![4, 4, 19]),
+                (vec![7], vec![22]),
+                (vec![0, 23], vec![11, 12]),
+            ] {
+                let new: Vec<Value> = with.into_iter().map(make).collect();
+                let mut all = old.clone();
+                for (row, value) in rows.iter().zip(&new) {
+                    all[*row] = value.clone();
+                }
+                let replaced = column(&old).replaced(&rows, &column(&new));
+                assert_eq!(replaced.is_some(), name != "text", "{name}");
+                let Some(replaced) = replaced else { continue };
+                let made = column(&all);
+                assert_eq!(
+                    format!("{:?}", replaced.range()),
+                    format!("{:?}", made.range()),
+                    "{name}"
+                );
+                assert!((0..all.len()).all(|row| replaced.has_same(row, &made, row)), "{name}");
+            }
+            let gaps = column(&[Value::Null, make(1)]);
+            assert!(gaps.replaced(&[1], &column(&[make(1)])).is_none(), "{name}");
+            assert!(column(&old).replaced(&[0, 1], &gaps).is_none(), "{name}");
+        }
+        assert!(
+            column(&[Value::Int32(1)])
+                .replaced(&[0], &column(&[Value::Int64(1)]))
+                .is_none()
+        );
     }
 }

@@ -1,11 +1,13 @@
 //! Segments that are others with some documents changed: their columns are made of both when somebody asks for them.
 //!
 //! Which keys were changed a checkpoint has noted ([`nestor_storage::Engine::changed_between`]), so that nothing is read but what was changed, and
-//! a column that nobody looks at costs nothing. A column of which the changed documents have what they had before is the other's own.
+//! a column that nobody looks at costs nothing. A column of which the changed documents have what they had before is the other's own; one of numbers is a
+//! copy of the other's with some of them replaced, made at once where the other's is in memory.
 
 use crate::column::{self, Column, ColumnBuilder, State};
 use crate::memory::Memory;
 use crate::segment::{Field, Head, PATHS_MAX, Segment, Source};
+use crate::statistics::Part;
 use nestor_model::Value;
 use nestor_storage::{Block, Blocks, Bytes};
 use std::ops::Range;
@@ -17,6 +19,8 @@ const DEPTH_MAX: usize = 8;
 const CHANGED_PART: usize = 4;
 /// More than one in so many rows that were changed are no change of a segment.
 const CHANGED_MOST: usize = 2;
+/// Statistics stay what they were until more than one in so many rows was changed.
+const STALE_PART: usize = 8;
 /// Fields below one another, at most: more than documents that are held have.
 const LEVELS_MAX: usize = 64;
 
@@ -62,9 +66,9 @@ impl Merged {
             return Column::unknown().into();
         }
         if let Some(old) = &old
-            && self.stays(old, new.as_deref())
+            && let Some(column) = self.in_place(old, new.as_deref())
         {
-            return old.clone();
+            return column;
         }
         let mut builder = ColumnBuilder::default();
         let mut at = 0;
@@ -78,6 +82,22 @@ impl Merged {
             at += run.rows.len();
         }
         builder.finish(rows).into()
+    }
+
+    /// The column that is that of the old segment, as it is or with other values at some places.
+    fn in_place(&self, old: &Arc<Column>, new: Option<&Column>) -> Option<Arc<Column>> {
+        if self.stays(old, new) {
+            return Some(old.clone());
+        }
+        let replaced = old.replaced(self.replaced.as_ref()?, new?)?;
+        Some(Arc::new(replaced))
+    }
+
+    /// What is known of the values of a field of the old segment, if somebody asked and these are still most of them.
+    pub(crate) fn statistics(&self, field: usize, rows: usize) -> Option<Part> {
+        let old = self.fields[field].old?;
+        let is_most = self.changed * STALE_PART <= rows;
+        is_most.then(|| self.old.head().known(old)).flatten()
     }
 
     /// Whether a column of the old segment is that of the merged one as well: the documents that were changed have what they had, of which
@@ -182,12 +202,12 @@ impl Change<'_> {
 }
 
 impl Merged {
-    /// The segment, with the columns of the old one that are in memory and stay as they were.
+    /// The segment, with the columns of the old one that are in memory and stay what they were at most places.
     fn segment(mut self, head: Head, memory: &Arc<Memory>) -> Segment {
         let in_memory = |two: &Two| {
             let column = self.old.held(two.old?)?;
             let new = two.new.map(|field| self.new.column_once(field));
-            self.stays(column, new.as_deref()).then(|| column.clone())
+            self.in_place(column, new.as_deref())
         };
         let columns: Vec<_> = self.fields.iter().map(in_memory).collect();
         if let Some(unloaded) = self.old.unloaded() {

@@ -116,6 +116,45 @@ impl Packed {
         self.least.wrapping_add(distance as i64)
     }
 
+    /// The same with others in the place of those of some rows; `None` where these need more bytes.
+    pub(crate) fn replaced(&self, rows: &[usize], with: &Self) -> Option<Self> {
+        let mut replaced = self.clone();
+        for (at, row) in rows.iter().enumerate() {
+            let distance = with.get(at).wrapping_sub(self.least);
+            // One before the least is beyond all distances that are narrower than a number.
+            let distance = distance.cast_unsigned();
+            match &mut replaced.distances {
+                Distances::Same(_) => (distance == 0).then_some(())?,
+                Distances::U8(values) => values[*row] = distance.try_into().ok()?,
+                Distances::U16(values) => values[*row] = distance.try_into().ok()?,
+                Distances::U32(values) => values[*row] = distance.try_into().ok()?,
+                Distances::U64(values) => values[*row] = distance,
+            }
+        }
+        Some(replaced)
+    }
+
+    /// The least and the largest number; `None` where there are none.
+    pub(crate) fn ends(&self) -> Option<(i64, i64)> {
+        fn of<D: Copy + Ord + Into<u64>>(values: &[D]) -> Option<(u64, u64)> {
+            let (least, most) = (values.iter().min()?, values.iter().max()?);
+            Some(((*least).into(), (*most).into()))
+        }
+        let (least, most) = match &self.distances {
+            Distances::Same(rows) => (*rows > 0).then_some((0, 0))?,
+            Distances::U8(values) => of(values)?,
+            Distances::U16(values) => of(values)?,
+            Distances::U32(values) => of(values)?,
+            // Distances do not tell which of these is less.
+            Distances::U64(_) => {
+                let numbers = || (0..self.len()).map(|row| self.get(row));
+                return numbers().min().zip(numbers().max());
+            }
+        };
+        let number = |distance: u64| self.least.wrapping_add(distance as i64);
+        Some((number(least), number(most)))
+    }
+
     /// How many different distances there may be, if they are few enough for a table of them.
     pub fn span(&self) -> Option<usize> {
         match &self.distances {
@@ -137,7 +176,8 @@ impl Packed {
         (0..self.len()).map(|row| self.get(row)).max()
     }
 
-    fn len(&self) -> usize {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
         match &self.distances {
             Distances::Same(len) => *len,
             Distances::U8(values) => values.len(),
@@ -230,6 +270,33 @@ impl Packed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn some_numbers_are_replaced_where_they_fit() {
+        for (top, beyond) in [
+            (0, 1),
+            (200, 256),
+            (65_000, 65_536),
+            (1 << 20, 1 << 32),
+            (i64::MAX, i64::MIN),
+        ] {
+            for least in [0, -5] {
+                let values: Vec<i64> = [0, top / 3, top].map(|value: i64| value.wrapping_add(least)).to_vec();
+                let packed = Packed::new(&values);
+                let replaced = packed.replaced(&[1, 2], &Packed::new(&[values[2], values[0]]));
+                let replaced = replaced.expect("they are numbers that were there");
+                assert_eq!(
+                    [0, 1, 2].map(|row| replaced.get(row)),
+                    [values[0], values[2], values[0]]
+                );
+                let (least, most) = (*values.iter().min().expect("some"), *values.iter().max().expect("some"));
+                assert_eq!(replaced.ends(), Some((least, most)));
+                let beyond = Packed::new(&[least.wrapping_add(beyond)]);
+                assert_eq!(packed.replaced(&[1], &beyond).is_some(), top == i64::MAX);
+            }
+        }
+        assert_eq!(Packed::new(&[]).ends(), None);
+    }
 
     #[test]
     fn numbers_come_back_from_every_width() {

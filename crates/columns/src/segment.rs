@@ -430,7 +430,9 @@ impl Segment {
                     Found::Column(column) => Part::of(column, rows),
                     Found::Nothing | Found::Unknown => Part::unknown(rows),
                 };
-                self.head.statistics[field].get_or_init(of_column).clone()
+                let before = || self.merged().and_then(|merged| merged.statistics(field, rows));
+                let known = self.head.statistics[field].get_or_init(|| before().unwrap_or_else(of_column));
+                known.clone()
             }
         }
     }
@@ -519,6 +521,11 @@ impl Head {
             is_cut,
             bytes,
         }
+    }
+
+    /// What is known of the values of a field, if somebody asked.
+    pub(crate) fn known(&self, field: usize) -> Option<Part> {
+        self.statistics[field].get().cloned()
     }
 
     /// Whether the rows of blocks ascend and are rows.
