@@ -65,6 +65,11 @@ impl Priority {
     }
 }
 
+/// Whether the operation on this thread lets others go first once it is long: one that reads and that nobody wants to be first.
+pub fn gives_way() -> bool {
+    !WRITES.get() && PRIORITY.get() < Priority::High
+}
+
 /// The turns of this process: processors are what all of it shares.
 static OF_READS: LazyLock<Turns> = LazyLock::new(|| Turns::new(default_limit()));
 static OF_WRITES: LazyLock<Turns> = LazyLock::new(|| Turns::new(default_limit()));

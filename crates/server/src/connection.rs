@@ -6,6 +6,7 @@
 //! neither a thread nor a lock.
 
 use crate::buffers;
+use crate::niceness;
 use crate::serve::Server;
 use crate::stream::{self, Refusal, Stream};
 use crate::tls::Identity;
@@ -17,7 +18,7 @@ use nestor_command::{Connection, Outcome, Park, Request, Sequence, Wake};
 use nestor_database::statement::Wait;
 use nestor_database::traffic::pace;
 use nestor_database::transport::TlsVersion;
-use nestor_database::turns::Turns;
+use nestor_database::turns::{self, Turns};
 use nestor_model::interrupt::{Hooks, with_patience};
 use nestor_model::memory::Held;
 use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, RawWriter, doc};
@@ -98,6 +99,9 @@ fn make_way(stops: &dyn Fn() -> bool) {
         watcher::has_left_worker();
         tokio::task::block_in_place(|| turns.take(stops));
     }
+    if turns::gives_way() {
+        niceness::come_behind();
+    }
 }
 
 fn before_wait() {
@@ -105,7 +109,7 @@ fn before_wait() {
     Turns::of_thread().give_up();
 }
 
-/// A command that runs on this thread; its turn ends with it, also when it panics.
+/// A command that runs on this thread; its turn ends with it, also when it panics, and so does that it comes behind others.
 pub(crate) struct Running;
 
 impl Running {
@@ -119,6 +123,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         Turns::of_thread().give_up();
+        niceness::come_back();
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`Database`] is all of it as a library, without sockets. The rest of this crate stands around it. The
 //! server: [`serve`] (a process from start to end), [`config`] (the configuration file), [`listener`] (accepting), [`connection`] (reading, running,
-//! answering), [`watcher`], [`stream`], [`tls`], [`metrics`], [`notify`], [`buffers`], [`sink`] (where log lines go), [`events`] (those of storage and of the log of a set), [`limits`], [`sql`] (connections that speak SQL),
+//! answering), [`watcher`], [`niceness`] (of long reads), [`stream`], [`tls`], [`metrics`], [`notify`], [`buffers`], [`sink`] (where log lines go), [`events`] (those of storage and of the log of a set), [`limits`], [`sql`] (connections that speak SQL),
 //! [`key_file`] and [`first_user`] (who may log in without anybody having made a user), [`master_key`]. Beside it [`client`], a small
 //! client of our own, and [`import`], [`export`], [`mod@bench`] and [`shell`], which use it; [`check`]; and what [`fuzz`] targets run.
 
@@ -27,6 +27,7 @@ pub mod master_key;
 pub mod member;
 pub mod memory_watch;
 pub mod metrics;
+pub mod niceness;
 pub mod notify;
 pub mod serve;
 pub mod shell;

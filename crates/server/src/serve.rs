@@ -10,6 +10,7 @@ use crate::master_key::{self, MasterKeyFile};
 use crate::member::{self, LogOptions};
 use crate::memory_watch::MemoryWatch;
 use crate::metrics;
+use crate::niceness;
 use crate::notify;
 use crate::sink::{self, AuditDestination};
 use crate::sql;
@@ -418,14 +419,8 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
     events::write_to(log.clone());
     let connections_max = limits::connections_max(options.max_connections, limits::raise_open_files());
 
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(cores + watcher::SPARES)
-        .enable_all()
-        .thread_name("nestor-worker")
-        .thread_stack_size(STACK_BYTES)
-        .build()
-        .map_err(|e| format!("cannot start threads: {e}"))?;
+    niceness::find_out();
+    let runtime = watcher::runtime(STACK_BYTES).map_err(|e| format!("cannot start threads: {e}"))?;
     // From here on: until it is handled, the signal ends the process, and opening may take a while.
     let rotations = runtime.block_on(async { handle(SignalKind::user_defined1()) })?;
     let audit = Arc::new(open_audit(&options)?);

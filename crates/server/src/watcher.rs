@@ -9,6 +9,7 @@
 //! Spares are workers of the same runtime, made at the start and held back by a task that only waits. So the runtime steals, polls and
 //! parks as always; there are merely more or fewer workers in it at a time.
 
+use crate::niceness;
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
@@ -17,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::thread::Thread;
 use std::time::Duration;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Runtime};
 
 /// How often the watcher looks. A worker that does the same at two looks is relieved, so others wait for twice this at most.
 const TICK: Duration = Duration::from_millis(4);
@@ -29,7 +30,7 @@ const AIRING_TICKS: u32 = 8;
 /// It looks up from that sleep this often: who wakes it does so without a memory barrier, so a call may be missed.
 const NAP: Duration = Duration::from_millis(100);
 /// Workers that can be relieved at the same time.
-pub const SPARES: usize = 8;
+const SPARES: usize = 8;
 
 thread_local! {
     /// The desk that shows what this thread is doing; threads that never served a connection have none.
@@ -72,8 +73,20 @@ pub struct Watcher {
     relieved: AtomicU64,
 }
 
+/// A runtime with a worker for each processor, and the spares.
+pub fn runtime(stack_bytes: usize) -> std::io::Result<Runtime> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores + SPARES)
+        .enable_all()
+        .thread_name("nestor-worker")
+        .on_thread_start(niceness::begin)
+        .thread_stack_size(stack_bytes)
+        .build()
+}
+
 impl Watcher {
-    /// Starts watching. The runtime must have been built with [`SPARES`] workers more than are to serve.
+    /// Starts watching. The runtime must have been built with [`SPARES`] workers more than are to serve ([`runtime`]).
     pub fn start(runtime: Handle) -> std::io::Result<Arc<Self>> {
         let watcher = Arc::new(Self {
             runtime,
