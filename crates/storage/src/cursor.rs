@@ -103,6 +103,13 @@ impl Cursor {
         self.settle()
     }
 
+    /// Says that little or nothing is wanted from `until` on: as long as the cursor goes forward and has not come there, nothing is read ahead beyond.
+    pub fn read_ahead_to(&mut self, until: &[u8]) {
+        for layer in &mut self.layers {
+            layer.until = Some(Bytes::copy_from(until));
+        }
+    }
+
     /// Moves to the last entry with a key `<= key`; `false` if there is none.
     pub fn seek_back(&mut self, key: &[u8]) -> Result<bool> {
         self.seek_down(Bound::Included(key))
@@ -407,6 +414,8 @@ pub(crate) struct Layer {
     /// The run reaches to the end of the source.
     complete: bool,
     limit: usize,
+    /// One entry is to be read ahead from here on.
+    until: Option<Bytes>,
 }
 
 impl Layer {
@@ -419,6 +428,7 @@ impl Layer {
             from: None,
             complete: false,
             limit: RUN_MIN,
+            until: None,
         }
     }
 
@@ -436,6 +446,9 @@ impl Layer {
         if starts_before && (self.complete || self.run.last().is_some_and(|(last, _)| last.as_slice() >= key)) {
             self.at = self.run.partition_point(|(k, _)| k.as_slice() < key);
             return;
+        }
+        if self.until.as_ref().is_some_and(|until| until.as_slice() <= key) {
+            self.until = None;
         }
         self.forward = true;
         self.limit = RUN_MIN;
@@ -467,7 +480,13 @@ impl Layer {
         }
         if let Some((last, _)) = self.run.last() {
             let from = Bound::Excluded(last.clone());
-            self.limit = (self.limit * RUN_GROWTH).min(RUN_MAX);
+            self.limit = match &self.until {
+                Some(until) if last >= until => {
+                    self.until = None;
+                    RUN_MIN
+                }
+                _ => (self.limit * RUN_GROWTH).min(RUN_MAX),
+            };
             self.read(from);
         }
     }
@@ -476,21 +495,36 @@ impl Layer {
         self.run.clear();
         self.at = 0;
         let start = from.as_ref();
+        let until = self.until.as_ref();
         let (limit, run) = (self.limit, &mut self.run);
         self.complete = match (&self.source, self.forward) {
-            (Source::Table(table, at), true) => table.ascending(start, *at, limit, run),
+            (Source::Table(table, at), true) => table.ascending(start, until, *at, limit, run),
             (Source::Table(table, at), false) => table.descending(start, *at, limit, run),
             (Source::Overlay(map), true) => {
-                let entries = map.range::<Bytes, _>((start, Bound::Unbounded)).take(limit);
-                run.extend(entries.map(|(k, v)| (k.clone(), v.clone())));
-                run.len() < limit
+                let entries = map.range::<Bytes, _>((start, Bound::Unbounded));
+                extend(run, entries, limit, |key| until.is_some_and(|until| key >= until))
             }
             (Source::Overlay(map), false) => {
-                let entries = map.range::<Bytes, _>((Bound::Unbounded, start)).rev().take(limit);
-                run.extend(entries.map(|(k, v)| (k.clone(), v.clone())));
-                run.len() < limit
+                let entries = map.range::<Bytes, _>((Bound::Unbounded, start)).rev();
+                extend(run, entries, limit, |_| false)
             }
         };
         self.from = Some(from);
     }
+}
+
+/// Adds up to `limit` entries, and none behind the first that is far enough; whether there are no more.
+fn extend<'o>(
+    run: &mut Vec<Entry>,
+    entries: impl Iterator<Item = (&'o Bytes, &'o Option<Bytes>)>,
+    limit: usize,
+    is_enough: impl Fn(&Bytes) -> bool,
+) -> bool {
+    for (key, value) in entries {
+        run.push((key.clone(), value.clone()));
+        if run.len() >= limit || is_enough(key) {
+            return false;
+        }
+    }
+    true
 }

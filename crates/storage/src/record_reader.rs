@@ -4,8 +4,9 @@
 //! the next record lies next to the last, and a cursor finds it with a few comparisons where a look-up starts at the top of
 //! each layer.
 
-use crate::record::record_id;
+use crate::record::{record_id, record_key};
 use crate::{Bytes, Cursor, Result, StorageError, TreeId, View};
+use nestor_model::RecordId;
 use std::cmp::Ordering;
 
 /// Ids this close behind the last one are looked for from there.
@@ -22,6 +23,8 @@ pub struct RecordReader {
     cursor: Option<Cursor>,
     /// The cursor is at the record of the last id.
     stands: bool,
+    /// Behind the last of the records that are wanted now.
+    until: Option<[u8; 8]>,
 }
 
 impl RecordReader {
@@ -33,6 +36,16 @@ impl RecordReader {
             run: 0,
             cursor: None,
             stands: false,
+            until: None,
+        }
+    }
+
+    /// Says which records, near to one another, are wanted next.
+    fn expect(&mut self, keys: &[&[u8]]) {
+        let last = keys.iter().filter_map(|key| record_id(key)).max();
+        self.until = last.map(|last| record_key(RecordId(last.0.saturating_add(1))));
+        if let (Some(cursor), Some(until)) = (&mut self.cursor, &self.until) {
+            cursor.read_ahead_to(until);
         }
     }
 
@@ -61,7 +74,13 @@ impl RecordReader {
             self.stands = false;
             return Ok(Place::Unknown);
         }
-        let cursor = self.cursor.get_or_insert_with(|| view.cursor(self.records));
+        let cursor = self.cursor.get_or_insert_with(|| {
+            let mut cursor = view.cursor(self.records);
+            if let Some(until) = &self.until {
+                cursor.read_ahead_to(until);
+            }
+            cursor
+        });
         // The very next record is a step away. An id that is not there leaves the cursor ahead.
         let is_behind = self.stands || cursor.is_valid() && cursor.key() < key;
         let next = match is_behind && cursor.next()? {
@@ -82,7 +101,10 @@ impl RecordReader {
     /// The records of `keys`, in their order; for the calls the same holds as for [`RecordReader::get`].
     pub fn get_many(&mut self, view: &dyn View, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
         match are_near(keys) {
-            true => keys.iter().map(|key| self.get(view, key)).collect(),
+            true => {
+                self.expect(keys);
+                keys.iter().map(|key| self.get(view, key)).collect()
+            }
             false => self.get_apart(view, keys),
         }
     }
@@ -107,6 +129,7 @@ impl RecordReader {
             let mut found = found.iter().flatten();
             return found.try_for_each(|bytes| each(bytes, &|| Ok(bytes.clone())));
         }
+        self.expect(keys);
         let records = self.records;
         for key in keys {
             match self.place(view, key)? {

@@ -127,7 +127,7 @@ impl Snapshot {
             .memtables()
             .filter_map(|memtable| memtable.table(tree));
         for table in tables.filter(|table| table.concerns(self.state.seq)) {
-            let is_all = table.ascending(Bound::Unbounded, self.state.seq, changed_max + 1, &mut run);
+            let is_all = table.ascending(Bound::Unbounded, None, self.state.seq, changed_max + 1, &mut run);
             changed.extend(run.drain(..).map(|(key, _)| key));
             if !is_all || changed.len() > changed_max {
                 return Ok(None);

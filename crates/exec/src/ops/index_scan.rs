@@ -165,6 +165,9 @@ impl IndexScan {
             None => {
                 self.counters.seeks += 1;
                 let start = self.bounds.start();
+                if let Some(end) = self.bounds.end() {
+                    cursor.read_ahead_to(end);
+                }
                 match (forward, start.is_empty()) {
                     (true, true) => cursor.first()?,
                     (true, false) => cursor.seek(&start)?,

@@ -123,6 +123,11 @@ impl ScanBounds {
         is_range.then(|| (self.start(), (!self.end.is_empty()).then_some(self.end.as_slice())))
     }
 
+    /// Where a [single](ScanBounds::is_single) range forwards ends, if it does: keys within are below these bytes.
+    pub fn end(&self) -> Option<&[u8]> {
+        (self.single && self.forward && !self.end.is_empty()).then_some(self.end.as_slice())
+    }
+
     /// True when nothing can be in.
     pub fn is_empty(&self) -> bool {
         self.parts.iter().any(|part| part.intervals.is_empty())

@@ -120,20 +120,26 @@ enum Run {
 /// some entries to come are asked for before it is their turn.
 fn collect_run<'t>(
     mut entries: impl Iterator<Item = (&'t Bytes, &'t Versions)>,
+    until: Option<&Bytes>,
     at: u64,
     limit: usize,
     out: &mut Vec<Entry>,
 ) -> Run {
     let mut coming = [None; AHEAD];
     let (mut asked, mut looked) = (0, 0);
+    let is_behind = |key: &Bytes| until.is_some_and(|until| key >= until);
+    let mut is_enough = false;
     loop {
         let most = looked + limit.saturating_sub(out.len()).clamp(1, AHEAD);
+        // Where the one behind is not visible, others are looked at one by one.
         while asked < most.min(SCAN_RUN)
+            && (!is_enough || asked == looked)
             && let Some(entry) = entries.next()
         {
             entry.1.ask();
             coming[asked % AHEAD] = Some(entry);
             asked += 1;
+            is_enough |= is_behind(entry.0);
         }
         let Some((key, versions)) = coming[looked % AHEAD].filter(|_| looked < asked) else {
             return Run::End;
@@ -141,7 +147,7 @@ fn collect_run<'t>(
         looked += 1;
         if let Some(value) = versions.at(at) {
             out.push((key.clone(), value.clone()));
-            if out.len() >= limit {
+            if out.len() >= limit || is_enough && is_behind(key) {
                 return Run::Full;
             }
         }
@@ -251,14 +257,21 @@ impl Table {
         added
     }
 
-    /// Appends to `out` up to `limit` entries visible at `at`, from `from` on, ascending. Returns true when there are
-    /// no more.
-    pub(crate) fn ascending(&self, from: Bound<&Bytes>, at: u64, limit: usize, out: &mut Vec<Entry>) -> bool {
+    /// Appends to `out` up to `limit` entries visible at `at`, from `from` on, ascending, and none behind the first that is not below `until`.
+    /// Returns true when there are no more.
+    pub(crate) fn ascending(
+        &self,
+        from: Bound<&Bytes>,
+        until: Option<&Bytes>,
+        at: u64,
+        limit: usize,
+        out: &mut Vec<Entry>,
+    ) -> bool {
         let mut resume: Option<Bytes> = None;
         loop {
             let from = resume.as_ref().map_or(from, Bound::Excluded);
             let map = self.map.read().expect("no holder of the lock panics");
-            match collect_run(map.range::<Bytes, _>((from, Bound::Unbounded)), at, limit, out) {
+            match collect_run(map.range::<Bytes, _>((from, Bound::Unbounded)), until, at, limit, out) {
                 Run::Full => return false,
                 Run::Cut(key) => resume = Some(key),
                 Run::End => return true,
@@ -272,7 +285,13 @@ impl Table {
         loop {
             let from = resume.as_ref().map_or(from, Bound::Excluded);
             let map = self.map.read().expect("no holder of the lock panics");
-            match collect_run(map.range::<Bytes, _>((Bound::Unbounded, from)).rev(), at, limit, out) {
+            match collect_run(
+                map.range::<Bytes, _>((Bound::Unbounded, from)).rev(),
+                None,
+                at,
+                limit,
+                out,
+            ) {
                 Run::Full => return false,
                 Run::Cut(key) => resume = Some(key),
                 Run::End => return true,
@@ -354,7 +373,7 @@ mod tests {
 
     fn text(table: &Table, at: u64) -> String {
         let mut out = Vec::new();
-        assert!(table.ascending(Bound::Unbounded, at, 100, &mut out));
+        assert!(table.ascending(Bound::Unbounded, None, at, 100, &mut out));
         let mut back = Vec::new();
         assert!(table.descending(Bound::Unbounded, at, 100, &mut back));
         back.reverse();
