@@ -13,6 +13,7 @@ struct Applied<S> {
     numbering: (usize, bool),
     kind: ApplyKind<S>,
     correlated: bool,
+    when: Option<S>,
     kept: Kept,
     /// The outer row and its inner rows, while they are given; whether there were any.
     open: Option<(Tuple, BoxRows<S>, bool)>,
@@ -40,6 +41,7 @@ pub(super) fn apply<S: Scalar>(plan: &Apply<S>, input: BoxRows<S>, numbering: (u
         numbering,
         kind: plan.kind.clone(),
         correlated: plan.correlated,
+        when: plan.when.clone(),
         kept: Kept::default(),
         open: None,
         once: None,
@@ -165,7 +167,12 @@ impl<S: Scalar> Rows<S> for Applied<S> {
                 return Ok(None);
             };
             row_done()?;
+            let is_wanted = match &self.when {
+                Some(when) => when.holds(&row, &run.env)?,
+                None => true,
+            };
             let value = match &self.kind {
+                _ if !is_wanted => Value::Null,
                 ApplyKind::In { probe } => {
                     let probe = probe.clone();
                     self.is_in(run, &row, &probe)?

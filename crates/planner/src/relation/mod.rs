@@ -224,6 +224,9 @@ pub struct Apply<S> {
     pub kind: ApplyKind<S>,
     /// It depends on the outer row; if not, it runs once.
     pub correlated: bool,
+    /// The outer rows that it is wanted for; for others it does not run, and its column is null. All if there is none, as of
+    /// [`ApplyKind::Lateral`].
+    pub when: Option<S>,
 }
 
 /// A set operation that compares two relations.

@@ -88,6 +88,7 @@ impl Binder<'_> {
                     keeps: keeps.unwrap_or(false),
                 },
                 correlated,
+                when: None,
             })),
             false => cross(before.plan.clone(), item.plan),
         };
@@ -112,6 +113,7 @@ impl Binder<'_> {
             input: before.plan,
             inner,
             kind: ApplyKind::Lateral { keeps: false },
+            when: None,
         }));
         Ok(Bound { plan, columns })
     }
@@ -204,7 +206,7 @@ impl Binder<'_> {
             let [x, y] = both;
             merged.push((name.clone(), a, b, x?, y?, ty));
         }
-        let mut conditions = [condition];
+        let conditions = [condition];
         let pending = self.pending.len();
         let plan = match lateral && plan::reaches_out(&right.plan, 1) {
             true => {
@@ -232,6 +234,7 @@ impl Binder<'_> {
                     inner,
                     kind: ApplyKind::Lateral { keeps },
                     correlated: correlated || keeps,
+                    when: None,
                 }));
                 match above {
                     Some(condition) => Relation::Filter {
@@ -252,8 +255,8 @@ impl Binder<'_> {
                     self.outer_join(kind, (left.plan, width), (right.plan, right.columns.len()), condition)?
                 } else if uses_subquery {
                     let crossed = cross(left.plan, right.plan);
-                    let crossed = self.flush(crossed, &mut conditions);
-                    let [condition] = conditions;
+                    let [mut condition] = conditions;
+                    let crossed = self.flush_condition(crossed, &mut condition);
                     let filtered = Relation::Filter {
                         input: Box::new(crossed),
                         condition,
@@ -356,6 +359,7 @@ impl Binder<'_> {
             inner,
             kind: ApplyKind::Lateral { keeps: true },
             correlated: true,
+            when: None,
         }));
         let behind = to - from;
         let own = |from: usize, width: usize| (from..from + width).map(|i| Expr::column(i, "", Type::Unknown));
@@ -756,6 +760,7 @@ impl Binder<'_> {
                     inner: plan::map(&rows(args), 0, &mut |expr, _| outward(expr)),
                     kind: ApplyKind::Lateral { keeps: false },
                     correlated: true,
+                    when: None,
                 }))),
                 columns: (0..columns.len())
                     .map(|i| Expr::column(width + i, columns[i].name.clone(), columns[i].ty.clone()))

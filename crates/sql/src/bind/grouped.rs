@@ -1,7 +1,7 @@
 //! Groups: what expressions over them may use, and the node that makes them.
 
 use super::window::Pending;
-use super::{AGGREGATE, Binder, PENDING, Scope, WINDOW, determined};
+use super::{AGGREGATE, Binder, PENDING, Scope, WINDOW, determined, reached};
 use crate::aggregates;
 use crate::error::{error, fail};
 use crate::expr::{Expr, Node};
@@ -137,23 +137,28 @@ impl Binder<'_> {
         // Subqueries in arguments stand below.
         let mut below: Vec<Expr> = Vec::new();
         for call in &calls {
-            below.extend(call.args.iter().cloned());
-            below.extend(call.filter.iter().cloned());
-            below.extend(call.order.iter().map(|key| key.by.clone()));
+            // Rows that FILTER leaves out have no arguments.
+            let own = call.args.iter().chain(call.order.iter().map(|key| &key.by));
+            match &call.filter {
+                Some(filter) => {
+                    below.push(filter.clone());
+                    below.extend(own.map(|expr| reached::guarded(filter, expr)));
+                }
+                None => below.extend(own.cloned()),
+            }
         }
         below.extend(groups.iter().cloned());
         let plan = self.flush(plan, &mut below);
         let keys = below.split_off(below.len() - groups.len());
         let mut next = below.into_iter();
         for call in &mut calls {
-            for arg in &mut call.args {
-                *arg = next.next().unwrap_or_else(|| arg.clone());
+            let is_guarded = call.filter.is_some();
+            let own = call.args.iter_mut().chain(call.order.iter_mut().map(|key| &mut key.by));
+            for (expr, found) in call.filter.iter_mut().zip(&mut next) {
+                *expr = found;
             }
-            if let Some(filter) = &mut call.filter {
-                *filter = next.next().unwrap_or_else(|| filter.clone());
-            }
-            for key in &mut call.order {
-                key.by = next.next().unwrap_or_else(|| key.by.clone());
+            for (expr, found) in own.zip(&mut next) {
+                *expr = if is_guarded { reached::unguarded(&found) } else { found };
             }
         }
         let sets = if sets.is_empty() {

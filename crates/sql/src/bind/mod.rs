@@ -27,6 +27,7 @@ mod names;
 mod operators;
 mod places;
 mod query;
+mod reached;
 mod recursion;
 mod routines;
 mod rows;
@@ -52,7 +53,7 @@ use crate::types::Type;
 use nestor_model::{Namespace, Result};
 use nestor_planner::relation::{Apply, ApplyKind, Call, Relation};
 use sqlparser::ast::{DataType, Ident};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Number of the first column that stands for a subquery.
@@ -360,16 +361,16 @@ impl<'c> Binder<'c> {
     fn flush(&mut self, mut plan: Plan, exprs: &mut [Expr]) -> Plan {
         loop {
             // Subqueries whose own expressions have subqueries wait for those.
-            let mut wanted: Vec<usize> = Vec::new();
+            let mut wanted: BTreeSet<usize> = BTreeSet::new();
             for expr in exprs.iter() {
                 expr.for_each_column(&mut |index| {
                     if (PENDING..AGGREGATE).contains(&index) {
                         let beside = self.pending.get(index - PENDING).and_then(|pending| pending.beside);
-                        wanted.push(beside.map_or(index, |(first, _)| PENDING + first));
+                        wanted.insert(beside.map_or(index, |(first, _)| PENDING + first));
                     }
                 });
             }
-            let Some(first) = wanted.into_iter().min() else {
+            let Some((first, mut when)) = reached::next(&wanted, exprs) else {
                 return plan;
             };
             let Some(pending) = self.pending.get(first - PENDING) else {
@@ -385,6 +386,9 @@ impl<'c> Binder<'c> {
                 });
                 expr.clone()
             });
+            if matches!(kind, ApplyKind::Lateral { .. }) {
+                when = None;
+            }
             if !waits.is_empty() {
                 let column = |index: &usize| {
                     self.pending
@@ -392,7 +396,7 @@ impl<'c> Binder<'c> {
                         .map(|own| Expr::column(*index, "subquery", own.ty.clone()))
                 };
                 let mut before: Vec<Expr> = waits.iter().filter_map(column).collect();
-                plan = self.flush(plan, &mut before);
+                plan = self.flush_within(plan, &mut before, &when);
                 inner = plan::map(&inner, 0, &mut |expr, depth| {
                     plan::replace_outer(expr, depth, &|index, name, ty| match waits
                         .iter()
@@ -405,9 +409,7 @@ impl<'c> Binder<'c> {
                 });
             }
             if let ApplyKind::In { probe } = &mut kind {
-                let mut own = std::mem::take(probe);
-                plan = self.flush(plan, &mut own);
-                *probe = own;
+                plan = self.flush_within(plan, probe, &when);
             }
             let at = plan.width();
             let correlated = plan::is_correlated(&inner);
@@ -416,6 +418,7 @@ impl<'c> Binder<'c> {
                 inner,
                 kind,
                 correlated,
+                when,
             }));
             for expr in exprs.iter_mut() {
                 *expr = expr.with_columns(&|index| {
@@ -429,6 +432,25 @@ impl<'c> Binder<'c> {
                 });
             }
         }
+    }
+
+    /// As [`Binder::flush`], of a condition on rows: those that hold together are looked at in any order.
+    fn flush_condition(&mut self, plan: Plan, condition: &mut Expr) -> Plan {
+        let mut all = condition.conjuncts();
+        let plan = self.flush(plan, &mut all);
+        *condition = Expr::all(all);
+        plan
+    }
+
+    /// As [`Binder::flush`], of expressions that are only computed for the rows for which a condition holds, if there is one.
+    fn flush_within(&mut self, plan: Plan, exprs: &mut Vec<Expr>, when: &Option<Expr>) -> Plan {
+        let Some(when) = when else {
+            return self.flush(plan, exprs);
+        };
+        let mut guarded: Vec<Expr> = exprs.iter().map(|expr| reached::guarded(when, expr)).collect();
+        let plan = self.flush(plan, &mut guarded);
+        *exprs = guarded.iter().map(reached::unguarded).collect();
+        plan
     }
 
     /// Makes a note of the type that a parameter turned out to have.

@@ -140,6 +140,7 @@ impl Binder<'_> {
                         inner: limited(inner, numbers.iter().map(plan::outward).collect(), ties),
                         kind: ApplyKind::Lateral { keeps: false },
                         correlated: true,
+                        when: None,
                     }))),
                     columns: (0..width)
                         .map(|i| Expr::column(before + i, bound.columns[i].name.clone(), bound.columns[i].ty.clone()))
@@ -182,7 +183,7 @@ impl Binder<'_> {
                 && !matches!(cte.materialized, Some(CteAsMaterialized::NotMaterialized));
             let opens = !matches!(cte.materialized, Some(CteAsMaterialized::Materialized))
                 && self.held.is_empty()
-                && !is_volatile(&bound.plan);
+                && !plan::is_volatile(&bound.plan);
             let plan = match shares {
                 true => Relation::Shared {
                     id,
@@ -589,14 +590,4 @@ fn opened(plan: Plan, id: usize) -> Plan {
         }
         plan => plan::with_inputs(plan, &mut |input| opened(input, id)),
     }
-}
-
-/// Whether a plan has functions whose values are not the same for the same arguments.
-fn is_volatile(plan: &Plan) -> bool {
-    let mut found = false;
-    plan::map(plan, 0, &mut |expr, _| {
-        found |= expr.is_volatile();
-        expr.clone()
-    });
-    found
 }

@@ -122,6 +122,7 @@ impl Binder<'_> {
                 input: below,
                 inner: first,
                 kind: ApplyKind::Scalar,
+                when: None,
             }));
             let value = Expr::column(width, name, ty.clone());
             let value = unless_null(&routine, &args, value, ty.clone());
@@ -145,6 +146,7 @@ impl Binder<'_> {
             input,
             inner,
             kind: ApplyKind::Lateral { keeps: false },
+            when: None,
         }));
         let own = columns.iter().enumerate();
         let own = own.map(|(at, column)| Expr::column(width + at, column.name.clone(), column.ty.clone()));
@@ -418,6 +420,7 @@ impl Binder<'_> {
             correlated: plan::is_correlated(&inner),
             inner,
             kind: ApplyKind::Lateral { keeps: false },
+            when: None,
         }));
         let own = columns.iter().enumerate();
         let own = own.map(|(at, column)| Expr::column(width + at, column.name.clone(), column.ty.clone()));

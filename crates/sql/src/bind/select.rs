@@ -66,48 +66,42 @@ impl Output {
     }
 }
 
-/// Whether an expression that is no cast has the name of a type.
-fn is_named_by_type(expr: &Ast) -> bool {
-    match expr {
-        Ast::TypedString(_) | Ast::Interval(_) => true,
-        Ast::Value(value) => matches!(value.value, sqlparser::ast::Value::Boolean(_)),
-        _ => false,
-    }
-}
-
-/// What casts and parentheses are of.
-fn beneath_casts(mut expr: &Ast) -> &Ast {
-    while let Ast::Cast { expr: inner, .. } | Ast::Nested(inner) = expr {
-        expr = inner;
-    }
-    expr
-}
+/// The name of what has none.
+const UNNAMED: &str = "?column?";
 
 /// The name that an expression has as a column.
 fn name_of(expr: &Ast) -> String {
-    match expr {
+    named(expr).map_or_else(|| UNNAMED.to_owned(), |(name, _)| name)
+}
+
+/// The name that an expression has as a column, if it has one, and whether it keeps it within casts and as the last part of `CASE`: those of types give way.
+fn named(expr: &Ast) -> Option<(String, bool)> {
+    let own = match expr {
         Ast::Identifier(name) => ident(name),
         Ast::CompoundIdentifier(parts) => parts.last().map_or_else(String::new, ident),
         Ast::CompoundFieldAccess { root, access_chain } => match access_chain.last() {
             Some(sqlparser::ast::AccessExpr::Dot(Ast::Identifier(name))) => ident(name),
-            _ => name_of(root),
+            _ => return named(root),
         },
-        Ast::Function(call) if is_called(call, BETWEEN_SYMMETRIC) => "?column?".to_owned(),
+        Ast::Function(call) if is_called(call, BETWEEN_SYMMETRIC) => return None,
         Ast::Function(call) => object_name(&call.name).map_or_else(|_| String::new(), |(_, name)| name),
         Ast::Cast { expr, data_type, .. } => {
-            let base = beneath_casts(expr);
-            let name = name_of(base);
-            // A name that only comes of a cast gives way to that of the outermost type; an array has its element's.
-            match name == "?column?" || is_named_by_type(base) {
-                true => match super::types::data_type(data_type) {
-                    Ok((ty, _)) => ty.name().trim_start_matches('_').to_owned(),
-                    Err(_) => made_type(data_type).unwrap_or(name),
-                },
-                false => name,
+            let found = named(expr);
+            if let Some((_, true)) = found {
+                return found;
             }
+            // An array has its element's.
+            let name = match super::types::data_type(data_type) {
+                Ok((ty, _)) => Some(ty.name().trim_start_matches('_').to_owned()),
+                Err(_) => made_type(data_type),
+            };
+            return name.map(|name| (name, false)).or(found);
         }
-        Ast::Nested(expr) | Ast::Collate { expr, .. } => name_of(expr),
-        Ast::Case { .. } => "case".to_owned(),
+        Ast::Nested(expr) | Ast::Collate { expr, .. } => return named(expr),
+        Ast::Case { else_result, .. } => {
+            let last = else_result.as_ref().and_then(|last| named(last));
+            return last.filter(|(_, keeps)| *keeps).or(Some(("case".to_owned(), false)));
+        }
         Ast::Exists { .. } => "exists".to_owned(),
         Ast::Array(_) => "array".to_owned(),
         Ast::Extract { .. } => "extract".to_owned(),
@@ -122,28 +116,30 @@ fn name_of(expr: &Ast) -> String {
         Ast::Ceil { .. } => "ceil".to_owned(),
         Ast::Floor { .. } => "floor".to_owned(),
         Ast::Overlay { .. } => "overlay".to_owned(),
-        Ast::Interval(_) => "interval".to_owned(),
+        Ast::Interval(_) => return Some(("interval".to_owned(), false)),
         Ast::AtTimeZone { .. } => "timezone".to_owned(),
         Ast::TypedString(typed) => {
-            super::types::data_type(&typed.data_type).map_or_else(|_| String::new(), |(ty, _)| ty.name())
+            let ty = super::types::data_type(&typed.data_type);
+            return Some((ty.map_or_else(|_| String::new(), |(ty, _)| ty.name()), false));
         }
         Ast::Value(value) => match value.value {
-            sqlparser::ast::Value::Boolean(_) => "bool".to_owned(),
-            _ => "?column?".to_owned(),
+            sqlparser::ast::Value::Boolean(_) => return Some(("bool".to_owned(), false)),
+            _ => return None,
         },
         Ast::Subquery(query) => match &*query.body {
             sqlparser::ast::SetExpr::Select(select) => match select.projection.first() {
                 Some(SelectItem::UnnamedExpr(expr)) => name_of(expr),
                 Some(SelectItem::ExprWithAlias { alias, .. }) => ident(alias),
-                _ => "?column?".to_owned(),
+                _ => UNNAMED.to_owned(),
             },
             sqlparser::ast::SetExpr::Values(_) => "column1".to_owned(),
-            _ => "?column?".to_owned(),
+            _ => UNNAMED.to_owned(),
         },
         Ast::IsNormalized { .. } => "is_normalized".to_owned(),
         Ast::Tuple(_) => "row".to_owned(),
-        _ => "?column?".to_owned(),
-    }
+        _ => return None,
+    };
+    Some((own, true))
 }
 
 /// The name of a type that a statement makes; of an array of such, that of its elements.
@@ -295,10 +291,9 @@ impl Binder<'_> {
             plan = self.aggregated(plan, (groups, sets, aggregates), &scope, (&mut exprs, &mut windows))?;
         }
         if having.is_some() {
-            let mut condition = [exprs[having_at].clone()];
+            let mut condition = exprs[having_at].clone();
             let width = plan.width();
-            plan = self.flush(plan, &mut condition);
-            let [condition] = condition;
+            plan = self.flush_condition(plan, &mut condition);
             plan = Relation::Filter {
                 input: Box::new(plan),
                 condition,
@@ -575,10 +570,8 @@ impl Binder<'_> {
     }
 
     /// A filter, with nodes for the subqueries of its condition.
-    pub(super) fn filter(&mut self, plan: Plan, condition: Expr) -> Plan {
-        let mut conditions = [condition];
-        let plan = self.flush(plan, &mut conditions);
-        let [condition] = conditions;
+    pub(super) fn filter(&mut self, plan: Plan, mut condition: Expr) -> Plan {
+        let plan = self.flush_condition(plan, &mut condition);
         Relation::Filter {
             input: Box::new(plan),
             condition,

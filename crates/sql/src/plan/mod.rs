@@ -101,6 +101,7 @@ pub fn map(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usize) -> Expr) -
                 other => other.clone(),
             },
             correlated: apply.correlated,
+            when: apply.when.as_ref().map(|e| f(e, depth)),
         })),
         Relation::Aggregate {
             input,
@@ -261,17 +262,11 @@ pub fn with_inputs(plan: Plan, f: &mut dyn FnMut(Plan) -> Plan) -> Plan {
             }))
         }
         Relation::Apply(apply) => {
-            let Apply {
-                input,
-                inner,
-                kind,
-                correlated,
-            } = *apply;
+            let apply = *apply;
             Relation::Apply(Box::new(Apply {
-                input: f(input),
-                inner: f(inner),
-                kind,
-                correlated,
+                input: f(apply.input),
+                inner: f(apply.inner),
+                ..apply
             }))
         }
         Relation::Append { inputs } => Relation::Append {
@@ -310,6 +305,16 @@ pub fn reaches_out(plan: &Plan, least: usize) -> bool {
     let mut found = false;
     map(plan, 0, &mut |expr, depth| {
         expr.for_each_outer(&mut |levels, _| found |= levels >= depth + least);
+        expr.clone()
+    });
+    found
+}
+
+/// Whether a plan has functions whose values are not the same for the same arguments, or that do something.
+pub fn is_volatile(plan: &Plan) -> bool {
+    let mut found = false;
+    map(plan, 0, &mut |expr, _| {
+        found |= expr.is_volatile();
         expr.clone()
     });
     found

@@ -556,6 +556,17 @@ fn prune(plan: Plan, used: &BTreeSet<usize>) -> Plan {
         Relation::Apply(mut apply) => {
             let width = apply.input.width();
             let mut needed: BTreeSet<usize> = used.iter().copied().filter(|i| *i < width).collect();
+            let gives_rows = matches!(apply.kind, ApplyKind::Lateral { .. });
+            if !gives_rows && !used.contains(&width) && !super::is_volatile(&apply.inner) {
+                // Nobody looks at what it gives.
+                let mut columns = names(width, &apply.input);
+                columns.push(Expr::constant(Value::Null, crate::types::Type::Unknown));
+                return Relation::Project {
+                    input: Box::new(prune(apply.input, &needed)),
+                    columns,
+                };
+            }
+            add(&mut needed, apply.when.as_slice());
             if let ApplyKind::In { probe } = &apply.kind {
                 add(&mut needed, probe);
             }

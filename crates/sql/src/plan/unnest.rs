@@ -189,6 +189,9 @@ pub fn semi(apply: &Apply<Expr>, negated: bool) -> Option<Join<Expr>> {
         }
         _ => return None,
     };
+    if apply.when.is_some() {
+        return None;
+    }
     let (inner, conditions) = match apply.correlated {
         true => lifted(apply.inner.clone()),
         // Without a condition on the outer row one look is enough for EXISTS.
@@ -243,6 +246,17 @@ pub fn scalar(apply: &Apply<Expr>, statistics: &dyn Statistics) -> Option<(Join<
         .all(|call| call.args.iter().chain(&call.filter).all(cannot_fail))
     {
         return None;
+    }
+    // And for rows that do not want it.
+    if apply.when.is_some() {
+        let mut may_fail = false;
+        super::map(&apply.inner, 0, &mut |expr, _| {
+            may_fail |= !cannot_fail(expr);
+            expr.clone()
+        });
+        if may_fail {
+            return None;
+        }
     }
     let (inner, conditions) = lifted((**input).clone());
     let pairs: Vec<(Expr, Expr)> = conditions.iter().map(equality).collect::<Option<_>>()?;
