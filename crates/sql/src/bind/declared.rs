@@ -614,6 +614,7 @@ fn declared(def: &ColumnDef) -> Result<Column> {
             }),
             None => None,
         },
+        declared: true,
         ..Column::new(&name, ty)
     };
     for option in &def.options {

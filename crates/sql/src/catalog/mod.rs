@@ -15,10 +15,11 @@ pub mod system;
 
 use crate::error;
 use crate::parse::own::CheckOption;
-use crate::types::Type;
+use crate::types::{Type, stored};
 use nestor_database::connections::Slot;
 use nestor_database::write::sequence::Counting;
-use nestor_model::{Document, Namespace, Result};
+use nestor_model::vector::Builder;
+use nestor_model::{Document, Namespace, Result, Value, ValueRef};
 use nestor_planner::relation::Tuple;
 use sqlparser::ast::Query;
 use std::sync::Arc;
@@ -46,6 +47,8 @@ pub struct Column {
     pub is_key: bool,
     /// Fields of the structs that it holds, with their types.
     pub fields: Vec<Column>,
+    /// A statement declared it.
+    pub declared: bool,
 }
 
 impl Column {
@@ -62,6 +65,45 @@ impl Column {
             generated: None,
             is_key: false,
             fields: Vec::new(),
+            declared: false,
+        }
+    }
+
+    /// Whether a null in documents is JSON's, and SQL's is the absence of the field alone: in columns that were declared as `jsonb`.
+    pub fn has_json_nulls(&self) -> bool {
+        self.declared && self.ty == Type::Jsonb
+    }
+
+    /// Its value in a document.
+    ///
+    /// Errors: those of [`stored::read`].
+    #[inline]
+    pub fn read(&self, value: ValueRef<'_>) -> Result<Value> {
+        match value {
+            ValueRef::Null if self.has_json_nulls() => Ok(Value::Undefined),
+            value => stored::read(&self.ty, value, &self.path),
+        }
+    }
+
+    /// As [`Column::read`], to the end of a vector.
+    ///
+    /// Errors: those of [`stored::read`].
+    #[inline]
+    pub fn read_into(&self, value: &ValueRef<'_>, into: &mut Builder) -> Result<()> {
+        match value {
+            ValueRef::Null if self.has_json_nulls() => {
+                into.push(Value::Undefined);
+                Ok(())
+            }
+            value => stored::read_into(&self.ty, value, &self.path, into),
+        }
+    }
+
+    /// Whether a value of a document is SQL's null in it.
+    pub fn is_null(&self, value: Option<ValueRef<'_>>) -> bool {
+        match value {
+            Some(ValueRef::Null) => !self.has_json_nulls(),
+            value => value.is_none_or(ValueRef::is_nullish),
         }
     }
 }

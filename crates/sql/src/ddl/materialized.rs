@@ -246,7 +246,7 @@ fn write_rows(
         work(1)?;
         let mut doc = Document::new();
         for (column, value) in table.columns.iter().zip(row) {
-            if !value.as_ref().is_nullish() {
+            if !matches!(value, nestor_model::Value::Null) {
                 doc.push(column.path.as_str(), stored::write(&column.ty, value));
             }
         }

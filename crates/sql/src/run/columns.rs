@@ -261,7 +261,7 @@ impl ColumnSource for ByColumns {
                     Some(places) => Places::At(rows.start, places),
                 };
                 match segment.find([column.path.as_str()]) {
-                    Found::Column(values) => typed(&column.ty, values, &places, &column.path).map(Arc::new),
+                    Found::Column(values) => typed(column, values, &places).map(Arc::new),
                     Found::Nothing | Found::Unknown => Ok(Arc::new(Vector::same(Value::Null, places.len()))),
                 }
             }
@@ -331,10 +331,10 @@ fn is_outside(bound: &Bound, column: &Field, least: &Value, most: &Value) -> boo
 /// The values of a column as those of its type.
 ///
 /// Errors: those of [`stored::read`].
-fn typed(ty: &Type, column: &Column, places: &Places<'_>, path: &str) -> Result<Vector> {
-    let data = match (ty, column.values()) {
-        (_, Values::Nothing)
-        | (Type::Bool, Values::Bool(_))
+fn typed(field: &Field, column: &Column, places: &Places<'_>) -> Result<Vector> {
+    let data = match (&field.ty, column.values()) {
+        (_, Values::Nothing) if !field.has_json_nulls() => return Ok(column.vector(places)),
+        (Type::Bool, Values::Bool(_))
         | (Type::Int2 | Type::Int4, Values::Int32(_))
         | (Type::Int8 | Type::Oid, Values::Int64(_))
         | (Type::Float4 | Type::Float8, Values::Double(_) | Values::Scaled(..))
@@ -359,7 +359,7 @@ fn typed(ty: &Type, column: &Column, places: &Places<'_>, path: &str) -> Result<
             let mut result = Ok(());
             places.each(|row| {
                 if result.is_ok() {
-                    result = stored::read_into(ty, &column.value(row), path, &mut builder);
+                    result = field.read_into(&column.value(row), &mut builder);
                 }
             });
             return result.map(|()| builder.finish());

@@ -59,6 +59,9 @@ pub fn normal(expr: &Expr, columns: &[Column]) -> String {
     format!("{named:?}")
 }
 
+/// What says in the option that nulls of documents are JSON's in columns of `jsonb`.
+const JSON_NULLS: &str = "jsonNulls";
+
 /// The option `sql` of an index on expressions over a table.
 pub fn option(table: &Table, used: &[usize], types: &[String], texts: &[String]) -> Document {
     let quote = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
@@ -74,6 +77,9 @@ pub fn option(table: &Table, used: &[usize], types: &[String], texts: &[String])
         list(used.iter().map(|at| table.columns[*at].path.as_str()).collect()),
     );
     out.push("parts", list(texts.iter().map(String::as_str).collect()));
+    if used.iter().any(|at| table.columns[*at].has_json_nulls()) {
+        out.push(JSON_NULLS, true);
+    }
     out
 }
 
@@ -144,11 +150,13 @@ impl Indexed {
             return Err(wrong());
         }
         let mut columns = Vec::new();
+        let declared = option.get(JSON_NULLS).is_some();
         for (def, path) in create.columns.iter().zip(paths) {
             let (ty, modifier) = data_type(&def.data_type)?;
             columns.push(Column {
                 path,
                 modifier,
+                declared,
                 ..Column::new(&ident(&def.name), ty)
             });
         }

@@ -511,11 +511,14 @@ fn fields_read(scan: &Scan<Expr>, table: &Table) -> Option<Arc<[Str]>> {
         .iter()
         .zip(&table.columns)
         .filter(|(is_needed, _)| **is_needed);
+    // Entries of indexes do not tell a null from the absence of the field.
+    let plain = columns
+        .clone()
+        .all(|(_, column)| !column.has_json_nulls() && find::usable(&column.path));
     let whole = scan.needed.iter().skip(table.columns.len()).any(|is_needed| *is_needed);
     let paths: Vec<Str> = columns
         .map(|(_, column)| column.path.as_str().into())
         .take(READ_MAX + 1)
         .collect();
-    let plain = paths.iter().all(|path| find::usable(path));
     (!whole && plain && paths.len() <= READ_MAX).then(|| paths.into())
 }

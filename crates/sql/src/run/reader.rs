@@ -181,7 +181,7 @@ fn elements_into(
         }
         let column = &table.columns[*at];
         for _ in 0..count {
-            stored::read_into(&column.ty, &value, &column.path, &mut into[*at])?;
+            column.read_into(&value, &mut into[*at])?;
         }
     }
     if own.whole {
@@ -235,7 +235,7 @@ impl Picked {
             [at] => {
                 let column = &table.columns[*at];
                 let value = doc.get(&column.path).unwrap_or(ValueRef::Missing);
-                out[*at] = stored::read(&column.ty, value, &column.path)?;
+                out[*at] = column.read(value)?;
             }
             _ => self.go_through(&table.columns, doc, &mut out)?,
         }
@@ -269,7 +269,7 @@ impl Picked {
                 continue;
             }
             let column = &all[columns[at]];
-            out[columns[at]] = stored::read(&column.ty, value, &column.path)?;
+            out[columns[at]] = column.read(value)?;
             left -= 1;
             if left == 0 {
                 break;
@@ -283,12 +283,14 @@ impl Picked {
         if self.whole {
             into[table.columns.len()].push(Value::Document(doc.to_document()));
         }
-        self.add(&table.columns, doc, into, &stored::read_into)
+        self.add(&table.columns, doc, into, &Column::read_into)
     }
 
     /// Adds the fields of an element.
     fn add_fields(&mut self, all: &[Column], doc: DocRef<'_>, into: &mut [Builder]) -> Result<()> {
-        self.add(all, doc, into, &|ty, value, _, into| typed_into(value, ty, into))
+        self.add(all, doc, into, &|column, value, into| {
+            typed_into(value, &column.ty, into)
+        })
     }
 
     /// Adds the columns of a document, each value as `read` has it.
@@ -297,13 +299,12 @@ impl Picked {
         all: &[Column],
         doc: DocRef<'_>,
         into: &mut [Builder],
-        read: &impl Fn(&Type, &ValueRef<'_>, &str, &mut Builder) -> Result<()>,
+        read: &impl Fn(&Column, &ValueRef<'_>, &mut Builder) -> Result<()>,
     ) -> Result<()> {
         // The columns are taken away meanwhile, so that what takes values may look at them.
         let columns = std::mem::take(&mut self.columns);
         let left = self.visit_columns(&columns, all, doc, &mut |at, value| {
-            let column = &all[columns[at]];
-            read(&column.ty, value, &column.path, &mut into[columns[at]])
+            read(&all[columns[at]], value, &mut into[columns[at]])
         });
         self.columns = columns;
         if left? > 0 {

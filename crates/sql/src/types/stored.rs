@@ -2,7 +2,8 @@
 //!
 //! A document's value becomes one of its column's type when nothing is lost: whole numbers widen, a number becomes `numeric` or
 //! `double precision`, anything becomes `jsonb`, and anything but documents and arrays becomes text. Any other value is an error (22P02 with
-//! its path) and never silently null. What is missing, null or undefined is null.
+//! its path) and never silently null. What is missing, null or undefined is null. Only in columns that were declared as
+//! `jsonb` a null that is there is JSON's ([`crate::catalog::Column::read`]).
 
 use super::style::Style;
 use super::{Type, datetime, integer, interval::Interval, json};

@@ -461,7 +461,7 @@ impl Applying<'_, '_, '_> {
 fn check(write: &Write, env: &Env<'_>, doc: DocRef<'_>) -> Result<()> {
     let table = &write.table;
     for column in table.columns.iter().filter(|column| column.not_null) {
-        if doc.get(&column.path).is_none_or(ValueRef::is_nullish) {
+        if column.is_null(doc.get(&column.path)) {
             return Err(super::refused::null(&column.name, table, Some(doc)));
         }
     }

@@ -212,19 +212,19 @@ impl Change<'_, '_> {
 
     /// What a row becomes.
     fn turned(&self, plan: &Plan, mut doc: Document, numbers: Vec<Option<i64>>, env: &Env<'_>) -> Result<Document> {
-        let mut values: Vec<(usize, Value)> = Vec::new();
+        let mut values: Vec<(usize, Option<Value>)> = Vec::new();
         if !plan.turning.values.is_empty() {
             let needed = vec![true; self.old.columns.len() + 2];
             let row = row_of(self.old, &needed, doc.as_ref(), None)?;
             for (at, expr) in &plan.turning.values {
                 let value = expr.value(&row, env)?;
-                values.push((*at, stored::write(&self.new.columns[*at].ty, value)));
+                values.push((*at, self.held(*at, value)));
             }
         }
         for (at, number) in plan.counting.iter().zip(numbers) {
             let column = &self.new.columns[*at];
             let number = number.map_or(Ok(Value::Null), |number| whole(number, &column.ty))?;
-            values.push((*at, stored::write(&column.ty, number)));
+            values.push((*at, self.held(*at, number)));
         }
         for (path, at) in &plan.moved {
             let value = match path.as_str() {
@@ -232,7 +232,7 @@ impl Change<'_, '_> {
                 path => doc.remove(path),
             };
             if !values.iter().any(|(own, _)| own == at) {
-                values.push((*at, value.unwrap_or(Value::Null)));
+                values.push((*at, value));
             }
         }
         for path in &plan.dropped {
@@ -246,17 +246,25 @@ impl Change<'_, '_> {
             let row = row_of(self.new, &needed, doc.as_ref(), None)?;
             for (at, expr) in &plan.turning.generated {
                 let value = expr.value(&row, env)?;
-                self.put(&mut doc, *at, stored::write(&self.new.columns[*at].ty, value));
+                self.put(&mut doc, *at, self.held(*at, value));
             }
         }
         Ok(doc)
     }
 
-    fn put(&self, doc: &mut Document, at: usize, value: Value) {
+    /// What documents have of a value of a column; SQL's null is nothing.
+    fn held(&self, at: usize, value: Value) -> Option<Value> {
+        match value {
+            Value::Null => None,
+            value => Some(stored::write(&self.new.columns[at].ty, value)),
+        }
+    }
+
+    fn put(&self, doc: &mut Document, at: usize, value: Option<Value>) {
         let path = &self.new.columns[at].path;
         match value {
-            Value::Null => drop(doc.remove(path)),
-            value => doc.set(path, value),
+            None => drop(doc.remove(path)),
+            Some(value) => doc.set(path, value),
         }
     }
 
@@ -264,7 +272,7 @@ impl Change<'_, '_> {
         let table = &self.new.name;
         for at in &plan.not_null {
             let column = &self.new.columns[*at];
-            if doc.get(&column.path).is_none_or(ValueRef::is_nullish) {
+            if column.is_null(doc.get(&column.path)) {
                 let message = format!(
                     "column \"{}\" of relation \"{table}\" contains null values",
                     column.name
