@@ -86,8 +86,9 @@ fn build(
     let database = statement.database;
     let (op, _) = statement.operation(None)?;
     let megabytes = database.node.parameters.number(Param::IndexBuildMemoryMegabytes);
+    let megabytes = usize::try_from(megabytes).unwrap_or(usize::MAX);
     let options = BuildOptions {
-        memory_bytes_max: usize::try_from(megabytes).unwrap_or(usize::MAX).saturating_mul(1 << 20),
+        memory_bytes_max: statement.build_bytes_max.unwrap_or(megabytes.saturating_mul(1 << 20)),
         spill_dir: database.spill_dir.clone(),
         interrupt: &statement.interrupt,
         op: &op,

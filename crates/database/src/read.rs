@@ -9,6 +9,7 @@ use crate::statement::Wait;
 use nestor_exec::Batch;
 use nestor_exec::by_columns::Available;
 use nestor_exec::catalog::id_collation;
+use nestor_model::statement::manners;
 use nestor_model::value::EMPTY_DOC;
 use nestor_model::{DocRef, ErrorCode, Namespace, RawDoc, Result, ValueRef, bail};
 use nestor_planner::timeseries::key_of_buckets;
@@ -310,6 +311,8 @@ pub fn batch<'v>(statement: &'v Statement<'_>, view: &'v dyn View, op: &'v OpCon
         .with_oplog(&*statement.database.open_oplog)
         .with_log(&*statement.database.read_log, statement.database.images_since_ms());
     batch.columns = statement.are_columns_used().then_some(&statement.database.columns);
-    batch.memory_bytes_max = statement.database.blocking_memory_bytes_max();
+    // It spills before it may hold no more.
+    let wanted = manners().operator_bytes_max / 2;
+    batch.memory_bytes_max = statement.database.blocking_memory_bytes_max().min(wanted);
     batch
 }

@@ -1,5 +1,6 @@
 //! The right to have a second thread for a statement, which other statements come before.
 
+use nestor_model::statement::manners;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Helpers of all statements that are at work.
@@ -9,8 +10,11 @@ static AT_WORK: AtomicUsize = AtomicUsize::new(0);
 pub(crate) struct Permit(());
 
 impl Permit {
-    /// One, if there is one left.
+    /// One, if there is one left and the statement may have any.
     pub(crate) fn take() -> Option<Self> {
+        if !manners().has_helpers {
+            return None;
+        }
         let most = std::thread::available_parallelism().map_or(1, usize::from) - 1;
         let more = |at_work: usize| (at_work < most).then_some(at_work + 1);
         let taken = AT_WORK.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more);

@@ -5,7 +5,7 @@
 //! end because all together hold too much. What is kept is given back when the operator is dropped, whatever ended it.
 
 use nestor_model::memory::Held;
-use nestor_model::{Result, statement};
+use nestor_model::{Result, bail, statement};
 
 /// Bytes by which the account may be behind.
 const STEP: usize = 16 << 10;
@@ -29,7 +29,7 @@ impl Kept {
 
     /// So many more are kept.
     ///
-    /// Errors: those of the statement's interrupt, 146 (ExceededMemoryLimit) among them when it is ended for its memory.
+    /// Errors: 146 (ExceededMemoryLimit) beyond what is wanted of the statement ([`statement::manners`]); those of the statement's interrupt, 146 (ExceededMemoryLimit) among them when it is ended for its memory.
     #[inline]
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<()> {
         self.set(self.bytes.saturating_add(bytes))
@@ -44,7 +44,17 @@ impl Kept {
         }
         let grew = bytes > self.shown;
         self.show();
-        if grew { statement::look() } else { Ok(()) }
+        if !grew {
+            return Ok(());
+        }
+        let most = statement::manners().operator_bytes_max;
+        if bytes > most {
+            bail!(
+                ExceededMemoryLimit,
+                "an operator of the plan holds more than {most} bytes"
+            );
+        }
+        statement::look()
     }
 
     /// So many less are kept.

@@ -53,6 +53,42 @@ thread_local! {
     };
     static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
     static AT_END: Cell<Option<fn()>> = const { Cell::new(None) };
+    static MANNERS: Cell<Manners> = const { Cell::new(Manners::FREE) };
+}
+
+/// What whoever asked for a statement wants of how it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Manners {
+    /// Bytes that an operator of a plan may hold.
+    pub operator_bytes_max: usize,
+    /// It may have a second thread.
+    pub has_helpers: bool,
+}
+
+impl Manners {
+    /// Nothing is wanted.
+    pub const FREE: Self = Self {
+        operator_bytes_max: usize::MAX,
+        has_helpers: true,
+    };
+}
+
+/// What is wanted of the statement that runs on this thread.
+pub fn manners() -> Manners {
+    MANNERS.get()
+}
+
+/// Runs `run`, of which this is wanted.
+pub fn mannered<R>(manners: Manners, run: impl FnOnce() -> R) -> R {
+    /// Puts back what was wanted before, also when the statement panics.
+    struct Restore(Manners);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            MANNERS.set(self.0);
+        }
+    }
+    let _restore = Restore(MANNERS.replace(manners));
+    run()
 }
 
 #[derive(Clone)]

@@ -3,6 +3,7 @@
 use crate::catalog::documents::type_of;
 use crate::error::{error, fail, placed, unsupported};
 use crate::parse;
+use crate::plan::switches::Switches;
 use crate::run::explain::{self, Wanted};
 use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
@@ -108,6 +109,7 @@ fn facts(statement: &Statement<'_>, db: &str) -> Result<SessionFacts> {
         pid: i32::try_from(statement.slot.id).unwrap_or(0),
         account,
         settings: settings::initial(),
+        switches: Switches::default(),
         got: Default::default(),
         temporary: Default::default(),
         deferred: Default::default(),

@@ -79,6 +79,8 @@ pub struct Statement<'r> {
     pub asserted: Option<&'r dyn Asserted>,
     /// How long it waits for another transaction; without it as long as it may run.
     pub lock_timeout: Option<Duration>,
+    /// Bytes that building an index may hold, in place of the server's parameter.
+    pub build_bytes_max: Option<usize>,
     /// The commit that reserved the numbers of sequences that it got, which nobody is told of before it is on disk.
     reserved: Cell<Option<Lsn>>,
     /// The effects it wants besides its answer.
@@ -145,6 +147,7 @@ impl<'r> Statement<'r> {
             relational: None,
             asserted: None,
             lock_timeout: None,
+            build_bytes_max: None,
             reserved: Cell::new(None),
             effects: Effects::default(),
         }

@@ -1,12 +1,17 @@
 //! How many rows plans give, roughly: enough to tell a table of millions from one of tens.
 
 use super::Plan;
+use super::switches::Switches;
 use crate::expr::{Comparison, Expr, Node};
 use nestor_model::Value;
 use nestor_planner::relation::{ApplyKind, JoinKind, Relation, Scan};
 
 /// What is known of the tables that scans name by number.
 pub trait Statistics {
+    /// What the session's settings say of plans.
+    fn switches(&self) -> Switches {
+        Switches::default()
+    }
     /// Number of rows.
     fn rows(&self, table: usize) -> f64;
     /// What it costs to read all rows, in rows that are documents.

@@ -7,7 +7,7 @@
 use super::Plan;
 use super::estimate::{self, LOOKUP_COST, Statistics};
 use super::unnest::placed;
-use crate::expr::{Expr, Node};
+use crate::expr::{Comparison, Expr, Node};
 use crate::types::Type;
 use nestor_planner::relation::{Join, JoinKind, Relation, Scan};
 
@@ -22,15 +22,31 @@ pub fn rewrite(plan: Plan, statistics: &dyn Statistics) -> Plan {
             Some((join, _)) => Relation::Join(Box::new(join)),
             None => match from_the_right(&join, statistics) {
                 Some(plan) => plan,
-                None if keeps_more(&join, statistics) => turned(*join),
+                None if statistics.switches().hashjoin && keeps_more(&join, statistics) => turned(*join),
                 None => {
                     let left_first = is_for_few(&join, statistics);
-                    Relation::Join(Box::new(Join { left_first, ..*join }))
+                    Relation::Join(Box::new(unhashed(Join { left_first, ..*join }, statistics)))
                 }
             },
         },
         other => other,
     }
+}
+
+/// A join without keys, whose rows are compared with each other, where hash tables are not wanted; full joins have no other way.
+fn unhashed(mut join: Join<Expr>, statistics: &dyn Statistics) -> Join<Expr> {
+    let switches = statistics.switches();
+    if switches.hashjoin || !switches.nestloop || join.kind == JoinKind::Full || join.keys.is_empty() {
+        return join;
+    }
+    let keys = join.keys.drain(..);
+    let mut all: Vec<Expr> = keys
+        .map(|(a, b)| Node::Compare(Comparison::Equal, a, b).into())
+        .collect();
+    all.extend(join.condition.iter().flat_map(Expr::conjuncts));
+    join.condition = Some(Expr::all(all));
+    join.left_first = false;
+    join
 }
 
 /// Whether a join wants rows of its right input for rows of the left one only, and these are far fewer. Of many left rows some would be read that
@@ -204,7 +220,7 @@ fn is_cheaper(join: &Join<Expr>, scan: &Scan<Expr>, statistics: &dyn Statistics)
     );
     let read = estimate::reads(scan, estimate::rows(&join.right, statistics), statistics);
     let cost = left * LOOKUP_COST + found * each;
-    let is_cheaper = cost < read;
+    let is_cheaper = cost < read || statistics.switches().always_looks_up();
     if is_cheaper {
         statistics.note_cost(scan.table, cost);
     }

@@ -14,6 +14,7 @@ pub mod pushdown;
 pub mod rewrite;
 pub mod settled;
 pub mod sums;
+pub mod switches;
 pub mod unnest;
 
 use crate::expr::{Expr, Node};

@@ -44,6 +44,7 @@ pub fn wants(
     let pays = match statistics.gives_order(&asks) {
         Given::No => false,
         Given::Part => true,
+        Given::Whole if !statistics.switches().sort || !statistics.switches().seqscan => true,
         Given::Whole => limit.is_some_and(|(skip, limit)| {
             let found = estimate::rows(plan, statistics);
             let skipped = skip.as_ref().map_or(Some(0.0), number);

@@ -66,6 +66,8 @@ pub struct Wanted {
     pub buffers: bool,
     /// With the time of planning, and of running.
     pub summary: bool,
+    /// With the settings that are others than sessions begin with.
+    pub settings: bool,
 }
 
 /// What the words of EXPLAIN ask for. COSTS can be turned off only.
@@ -106,10 +108,7 @@ pub fn wanted(analyze: bool, format: Option<&AnalyzeFormatKind>, options: &[Util
             ("verbose", _) => {
                 is_on()?;
             }
-            // None of the settings changes a plan, so that there is none to show.
-            ("settings", _) => {
-                is_on()?;
-            }
+            ("settings", _) => out.settings = is_on()?,
             // What is explained while it runs writes nothing.
             ("wal", _) => wal = is_on()?,
             ("costs", _) => {
@@ -211,6 +210,13 @@ pub fn fields(explained: &Explained, wanted: Wanted) -> String {
 fn query(explained: &Explained, wanted: Wanted) -> Document {
     let mut plan = Document::new();
     plan.push("Plan", document(&explained.shown, wanted));
+    if wanted.settings {
+        let mut settings = Document::new();
+        for (name, value) in &explained.settings {
+            settings.push(name.as_str(), value.as_str());
+        }
+        plan.push("Settings", settings);
+    }
     if wanted.summary {
         plan.push("Planning Time", milliseconds(explained.planning));
         if let Some(execution) = explained.execution {
@@ -224,6 +230,11 @@ fn query(explained: &Explained, wanted: Wanted) -> Document {
 pub fn text(explained: &Explained, wanted: Wanted) -> Vec<String> {
     let mut out = Vec::new();
     print(&explained.shown, wanted, 0, &mut out);
+    if !explained.settings.is_empty() {
+        let each = explained.settings.iter();
+        let each: Vec<String> = each.map(|(name, value)| format!("{name} = '{value}'")).collect();
+        out.push(format!("Settings: {}", each.join(", ")));
+    }
     if wanted.summary {
         out.push(format!("Planning Time: {:.3} ms", milliseconds(explained.planning)));
         out.extend(
@@ -308,6 +319,7 @@ mod tests {
             },
             planning: Duration::from_micros(1500),
             execution: None,
+            settings: Vec::new(),
         };
         let wanted = Wanted {
             buffers: true,

@@ -4,6 +4,7 @@ use super::deferred::Deferred;
 use super::numbers::Got;
 use crate::catalog::schemas;
 use crate::catalog::system::OfSession;
+use crate::plan::switches::Switches;
 use nestor_database::rights::Action;
 use nestor_database::statement::Statement;
 use nestor_database::users::{Account, RoleName};
@@ -28,6 +29,8 @@ pub struct SessionFacts {
     pub account: Option<Arc<Account>>,
     /// Settings that clients read.
     pub settings: BTreeMap<String, String>,
+    /// What they say of plans.
+    pub switches: Switches,
     /// The numbers that it got from sequences.
     pub got: Arc<Mutex<Got>>,
     /// Its temporary tables.

@@ -216,7 +216,8 @@ impl Tables<'_, '_> {
                     Some(order) => (order.filter(part, filter), Some(order.sort()), order.parts()),
                     None => (filter, None, 1),
                 };
-                let reads = fields_read(scan, table);
+                let switches = &self.reading.session.switches;
+                let reads = self.fields_read(scan, table);
                 let collection = self.reading.view.catalog().get(ns);
                 let (costed, per_found) = match collection {
                     Some(_) if sort.is_none() && filter.is_empty() => (None, 0.0),
@@ -227,14 +228,18 @@ impl Tables<'_, '_> {
                     }
                     _ => (None, f64::INFINITY),
                 };
-                if per_found < COLUMN_COST
+                // Tables are read as a whole where no index serves, or that is not avoided.
+                let may_read_all = switches.seqscan || per_found == 0.0;
+                if per_found < COLUMN_COST * switches.found_cost
+                    && may_read_all
                     && let Some(columns) = self.columns(scan, (table, ns), env)?
                 {
                     return Ok(Opened::Columns(Box::new(columns)));
                 }
-                let natural = per_found < FETCH_COST && !filter.is_empty();
+                let is_dear = per_found < FETCH_COST * switches.found_cost && may_read_all;
+                let natural = is_dear && !filter.is_empty() || !switches.indexscan;
                 // Of declared columns the conditions are looked at here, where documents become rows.
-                let whole = natural && table.declared && scan.settles;
+                let whole = natural && !filter.is_empty() && table.declared && scan.settles;
                 let (filter, exact) = match whole {
                     true => (Document::new(), false),
                     false => (filter, exact),
@@ -268,6 +273,14 @@ impl Tables<'_, '_> {
                     whole: whole || table.elements.is_some(),
                 })
             }
+        }
+    }
+
+    /// The fields that a scan looks at, where entries of an index may be read in place of documents.
+    fn fields_read(&self, scan: &Scan<Expr>, table: &Table) -> Option<Arc<[Str]>> {
+        match self.reading.session.switches.indexonlyscan {
+            true => fields_read(scan, table),
+            false => None,
         }
     }
 
@@ -315,6 +328,7 @@ impl Tables<'_, '_> {
             return Ok(None);
         };
         let finds = collection.is_clustered() || collection.id_index().is_some();
+        let finds = finds && self.reading.session.switches.indexscan;
         if !scan.order.is_empty() || !finds || id_collation(collection)?.is_some() || self.reading.is_piped(ns)? {
             return Ok(None);
         }
@@ -334,13 +348,14 @@ impl Tables<'_, '_> {
         let Some(collection) = reading.view.catalog().get(ns).filter(|_| scan.settles) else {
             return Ok(None);
         };
-        if !scan.order.is_empty() || scan.distinct || scan.conditions.is_empty() || reading.is_piped(ns)? {
+        let is_plain = scan.order.is_empty() && !scan.distinct && !scan.conditions.is_empty();
+        if !is_plain || !reading.session.switches.indexscan || reading.is_piped(ns)? {
             return Ok(None);
         }
         if let Some(root) = self.by_elements(scan, table, collection, env)? {
             return Ok(Some((root, false)));
         }
-        let fields = fields_read(scan, table);
+        let fields = self.fields_read(scan, table);
         // What else indexes have: expressions, and elements of arrays.
         let may_spare = fields.as_ref().is_some_and(|fields| covers(collection, fields));
         if !may_spare && table.elements.is_none() {
@@ -364,7 +379,8 @@ impl Tables<'_, '_> {
             let plans = std::slice::from_ref(&probe.plan);
             let found = least_entries(plans, collection, reading.view)?;
             // What else there is to be thought of is thought of by whoever plans for longer.
-            if found.is_none_or(|found| documents as f64 / (found.count as f64) < COLUMN_COST) {
+            let least = COLUMN_COST * reading.session.switches.found_cost;
+            if found.is_none_or(|found| documents as f64 / (found.count as f64) < least) {
                 return Ok(None);
             }
         }
@@ -410,7 +426,8 @@ impl Tables<'_, '_> {
         let Kind::Collection(ns) = &table.kind else {
             return Ok(None);
         };
-        let fields = if scan.distinct { fields_read(scan, table) } else { None };
+        let may = scan.distinct && self.reading.session.switches.indexscan;
+        let fields = if may { self.fields_read(scan, table) } else { None };
         match fields.as_deref() {
             Some([path]) if !self.reading.is_piped(ns)? => self.reading.find_distinct(ns, filter, path),
             _ => Ok(None),
@@ -446,13 +463,15 @@ impl Tables<'_, '_> {
         // Conditions that no index serves are looked at column by column where there are columns.
         if let Some(collection) = reading.view.catalog().get(ns).filter(|_| !is_all)
             && let Some(costed) = reading.costed(collection, &filter, None)?
-            && costed.per_found < COLUMN_COST
+            && costed.per_found < COLUMN_COST * reading.session.switches.found_cost
+            && (reading.session.switches.seqscan || costed.per_found == 0.0)
             && self.columns(scan, (table, ns), env)?.is_some()
         {
             return Ok(Counting::Rows);
         }
         let find = Find {
             wanted: Wanted::Count,
+            natural: !reading.session.switches.indexscan,
             ..Find::all(&filter)
         };
         let found = reading.find(ns, find)?;

@@ -13,6 +13,7 @@ use crate::expr::Expr;
 use crate::functions::coerce;
 use crate::plan::estimate::{FOUND_COST, Given, Statistics};
 use crate::plan::rewrite::rewrite;
+use crate::plan::switches::Switches;
 use crate::plan::{Plan, elements};
 use crate::types::Type;
 use crate::types::cast::Context;
@@ -203,6 +204,10 @@ const ELEMENT_COST: f64 = 0.5;
 const COLUMN_COST: f64 = 0.15;
 
 impl Statistics for Sizes<'_, '_> {
+    fn switches(&self) -> Switches {
+        self.reading.session.switches
+    }
+
     fn rows(&self, table: usize) -> f64 {
         match (self.tables.get(table).map(|table| &table.kind), self.collection(table)) {
             (Some(Kind::Rows(rows)), _) => rows.len() as f64,
@@ -245,7 +250,7 @@ impl Statistics for Sizes<'_, '_> {
     }
 
     fn is_indexed(&self, table: usize, column: usize) -> bool {
-        self.has_index(table, column, false)
+        self.switches().indexscan && self.has_index(table, column, false)
     }
 
     fn found_cost(&self, table: usize, column: usize) -> Option<f64> {
@@ -262,7 +267,8 @@ impl Statistics for Sizes<'_, '_> {
                 }
             }
         };
-        self.is_indexed(table, column).then_some(cost * FOUND_COST)
+        let switches = self.switches();
+        (switches.looks_up() && self.is_indexed(table, column)).then_some(cost * FOUND_COST * switches.found_cost)
     }
 
     fn is_told(&self, table: usize, column: usize) -> bool {
@@ -350,7 +356,9 @@ impl Statistics for Sizes<'_, '_> {
 
     fn gives_order(&self, scan: &Scan<Expr>) -> Given {
         match (self.tables.get(scan.table), self.collection(scan.table)) {
-            (Some(table), Some(collection)) if !collection.is_view() => ordered::given(scan, table, collection),
+            (Some(table), Some(collection)) if !collection.is_view() && self.switches().indexscan => {
+                ordered::given(scan, table, collection)
+            }
             _ => Given::No,
         }
     }
@@ -370,6 +378,7 @@ pub struct Planned {
     /// The collections whose rows it holds.
     pub held: Vec<Namespace>,
     answers: Answers,
+    switches: Switches,
 }
 
 /// Where a prepared query keeps its plan.
@@ -400,6 +409,7 @@ impl Planned {
             params,
             held,
             answers,
+            switches: reading.session.switches,
         };
         Ok((planned, keeps))
     }
@@ -410,7 +420,10 @@ impl PlanCell {
     ///
     /// Errors: those of binding.
     pub fn plan(&self, reading: &Reading<'_, '_>, query: &Query, types: &[Type]) -> Result<Arc<Planned>> {
+        let switches = &reading.session.switches;
         if let Some(kept) = self.get()
+            && kept.switches == *switches
+            && !switches.plans_anew
             && kept.answers.hold(reading)?
         {
             return Ok(kept);

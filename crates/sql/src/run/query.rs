@@ -304,6 +304,8 @@ pub struct Explained {
     pub planning: Duration,
     /// To run it, if it ran.
     pub execution: Option<Duration>,
+    /// Settings that are to be shown, with their values.
+    pub settings: Vec<(String, String)>,
 }
 
 /// A plan with the access paths of its scans, and what its nodes counted.
@@ -380,6 +382,7 @@ pub fn explain_over(
             shown: shown(&[]),
             planning,
             execution: None,
+            settings: Vec::new(),
         });
     };
     let begin = Instant::now();
@@ -402,5 +405,6 @@ pub fn explain_over(
         shown: shown(&counted),
         planning,
         execution,
+        settings: Vec::new(),
     })
 }

@@ -15,7 +15,7 @@ use nestor_database::statement::record::{Ending, Observed};
 use nestor_database::terms::Terms;
 use nestor_exec::Interrupt;
 use nestor_model::namespace::ADMIN;
-use nestor_model::statement::under;
+use nestor_model::statement::{Manners, mannered, under};
 use nestor_model::{ErrorCode, RawWriter, Result, ValueRef, doc};
 use sqlparser::ast::Statement as Ast;
 use std::time::{Duration, Instant};
@@ -150,6 +150,11 @@ pub(super) fn attend<'r>(
     statement.protocol = "postgresql";
     statement.asserted = Some(&write::assertions::Checks);
     statement.lock_timeout = lock_timeout;
+    statement.build_bytes_max = facts.switches.build_bytes;
+    let manners = Manners {
+        operator_bytes_max: facts.switches.operator_bytes,
+        has_helpers: facts.switches.has_helpers,
+    };
     let result = under(&interrupt, slot.account.as_ref(), || {
         statement.admit(false)?;
         let session = Current {
@@ -161,7 +166,7 @@ pub(super) fn attend<'r>(
             lock_timeout,
             is_superuser: facts.settings.get("is_superuser").is_some_and(|on| on == "on"),
         };
-        current::with(session, || work(&mut statement))
+        mannered(manners, || current::with(session, || work(&mut statement)))
     });
     if !is_of_block {
         database.advisory.end_transaction(slot.id);

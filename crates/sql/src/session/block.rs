@@ -7,7 +7,7 @@
 
 use super::attended::{Work, attend, once};
 use super::channels::Act;
-use super::{Session, settings};
+use super::{Session, settings, steering};
 use crate::ddl::temporary;
 use crate::error::{error, fail};
 use crate::notices;
@@ -212,6 +212,7 @@ impl Session {
         self.tells = true;
         self.zone = settings::zone(&self.facts.settings);
         self.style = settings::style(&self.facts.settings);
+        self.facts.switches = steering::switches(&self.facts.settings);
         self.show_modes();
     }
 

@@ -1,6 +1,6 @@
 //! EXPLAIN.
 
-use super::{Prepared, Session, Sink, plan_field};
+use super::{Prepared, Session, Sink, plan_field, steering};
 use crate::bind::write::{modifying, writing};
 use crate::error::unsupported;
 use crate::run::explain::{self, Format};
@@ -59,7 +59,7 @@ impl Session {
                 None => return unsupported("EXPLAIN of an empty statement"),
             },
         };
-        let explained = match (inner, writing(inner)) {
+        let mut explained = match (inner, writing(inner)) {
             (inner, Some(_)) => {
                 if wanted.analyze {
                     return unsupported("EXPLAIN ANALYZE of a statement that writes");
@@ -76,6 +76,9 @@ impl Session {
             }
             _ => return unsupported("EXPLAIN of this statement"),
         };
+        if wanted.settings {
+            explained.settings = steering::changed(&self.facts.settings);
+        }
         let lines = match wanted.format {
             Format::Text => explain::text(&explained, wanted),
             _ => vec![explain::fields(&explained, wanted)],

@@ -18,6 +18,7 @@ mod positioned;
 mod procedural;
 pub mod settings;
 mod sink;
+mod steering;
 
 use self::block::Block;
 use self::cursor::Cursor;
@@ -29,6 +30,7 @@ use crate::error::{error, fail, unsupported};
 use crate::parse;
 use crate::parse::own::{self, Own};
 use crate::parse::roles::without_passwords;
+use crate::plan::switches::Switches;
 use crate::protocol::backend;
 use crate::protocol::frontend::{self, Message};
 use crate::run::indexed;
@@ -172,6 +174,7 @@ impl Session {
             pid: i32::try_from(slot.id).unwrap_or(0),
             account: None,
             settings: settings::initial(),
+            switches: Switches::default(),
             got: Arc::default(),
             temporary: Arc::default(),
             deferred: Arc::default(),

@@ -1,6 +1,7 @@
 //! Settings of a session: those that change nothing are taken with the value that they have, and no others.
 
 use super::block::Isolation;
+use super::steering;
 use crate::error::{error, fail, unsupported};
 use crate::run::columns::SETTING as COLUMNS;
 use crate::run::tables::SYNCHRONOUS;
@@ -63,6 +64,7 @@ pub fn initial() -> BTreeMap<String, String> {
         ("xmloption", "content"),
     ];
     all.into_iter()
+        .chain(steering::initial())
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
 }
@@ -134,6 +136,10 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
     // Names with a dot are extensions', or the client's own.
     if first.is_none() && name.contains('.') {
         settings.insert(name, text.to_owned());
+        return Ok(());
+    }
+    if let Some(value) = steering::value(&name, text)? {
+        settings.insert(name, value);
         return Ok(());
     }
     let Some(old) = settings.get_mut(&name) else {

@@ -218,6 +218,7 @@ pub fn explain(
         },
         planning,
         execution: None,
+        settings: Vec::new(),
     })
 }
 

@@ -19,13 +19,13 @@ use self::input::Input;
 use self::tree::Tree;
 use super::Plan;
 use super::estimate::Statistics;
+use super::switches::INPUTS_MAX;
 use super::unnest::placed;
 use crate::expr::{Comparison, Expr, Node};
 use crate::types::Type;
 use nestor_planner::relation::{Join, JoinKind, Relation};
 
-/// Inputs of joins that are put in order together at most; further ones are joins of their own.
-const INPUTS_MAX: usize = Mask::BITS as usize;
+const _: () = assert!(INPUTS_MAX <= Mask::BITS as usize, "a set of inputs is a mask");
 
 /// Puts the inner joins of a plan in order.
 pub fn rewrite(plan: Plan, statistics: &dyn Statistics) -> Plan {
@@ -40,16 +40,21 @@ fn is_inner(join: &Join<Expr>) -> bool {
 }
 
 /// Inputs and conditions of the inner joins at the top of a plan; columns are numbered through all inputs.
-fn flatten(plan: Plan, first: usize, others: usize, inputs: &mut Vec<Plan>, conditions: &mut Vec<Expr>) {
+fn flatten(
+    plan: Plan,
+    (first, others, most): (usize, usize, usize),
+    inputs: &mut Vec<Plan>,
+    conditions: &mut Vec<Expr>,
+) {
     match plan {
-        Relation::Join(join) if is_inner(&join) && inputs.len() + others + 2 <= INPUTS_MAX => {
+        Relation::Join(join) if is_inner(&join) && inputs.len() + others + 2 <= most => {
             let width = join.left.width();
             let keys = join.keys.into_iter();
             let keys = keys.map(|(a, b)| Node::Compare(Comparison::Equal, a, b).into());
             let own = keys.chain(join.condition.iter().flat_map(Expr::conjuncts));
             conditions.extend(own.map(|c: Expr| c.shifted(first as isize)));
-            flatten(join.left, first, others + 1, inputs, conditions);
-            flatten(join.right, first + width, others, inputs, conditions);
+            flatten(join.left, (first, others + 1, most), inputs, conditions);
+            flatten(join.right, (first + width, others, most), inputs, conditions);
         }
         other => inputs.push(other),
     }
@@ -58,7 +63,12 @@ fn flatten(plan: Plan, first: usize, others: usize, inputs: &mut Vec<Plan>, cond
 fn ordered(join: Join<Expr>, statistics: &dyn Statistics) -> Plan {
     let whole = Relation::Join(Box::new(join));
     let (mut plans, mut conditions) = (Vec::new(), Vec::new());
-    flatten(whole.clone(), 0, 0, &mut plans, &mut conditions);
+    // As they are written, if that is wanted.
+    let most = statistics.switches().ordered_inputs;
+    if most < 2 {
+        return super::with_inputs(whole, &mut |input| rewrite(input, statistics));
+    }
+    flatten(whole.clone(), (0, 0, most), &mut plans, &mut conditions);
     if conditions.iter().any(Expr::is_volatile) {
         return super::with_inputs(whole, &mut |input| rewrite(input, statistics));
     }
