@@ -86,6 +86,11 @@ pub fn notice(message: &str) {
     tell(Severity::Notice, error("00000", message));
 }
 
+/// Tells of something that has a state.
+pub fn told(state: &str, message: &str) {
+    tell(Severity::Notice, error(state, message));
+}
+
 /// Warns of a statement that does nothing.
 pub fn warn(state: &str, message: &str) {
     tell(Severity::Warning, error(state, message));

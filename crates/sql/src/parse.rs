@@ -19,6 +19,7 @@ mod literals;
 mod locks;
 pub mod maintain;
 mod merge;
+pub mod names;
 mod operands;
 mod options;
 mod overriding;
@@ -63,6 +64,16 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
     let statements = statements.map_err(|e| unknown(&e, text).unwrap_or_else(|| refused(e, text)))?;
     statements.iter().try_for_each(|ast| own::of(ast).map(drop))?;
     statements.into_iter().map(into::plain).collect()
+}
+
+/// The statements of a text that a client sent, which is told of names that are too long.
+///
+/// Errors: those of [`parse`].
+pub fn by_client(text: &str) -> Result<Vec<Statement>> {
+    names::begin();
+    let statements = parse(text)?;
+    names::tell();
+    Ok(statements)
 }
 
 /// The expression that a text is.
@@ -140,6 +151,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     let mut tokens = Tokenizer::new(dialect, &plain)
         .tokenize_with_location()
         .map_err(|e| error("42601", e.to_string()))?;
+    names::shorten(&mut tokens);
     check_numbers(&tokens)?;
     check_names(&tokens)?;
     split_signs(&mut tokens);

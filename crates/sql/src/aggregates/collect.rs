@@ -30,6 +30,13 @@ impl Accumulator for Items {
                 value => value,
             };
         }
+        if self.nests {
+            match &value {
+                Value::Null => return fail("22004", "cannot accumulate null arrays"),
+                Value::Array(items) if items.is_empty() => return fail("2202E", "cannot accumulate empty arrays"),
+                _ => {}
+            }
+        }
         self.weight += value.weight();
         self.items.push(value);
         Ok(())

@@ -400,6 +400,7 @@ impl Binder<'_> {
         call: &Function,
         scope: &Scope,
     ) -> Result<(Call<Expr>, Type)> {
+        check_order_within(name, call, distinct || !order_by.is_empty(), distinct)?;
         let by_name = matches!(name, "json_agg" | "jsonb_agg");
         let mut args: Vec<Expr> = asts
             .iter()
@@ -419,6 +420,7 @@ impl Binder<'_> {
             let by = self.expr(&item.expr, scope)?;
             order.push(sort_key(by, item));
         }
+        let written = args.clone();
         let hypothetical = match !call.within_group.is_empty() && aggregates::is_hypothetical(name) {
             true => Some(aggregates::bind_hypothetical(name, &args, &order)?),
             false => None,
@@ -435,11 +437,7 @@ impl Binder<'_> {
         };
         // PostgreSQL finds what is distinct by sorting, so that what is collected comes in order.
         let collects = name.ends_with("_agg");
-        let plain = |expr: &Expr| match expr.node() {
-            Node::Cast { arg, .. } => arg.clone(),
-            _ => expr.clone(),
-        };
-        let is_argument = |key: &SortKey<Expr>| bound.args.iter().any(|arg| plain(arg).is_same(&plain(&key.by)));
+        let is_argument = |key: &SortKey<Expr>| written.iter().any(|arg| arg.is_same(&key.by));
         if distinct && !order_by.is_empty() && !order.iter().all(is_argument) {
             return fail(
                 "42P10",
@@ -467,6 +465,13 @@ impl Binder<'_> {
     pub(super) fn function_call(&mut self, name: &str, mut args: Vec<Expr>) -> Result<Expr> {
         if let Some(found) = self.operator_function(name, &args)? {
             return Ok(found);
+        }
+        let makes_json = matches!(name, "to_json" | "to_jsonb" | "row_to_json")
+            || name.starts_with("json_build_")
+            || name.starts_with("jsonb_build_");
+        if makes_json {
+            let each = args.into_iter().map(|arg| self.with_names_of_numbers(arg));
+            args = each.collect::<Result<_>>()?;
         }
         let text = |value: Option<String>| match value {
             Some(value) => Expr::constant(Value::String(value.into()), Type::Text),
@@ -923,5 +928,25 @@ fn labels_of(name: &str, args: Vec<Expr>) -> Result<Expr> {
             functions::call("enum_range", out)
         }
         _ => Err(crate::error::no_function(format!("{name}({ty}, {ty})"))),
+    }
+}
+
+/// Refuses WITHIN GROUP of functions that take none, and those that want one without it.
+///
+/// Errors: 42809, 42601 for other clauses beside it.
+fn check_order_within(name: &str, call: &Function, has_others: bool, distinct: bool) -> Result<()> {
+    let wants = matches!(name, "percentile_cont" | "percentile_disc" | "mode");
+    match (call.within_group.is_empty(), wants) {
+        (true, true) => fail(
+            "42809",
+            format!("WITHIN GROUP is required for ordered-set aggregate {name}"),
+        ),
+        (false, _) if distinct => fail("42601", "cannot use DISTINCT with WITHIN GROUP"),
+        (false, _) if has_others => fail("42601", "cannot use multiple ORDER BY clauses with WITHIN GROUP"),
+        (false, false) if !aggregates::is_hypothetical(name) => fail(
+            "42809",
+            format!("{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"),
+        ),
+        _ => Ok(()),
     }
 }

@@ -571,7 +571,7 @@ fn bson_types(ty: &Type) -> Option<&'static [&'static str]> {
     Some(match ty {
         Type::Bool => &["bool"],
         Type::Int2 | Type::Int4 => &["int"],
-        Type::Int8 | Type::Oid => &["long", "int"],
+        Type::Int8 | Type::Oid | Type::Tid => &["long", "int"],
         Type::Float4 | Type::Float8 => &["double", "int", "long"],
         Type::Numeric => &["decimal", "int", "long", "double"],
         Type::Text | Type::Varchar | Type::Bpchar | Type::Name | Type::Char | Type::Interval => &["string"],

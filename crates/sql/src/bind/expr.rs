@@ -110,11 +110,11 @@ impl Binder<'_> {
                 low,
                 high,
             } => {
-                let arg = operators::repeated(self.expr(expr, scope)?)?;
+                let (arg, again) = operators::twice(self.expr(expr, scope)?)?;
                 let (low, high) = (self.expr(low, scope)?, self.expr(high, scope)?);
-                let from = self.comparison(Comparison::GreaterEqual, arg.clone(), low)?;
-                let to = self.comparison(Comparison::LessEqual, arg, high)?;
-                let both = from.and(to);
+                let from = self.comparison(Comparison::GreaterEqual, again.clone(), low)?;
+                let to = self.comparison(Comparison::LessEqual, again, high)?;
+                let both = operators::computed_once(arg, from.and(to));
                 Ok(if *negated { Node::Not(both).into() } else { both })
             }
             Ast::InList { expr, list, negated } => {
@@ -248,7 +248,13 @@ impl Binder<'_> {
             }
             Ast::Cast { expr, data_type, .. } => {
                 let (to, modifier) = self.data_type(data_type)?;
-                let arg = self.expr(expr, scope)?;
+                // The elements of an array that is written down are cast themselves.
+                let arg = match (&**expr, &to) {
+                    (Ast::Array(array), Type::Array(element)) => {
+                        self.array(&array.elem, Some((element, modifier)), scope)?
+                    }
+                    _ => self.expr(expr, scope)?,
+                };
                 self.cast(arg, &to, modifier)
             }
             Ast::TypedString(typed) => {
@@ -380,19 +386,7 @@ impl Binder<'_> {
                 let items = items.iter().map(|item| self.expr(item, scope)).collect::<Result<_>>()?;
                 Ok(Node::Row(items).into())
             }
-            Ast::Array(array) => {
-                let items: Vec<Expr> = array
-                    .elem
-                    .iter()
-                    .map(|item| self.expr(item, scope))
-                    .collect::<Result<_>>()?;
-                if items.is_empty() {
-                    return Ok(Node::Array(items, Type::Unknown).into());
-                }
-                let (items, ty) = self.unified(items, "ARRAY")?;
-                // An array of arrays has the type of its elements.
-                Ok(Node::Array(items, ty).into())
-            }
+            Ast::Array(array) => self.array(&array.elem, None, scope),
             other => unsupported(format!("expression {other}")),
         }
     }
@@ -528,6 +522,7 @@ impl Binder<'_> {
             let (x, y) = pairs.into_iter().unzip();
             return Ok(Node::Compare(op, Node::Row(x).into(), Node::Row(y).into()).into());
         }
+        let (a, b) = operators::without_blanks(a, b)?;
         let (a, b) = self.alike(a, b, op.sign())?;
         let (a, b) = operators::in_order(a, b)?;
         Ok(match is_null(&a) || is_null(&b) {
@@ -716,6 +711,11 @@ impl Binder<'_> {
         if !ty.is_text() && ty != Type::Unknown {
             return Err(error::no_operator(format!("{ty} ~~ {}", pattern.ty()), 2));
         }
+        // Blanks at the end count in patterns.
+        let text = match ty {
+            Type::Bpchar => functions::call(functions::patterns::PADDED, vec![text])?,
+            _ => text,
+        };
         Ok(Node::Match(Match {
             kind,
             insensitive,
@@ -728,7 +728,7 @@ impl Binder<'_> {
         .into())
     }
 
-    fn cast(&mut self, arg: Expr, to: &Type, modifier: i32) -> Result<Expr> {
+    pub(super) fn cast(&mut self, arg: Expr, to: &Type, modifier: i32) -> Result<Expr> {
         if *to == Type::Regclass && (arg.ty() == Type::Unknown || arg.ty().is_text()) {
             return self.regclass(arg);
         }
@@ -882,7 +882,7 @@ impl Binder<'_> {
                 AccessExpr::Subscript(Subscript::Index { index }) => {
                     let index = self.expr(index, scope)?;
                     match at.ty() {
-                        Type::Jsonb => functions::call("->", vec![at, index])?,
+                        Type::Jsonb => super::subscripts::json_part(at, index)?,
                         Type::Array(_) => Node::Subscript(at, coerce(index, &Type::Int4, Context::Assignment)?).into(),
                         ty if ty.is_vector() => {
                             let one = Expr::constant(Value::Int32(1), Type::Int4);
@@ -918,6 +918,9 @@ impl Binder<'_> {
                         }
                         None => Ok(None),
                     };
+                    if at.ty() == Type::Jsonb {
+                        return fail("42804", "jsonb subscript does not support slices");
+                    }
                     let (from, to) = (bound(lower_bound)?, bound(upper_bound)?);
                     Node::Slice(at, from, to).into()
                 }

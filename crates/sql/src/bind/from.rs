@@ -1,6 +1,7 @@
 //! FROM: tables, subqueries, functions and joins.
 
 use super::files::{file_of, of_call, of_file};
+use super::names::RECORD;
 use super::select::is_called;
 use super::{Binder, Bound, Cte, CtePlan, PENDING, Scope, ScopeColumn, ident, object_name};
 use crate::catalog::files::{Form, Named};
@@ -526,7 +527,11 @@ impl Binder<'_> {
             Kind::Files(source) if !matches!(source.form, Form::Json(_)) => ("\u{1}doc", Type::Jsonb),
             _ => ("_doc", Type::Jsonb),
         };
-        for (name, ty) in [own, ("\u{1}record", Type::Bytea)] {
+        let record = match &table.kind {
+            Kind::Collection(_) => RECORD,
+            _ => "\u{1}norecord",
+        };
+        for (name, ty) in [own, (record, Type::Bytea)] {
             columns.push(ScopeColumn {
                 table: Some(table.name.clone()),
                 hidden: true,

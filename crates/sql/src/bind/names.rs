@@ -4,7 +4,7 @@ use super::{Binder, Scope, ScopeColumn, places};
 use crate::error::{error, fail};
 use crate::expr::{Expr, Node};
 use crate::types::Type;
-use nestor_model::Result;
+use nestor_model::{Result, Value};
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 
 /// The name that an identifier is.
@@ -128,6 +128,9 @@ impl Binder<'_> {
                 return Ok(Node::Row(items.collect()).into());
             }
         }
+        if let Some(own) = self.system_column(parts, scope)? {
+            return Ok(own);
+        }
         let known =
             parts.len() > 1 && (scope.has_table(&parts[0]) || self.outer.iter().any(|s| s.has_table(&parts[0])));
         match parts {
@@ -142,6 +145,78 @@ impl Binder<'_> {
                 Err(places::with_likely(error, &parts[1], &columns))
             }
         }
+    }
+}
+
+/// The name of the column that has the keys of records, of tables whose rows are documents of a collection.
+pub(super) const RECORD: &str = "\u{1}record";
+
+/// The same of rows that were written, which come without it.
+pub(super) const RETURNED: &str = "\u{1}returned";
+
+impl Binder<'_> {
+    /// What PostgreSQL knows of every row of a table: where it is, and in which table.
+    ///
+    /// Errors: 0A000 for the numbers of transactions and statements, which rows do not have; 42702.
+    fn system_column(&mut self, parts: &[String], scope: &Scope) -> Result<Option<Expr>> {
+        let (table, name) = match parts {
+            [name] => (None, name.as_str()),
+            [.., table, name] => (Some(table.as_str()), name.as_str()),
+            [] => return Ok(None),
+        };
+        if !matches!(name, "ctid" | "tableoid" | "xmin" | "xmax" | "cmin" | "cmax") {
+            return Ok(None);
+        }
+        for levels in 0..=self.outer.len() {
+            let at = match levels {
+                0 => scope,
+                levels => &self.outer[self.outer.len() - levels],
+            };
+            let is_it = |column: &ScopeColumn| {
+                matches!(column.name.as_str(), RECORD | RETURNED)
+                    && (table.is_none() || column.table.as_deref() == table)
+            };
+            let mut found = at.columns.iter().enumerate().filter(|(_, column)| is_it(column));
+            let Some((index, record)) = found.next() else { continue };
+            if found.next().is_some() {
+                return fail("42702", format!("column reference \"{name}\" is ambiguous"));
+            }
+            let key = match levels {
+                0 => Expr::column(index, name, Type::Bytea),
+                levels => Node::Outer {
+                    levels,
+                    index,
+                    name: name.to_owned(),
+                    ty: Type::Bytea,
+                }
+                .into(),
+            };
+            return match name {
+                "ctid" if record.name == RECORD => crate::functions::call("record_place", vec![key]).map(Some),
+                "tableoid" => {
+                    let is_returned = record.name == RETURNED;
+                    let of_table = |column: &&ScopeColumn| column.table == record.table && column.origin.0 > 0;
+                    let oid = at.columns.iter().find(of_table).map_or(0, |column| column.origin.0);
+                    let oid = Expr::constant(Value::Int64(i64::from(oid)), Type::Oid);
+                    if is_returned {
+                        return Ok(Some(oid));
+                    }
+                    // A row of nulls is of no table.
+                    let is_there = Node::IsNull(key, true).into();
+                    Ok(Some(
+                        Node::Case {
+                            operand: None,
+                            arms: vec![(is_there, oid)],
+                            otherwise: None,
+                            ty: Type::Oid,
+                        }
+                        .into(),
+                    ))
+                }
+                name => fail("0A000", format!("system column \"{name}\" is not supported")),
+            };
+        }
+        Ok(None)
     }
 }
 

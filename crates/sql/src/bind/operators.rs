@@ -98,6 +98,48 @@ pub(super) fn repeated(operand: Expr) -> Result<Expr> {
     }
 }
 
+/// An operand of BETWEEN that is computed once, if it is large, and what stands for it in the comparisons.
+///
+/// Errors: 54001 for large rows.
+pub(super) fn twice(operand: Expr) -> Result<(Option<Expr>, Expr)> {
+    match operand.node() {
+        Node::Row(_) => repeated(operand).map(|operand| (None, operand)),
+        _ if operand.is_large() => {
+            let again = Node::Compared(operand.ty()).into();
+            Ok((Some(operand), again))
+        }
+        _ => Ok((None, operand)),
+    }
+}
+
+/// A condition on [`Node::Compared`] of an operand, if there is one.
+pub(super) fn computed_once(operand: Option<Expr>, condition: Expr) -> Expr {
+    let Some(operand) = operand else { return condition };
+    let fails = Node::IsBool {
+        arg: condition.clone(),
+        is: false,
+        negated: false,
+    };
+    Node::Case {
+        operand: Some(operand),
+        arms: vec![(condition, Expr::bool(true)), (fails.into(), Expr::bool(false))],
+        otherwise: None,
+        ty: Type::Bool,
+    }
+    .into()
+}
+
+/// Two values that are compared: `character` is compared with `text` as such, without the blanks at its end.
+///
+/// Errors: none but those of casts.
+pub(super) fn without_blanks(a: Expr, b: Expr) -> Result<(Expr, Expr)> {
+    Ok(match (a.ty(), b.ty()) {
+        (Type::Bpchar, Type::Text) => (coerce(a, &Type::Text, Context::Implicit)?, b),
+        (Type::Text, Type::Bpchar) => (a, coerce(b, &Type::Text, Context::Implicit)?),
+        _ => (a, b),
+    })
+}
+
 /// The comparison of a sign.
 pub(super) fn signed(sign: &str) -> Option<Comparison> {
     Some(match sign {

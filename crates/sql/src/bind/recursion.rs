@@ -173,8 +173,9 @@ impl Binder<'_> {
         let mut exprs = Vec::new();
         for (i, (to, from)) in columns.iter().zip(&step.columns).enumerate() {
             let column = Expr::column(i, from.name.clone(), from.ty.clone());
-            let cast = match cast::exists(&from.ty, &to.ty, Context::Assignment) {
-                true => coerce(column, &to.ty, Context::Assignment)?,
+            let overall = cast::common([&to.ty, &from.ty]);
+            let cast = match overall.is_some_and(|overall| overall == to.ty) {
+                true => coerce(column, &to.ty, Context::Implicit)?,
                 false => {
                     return fail(
                         "42804",

@@ -3,8 +3,9 @@
 use super::{Binder, PENDING, Scope, object_name};
 use crate::error::{error, unsupported};
 use crate::expr::{Expr, Node};
-use crate::functions;
+use crate::functions::{self, coerce};
 use crate::types::Type;
+use crate::types::cast::Context;
 use crate::types::composite::{Attribute, Composite};
 use nestor_model::Result;
 use sqlparser::ast::{DataType, Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, Value as Literal};
@@ -100,6 +101,27 @@ impl Binder<'_> {
             (true, false) => named_row(&bound),
             (false, _) => bound,
         })
+    }
+
+    /// A value that becomes JSON: numbers of objects are their names there, or texts.
+    ///
+    /// Errors: those of the catalog.
+    pub(super) fn with_names_of_numbers(&mut self, value: Expr) -> Result<Expr> {
+        let ty = value.ty();
+        match value.node() {
+            Node::Row(items) => {
+                let each = items.iter().map(|item| self.with_names_of_numbers(item.clone()));
+                Ok(Node::Row(each.collect::<Result<_>>()?).into())
+            }
+            Node::Array(items, element) if element.is_reg() || *element == Type::Oid => {
+                let each = items.iter().map(|item| self.with_names_of_numbers(item.clone()));
+                Ok(Node::Array(each.collect::<Result<_>>()?, Type::Text).into())
+            }
+            _ if ty.is_reg() || ty == Type::Oid => self.cast(value, &Type::Text, -1),
+            _ if ty == Type::Oidvector => coerce(value, &Type::Text.array(), Context::Explicit),
+            _ if ty == Type::Int2vector => coerce(value, &Type::Int2.array(), Context::Implicit),
+            _ => Ok(value),
+        }
     }
 
     /// A function's row of several columns where the statement's rows have it; queries around it ask for its fields.

@@ -215,7 +215,10 @@ impl Binder<'_> {
                 NamedWindowExpr::WindowSpec(spec) => self.window_of(spec)?,
                 NamedWindowExpr::NamedWindow(_) => return unsupported("a window that is another one"),
             };
-            self.level()?.named.insert(ident(&named.0), spec);
+            let name = ident(&named.0);
+            if self.level()?.named.insert(name.clone(), spec).is_some() {
+                return fail("42P20", format!("window \"{name}\" is already defined"));
+            }
         }
         let level = self.level()?;
         (level.allows_aggregates, level.allows_windows) = (true, true);
@@ -638,6 +641,9 @@ impl Binder<'_> {
             };
             if stands_for(&bound, AGGREGATE, WINDOW) {
                 return fail("42803", "aggregate functions are not allowed in GROUP BY");
+            }
+            if stands_for(&bound, WINDOW, usize::MAX) {
+                return fail("42P20", "window functions are not allowed in GROUP BY");
             }
             // A subquery that the select list has in the same words is that one.
             let bound = match repeated(expr) {

@@ -4,7 +4,7 @@ use super::names::field;
 use super::write::Target;
 use super::{Binder, Scope, ScopeColumn};
 use crate::error::{fail, unsupported};
-use crate::expr::Expr;
+use crate::expr::{Expr, Node};
 use crate::functions::{self, coerce};
 use crate::plan::Plan;
 use crate::types::Type;
@@ -20,7 +20,47 @@ fn is_slice(step: &AccessExpr) -> bool {
     matches!(step, AccessExpr::Subscript(Subscript::Slice { .. }))
 }
 
+/// A part of JSON: a field of an object, an element of an array.
+///
+/// Errors: 42804 for a subscript that is neither a number nor a text.
+pub(super) fn json_part(of: Expr, at: Expr) -> Result<Expr> {
+    let ty = at.ty();
+    let is_known = matches!(ty, Type::Int2 | Type::Int4 | Type::Unknown) || ty.is_text();
+    if !is_known {
+        return fail("42804", format!("subscript type {ty} is not supported"));
+    }
+    let at = coerce(at, &Type::Text, Context::Explicit)?;
+    functions::call(functions::documents::PART, vec![of, at])
+}
+
 impl Binder<'_> {
+    /// `ARRAY[...]`, with its elements, those of arrays within it among them, cast to a type of this modifier if one is given.
+    ///
+    /// Errors: 42P18 for one that is empty and has no type, 42804 for elements of types that do not go together.
+    pub(super) fn array(&mut self, items: &[Ast], to: Option<(&Type, i32)>, scope: &Scope) -> Result<Expr> {
+        let each = items.iter().map(|item| match item {
+            Ast::Array(within) => self.array(&within.elem, to, scope),
+            item => self.expr(item, scope),
+        });
+        let mut items: Vec<Expr> = each.collect::<Result<_>>()?;
+        if let Some((to, modifier)) = to {
+            // Where one is an array all are.
+            let nests = items.iter().any(|item| matches!(item.ty(), Type::Array(_)));
+            let to = if nests { to.clone().array() } else { to.clone() };
+            let each = items.into_iter().map(|item| self.cast(item, &to, modifier));
+            items = each.collect::<Result<_>>()?;
+        }
+        match (items.is_empty(), to) {
+            (true, None) => fail("42P18", "cannot determine type of empty array"),
+            (_, Some((to, _))) => Ok(Node::Array(items, to.clone()).into()),
+            (false, None) => {
+                let (items, ty) = self.unified(items, "ARRAY")?;
+                // An array of arrays has the type of its elements.
+                Ok(Node::Array(items, ty).into())
+            }
+        }
+    }
+
     /// What a target holds whose part gets a value.
     ///
     /// Errors: 42804, 0A000.

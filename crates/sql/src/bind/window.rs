@@ -117,10 +117,11 @@ impl Differences {
 }
 
 /// Whether a frame would end before it begins.
+/// Whether an offset is none: less than nothing, or no number.
 fn is_negative(offset: &Value) -> bool {
     match offset {
-        Value::Double(by) => *by < 0.0,
-        Value::Decimal128(by) => by.is_negative() && !by.is_zero(),
+        Value::Double(by) => by.is_nan() || *by < 0.0,
+        Value::Decimal128(by) => by.is_nan() || by.is_negative() && !by.is_zero(),
         by @ Value::Binary(_) => Interval::of(by).total_us() < 0,
         by => integer(by).is_some_and(|by| by < 0),
     }

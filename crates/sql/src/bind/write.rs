@@ -9,6 +9,7 @@ pub use super::conflict::{Conflict, Inferred, Replacing};
 use super::always::{check_identity, is_always, why_always};
 use super::from::check_names;
 use super::merge::Merging;
+use super::names::{RECORD, RETURNED};
 use super::query::is_default;
 use super::subscripts::part_type;
 use super::through::{Verb, Written};
@@ -845,9 +846,15 @@ impl Binder<'_> {
         &mut self,
         written: &Written,
         items: Option<&[SelectItem]>,
-        scope: Scope,
+        mut scope: Scope,
     ) -> Result<Option<Returning>> {
         let Some(items) = items else { return Ok(None) };
+        // The rows that were written come without the keys of their records.
+        for column in scope.columns.iter_mut().take(written.width()) {
+            if column.name == RECORD {
+                RETURNED.clone_into(&mut column.name);
+            }
+        }
         let id = self.id();
         let width = scope.columns.len();
         let of_table = width - written.width() + written.table_width();

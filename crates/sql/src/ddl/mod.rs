@@ -28,6 +28,7 @@ use crate::bind::object_name;
 use crate::catalog::schemas;
 use crate::error::{error, fail, unsupported};
 use crate::parse::own::{self, Own, Renamed};
+use crate::run::tables::Reading;
 use crate::run::tables::SessionFacts;
 use nestor_database::statement::Statement;
 use nestor_database::write::Progress;
@@ -351,8 +352,12 @@ fn name_of(view: &dyn View, ns: &Namespace) -> ObjectName {
 /// What is made at a namespace: it goes with its schema, so that whoever drops that meanwhile conflicts (what a transaction makes would be left, in
 /// `public`), and belongs to who makes it.
 ///
-/// Errors: those of storage.
+/// Errors: 42P07 where an index of the schema has the name, those of storage.
 fn note_made(statement: &Statement<'_>, session: &SessionFacts, ws: &mut WriteSet, ns: &Namespace) -> Result<()> {
+    let (op, _) = statement.operation(None)?;
+    if Reading::new(statement, &*ws, &op, session).has_relation(ns) {
+        return fail("42P07", format!("relation \"{}\" already exists", ns.coll));
+    }
     let (schema, _) = schemas::split(&*ws, ns);
     if schema != schemas::PUBLIC && !statement.in_transaction() {
         let entry = schemas::entry(&ns.db, schema);

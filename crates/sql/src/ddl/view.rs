@@ -95,7 +95,7 @@ pub(super) fn create(
             let before = before.iter().flat_map(|table| &table.columns);
             let mut after = new.iter();
             for column in before {
-                let Some(Field { name, ty, .. }) = after.next() else {
+                let Some(Field { name, ty, modifier, .. }) = after.next() else {
                     return fail("42P16", "cannot drop columns from view");
                 };
                 if *name != column.name {
@@ -104,12 +104,13 @@ pub(super) fn create(
                         format!("cannot change name of view column \"{}\" to \"{name}\"", column.name),
                     );
                 }
-                if *ty != column.ty {
+                if *ty != column.ty || *modifier != column.modifier {
                     return fail(
                         "42P16",
                         format!(
-                            "cannot change data type of view column \"{name}\" from {} to {ty}",
-                            column.ty
+                            "cannot change data type of view column \"{name}\" from {} to {}",
+                            column.ty.format(column.modifier),
+                            ty.format(*modifier)
                         ),
                     );
                 }

@@ -129,6 +129,7 @@ fn is_sized(ty: &Type) -> bool {
             | Type::Cidr
             | Type::Macaddr
             | Type::Oid
+            | Type::Tid
             | Type::ObjectId
             | Type::Void
     )

@@ -32,6 +32,41 @@ pub(crate) const WITH_ELEMENT: &str = "array with element";
 /// The function that an assignment to a slice is a call of: the array, the elements, pairs of bounds.
 pub(crate) const WITH_SLICE: &str = "array with slice";
 
+/// Lengths or first places of dimensions.
+///
+/// Errors: 22004 for nulls, 2202E for an array of several dimensions.
+fn bounds(value: &Value) -> Result<Vec<i64>> {
+    if matches!(value, Value::Null) {
+        return fail("22004", "dimension array or low bound array cannot be null");
+    }
+    let each = items(value).into_iter().map(|item| match item {
+        Value::Null => fail("22004", "dimension values cannot be null"),
+        Value::Array(_) => fail("2202E", "wrong number of array subscripts"),
+        item => Ok(integer(&item).unwrap_or(0)),
+    });
+    each.collect()
+}
+
+/// An array of these lengths, full of a value.
+///
+/// Errors: those of [`bounds`], 54000.
+fn fill(value: &Value, lengths: &Value) -> Result<Value> {
+    let mut filled = value.clone();
+    for length in bounds(lengths)?.into_iter().rev() {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let weight = filled.weight().saturating_mul(length);
+        if weight > FILLED_BYTES_MAX {
+            return fail("54000", "array size exceeds the maximum allowed");
+        }
+        charge(weight)?;
+        filled = array(vec![filled; length])?;
+    }
+    Ok(match filled {
+        Value::Array(_) => filled,
+        _ => Value::Array(Array::new(Vec::new())),
+    })
+}
+
 /// Bytes that `array_fill` makes at most.
 const FILLED_BYTES_MAX: usize = 64 << 20;
 
@@ -333,23 +368,17 @@ pub(super) const ROWS: &[Row] = &[
         array(kept)
     }),
     ("array_fill", "?anyelement,_int4->anyarray", |a, _, _| {
-        if matches!(a[1], Value::Null) {
-            return fail("22004", "dimension array or low bound array cannot be null");
+        fill(&a[0], &a[1])
+    }),
+    ("array_fill", "?anyelement,_int4,_int4->anyarray", |a, _, _| {
+        let (lengths, first) = (bounds(&a[1])?, bounds(&a[2])?);
+        if first.len() != lengths.len() {
+            return fail("2202E", "wrong number of array subscripts");
         }
-        let mut filled = a[0].clone();
-        for length in items(&a[1]).iter().rev() {
-            let length = usize::try_from(integer(length).unwrap_or(-1)).unwrap_or(usize::MAX);
-            let weight = filled.weight().saturating_mul(length);
-            if weight > FILLED_BYTES_MAX {
-                return fail("54000", "array size exceeds the maximum allowed");
-            }
-            charge(weight)?;
-            filled = array(vec![filled; length])?;
+        if first.iter().any(|bound| *bound != 1) {
+            return unsupported("an array that does not begin at 1");
         }
-        Ok(match filled {
-            Value::Array(_) => filled,
-            _ => Value::Array(Array::new(Vec::new())),
-        })
+        fill(&a[0], &a[1])
     }),
     ("string_to_array", "?text,text,text->_text", |a, _, _| {
         let parts = match (a[0].as_str(), a[1].as_str()) {

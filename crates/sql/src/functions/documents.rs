@@ -309,6 +309,30 @@ fn stored_null(value: Value) -> Value {
     }
 }
 
+/// The function that a subscript of JSON is.
+pub const PART: &str = "jsonb_part";
+
+/// A field of an object or an element of an array, as a text names it; null where there is none.
+fn part_at(of: &Value, at: &Value) -> Value {
+    let at = at.as_str().unwrap_or_default();
+    let found = match of {
+        Value::Document(doc) => doc.get(at).map(|value| value.to_value()),
+        Value::Array(items) => at.parse::<i64>().ok().and_then(|at| {
+            let at = if at < 0 { at + items.len() as i64 } else { at };
+            items
+                .as_ref()
+                .get(usize::try_from(at).ok()?)
+                .map(|value| value.to_value())
+        }),
+        _ => return Value::Null,
+    };
+    match found {
+        None => Value::Null,
+        Some(Value::Null) => Value::Undefined,
+        Some(value) => value,
+    }
+}
+
 fn strip_nulls(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Document(doc) => {
@@ -603,6 +627,7 @@ pub(super) const ROWS: &[Row] = &[
     (IN_ORDER, "jsonb->jsonb", |a, _, _| {
         Ok(json::order::in_order(a[0].as_ref()))
     }),
+    (PART, "jsonb,text->jsonb", |a, _, _| Ok(part_at(&a[0], &a[1]))),
     ("->", "jsonb,text->jsonb", |a, _, _| {
         Ok(field(&a[0], a[1].as_str().unwrap_or_default()))
     }),

@@ -409,6 +409,15 @@ pub(super) const ROWS: &[Row] = &[
             return Ok(Value::Null);
         };
         let ty = args[0].ty();
+        if bounds.iter().any(|bound| bound.to_value().is_nullish()) {
+            return fail("22004", "thresholds array must not contain NULLs");
+        }
+        if bounds
+            .iter()
+            .any(|bound| matches!(bound, nestor_model::ValueRef::Array(_)))
+        {
+            return fail("2202E", "thresholds must be one-dimensional array");
+        }
         let below = bounds
             .iter()
             .take_while(|bound| compare::compare(&ty, &bound.to_value(), &a[0]).is_le());

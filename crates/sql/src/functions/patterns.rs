@@ -175,6 +175,8 @@ fn regexp_match(s: &str, pattern: &str, options: &str) -> Result<Value> {
 
 /// The function that `LIKE` is of bytes.
 pub(crate) const LIKE_BYTES: &str = "like bytes";
+/// The function that gives `character` with the blanks at its end.
+pub const PADDED: &str = "padded";
 
 /// Whether bytes are `LIKE` others. Errors: 22025.
 fn is_like_bytes(text: &[u8], pattern: &[u8], escape: Option<u8>) -> Result<bool> {
@@ -375,6 +377,7 @@ pub(super) const ROWS: &[Row] = &[
     ("regexp_split_to_array", "text,text,text->_text", |a, _, _| {
         regexp_split(str(&a[0]), str(&a[1]), str(&a[2]))
     }),
+    (PADDED, "bpchar->text", |a, _, _| Ok(a[0].clone())),
     (LIKE_BYTES, "bytea,bytea,int4->bool", |a, _, _| {
         let (Value::Binary(text), Value::Binary(pattern)) = (&a[0], &a[1]) else {
             return Ok(Value::Null);

@@ -405,6 +405,17 @@ pub(super) const ROWS: &[Row] = &[
     ("has_tablespace_privilege", "any,text->bool", |a, _, _| may(&a[1])),
     // There are no policies.
     ("row_security_active", "any->bool", |_, _, _| Ok(Value::Bool(false))),
+    // The number of a record as a block and a place in it.
+    ("record_place", "bytea->tid", |a, _, _| {
+        let Value::Binary(key) = &a[0] else {
+            return Ok(Value::Null);
+        };
+        let number = <[u8; 8]>::try_from(&*key.bytes).ok().map(u64::from_be_bytes);
+        match number.filter(|number| *number < 1 << 48) {
+            Some(number) => Ok(Value::Int64(number.cast_signed())),
+            None => crate::error::unsupported("system column \"ctid\" of a clustered collection"),
+        }
+    }),
     // There are no triggers.
     ("pg_trigger_depth", "->int4", |_, _, _| Ok(Value::Int32(0))),
     ("pg_has_role", "any,text->bool", |_, _, _| yes()),

@@ -353,6 +353,7 @@ pub(super) const ROWS: &[Row] = &[
     ("character_length", "text->int4", |a, _, _| {
         count(str(&a[0]).chars().count())
     }),
+    ("octet_length", "bpchar->int4", |a, _, _| count(str(&a[0]).len())),
     ("octet_length", "text->int4", |a, _, _| count(str(&a[0]).len())),
     ("octet_length", "bytea->int4", |a, _, _| count(bytes(&a[0]).len())),
     ("bit_length", "text->int4", |a, _, _| count(str(&a[0]).len() * 8)),

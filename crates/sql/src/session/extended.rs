@@ -32,7 +32,7 @@ impl Session {
         types: &[u32],
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let mut statements = parse::parse(text)?;
+        let mut statements = parse::by_client(text)?;
         if statements.len() > 1 {
             return fail("42601", "cannot insert multiple commands into a prepared statement");
         }

@@ -391,7 +391,7 @@ impl Session {
     }
 
     fn simple(&mut self, database: &Database, text: &str, out: &mut Vec<u8>, flush: &mut Flush<'_>) -> Result<()> {
-        let statements = match parse::parse(text) {
+        let statements = match parse::by_client(text) {
             Ok(statements) => statements,
             Err(error) => {
                 self.failed(&error, out);

@@ -24,12 +24,13 @@ pub fn text(ty: &Type, text: &str) -> Result<Value> {
         Type::Composite(own) => own.parse(text)?,
         // Whatever is read is nothing.
         Type::Void => Value::String("".into()),
-        Type::Name => Value::String(text.chars().take(63).collect::<String>().into()),
+        Type::Name => Value::String(super::names::shortened(text).into()),
         Type::Char => Value::String(text.chars().take(1).collect::<String>().into()),
         Type::Bool => Value::Bool(boolean(trimmed).ok_or_else(|| wrong(ty, text))?),
         Type::Int2 => Value::Int32(whole(ty, text, i64::from(i16::MIN), i64::from(i16::MAX))? as i32),
         Type::Int4 => Value::Int32(whole(ty, text, i64::from(i32::MIN), i64::from(i32::MAX))? as i32),
         Type::Int8 => Value::Int64(whole(ty, text, i64::MIN, i64::MAX)?),
+        Type::Tid => Value::Int64(place(trimmed).ok_or_else(|| wrong(ty, text))?),
         Type::Oid => Value::Int64(whole(ty, text, 0, i64::from(u32::MAX))?),
         Type::Float4 | Type::Float8 => Value::Double(float(ty, text)?),
         Type::Numeric => Value::Decimal128(numeric::parse(text)?),
@@ -302,6 +303,13 @@ pub fn binary(ty: &Type, bytes: &[u8]) -> Result<Value> {
     decode(ty, bytes).unwrap_or_else(|| fail("22P03", format!("incorrect binary data format for type {ty}")))
 }
 
+/// The place of a row: `(block,place)`.
+fn place(text: &str) -> Option<i64> {
+    let (block, at) = text.strip_prefix('(')?.strip_suffix(')')?.split_once(',')?;
+    let (block, at): (u32, u16) = (block.trim().parse().ok()?, at.trim().parse().ok()?);
+    Some(i64::from(block) << 16 | i64::from(at))
+}
+
 fn decode(ty: &Type, bytes: &[u8]) -> Option<Result<Value>> {
     // The client's encoding is that of texts in binary as well.
     let sent = |bytes| encoding::text(bytes);
@@ -310,6 +318,10 @@ fn decode(ty: &Type, bytes: &[u8]) -> Option<Result<Value>> {
         Type::Int2 => Value::Int32(i32::from(i16::from_be_bytes(bytes.try_into().ok()?))),
         Type::Int4 => Value::Int32(i32::from_be_bytes(bytes.try_into().ok()?)),
         Type::Int8 => Value::Int64(i64::from_be_bytes(bytes.try_into().ok()?)),
+        Type::Tid => {
+            let [a, b, c, d, e, f] = bytes.try_into().ok()?;
+            Value::Int64(i64::from_be_bytes([0, 0, a, b, c, d, e, f]))
+        }
         Type::Oid => Value::Int64(i64::from(u32::from_be_bytes(bytes.try_into().ok()?))),
         ty if ty.is_reg() => Value::Int64(i64::from(u32::from_be_bytes(bytes.try_into().ok()?))),
         Type::Float4 => Value::Double(f64::from(f32::from_be_bytes(bytes.try_into().ok()?))),

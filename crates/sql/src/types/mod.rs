@@ -112,6 +112,8 @@ pub enum Type {
     TimestamptzRange,
     TimestamptzMultirange,
     Oid,
+    /// Where a row is: a block, and a place in it, as one number.
+    Tid,
     Regclass,
     Regtype,
     Regproc,
@@ -166,6 +168,7 @@ static TYPES: &[Entry] = entries! {
     Regproc 24 1008 "regproc" "regproc" 4 'N';
     Text 25 1009 "text" "text" -1 'S';
     Oid 26 1028 "oid" "oid" 4 'N';
+    Tid 27 1010 "tid" "tid" 6 'U';
     Oidvector 30 1013 "oidvector" "oidvector" -1 'A';
     Json 114 199 "json" "json" -1 'U';
     Cidr 650 651 "cidr" "cidr" -1 'I';

@@ -1,5 +1,16 @@
 //! Names that stand in texts.
 
+/// Bytes of a name.
+pub const NAME_BYTES_MAX: usize = 63;
+
+/// As much of a name as one may have.
+pub fn shortened(name: &str) -> &str {
+    let end = (0..=name.len().min(NAME_BYTES_MAX))
+        .rev()
+        .find(|at| name.is_char_boundary(*at));
+    &name[..end.unwrap_or(0)]
+}
+
 /// The names in a text with dots between them: those in quotes as they are, others in small letters.
 pub fn names_in(text: &str) -> Vec<String> {
     let (mut out, mut name, mut quoted) = (Vec::new(), String::new(), false);

@@ -35,6 +35,7 @@ pub fn text(ty: &Type, value: &Value) -> String {
             false => hex(&binary.bytes),
         },
         (Type::ObjectId, Value::ObjectId(id)) => id.to_string(),
+        (Type::Tid, Value::Int64(at)) => format!("({},{})", at >> 16, at & 0xffff),
         (Type::Void, _) => String::new(),
         (ty, Value::Array(items)) if ty.is_reg() => items.as_ref().get(1).map_or_else(String::new, |name| match name {
             ValueRef::String(name) => name.to_owned(),
@@ -239,6 +240,7 @@ pub fn binary(ty: &Type, value: &Value, out: &mut Vec<u8>) {
         (Type::Bool, Value::Bool(b)) => out.push(u8::from(*b)),
         (Type::Int2, _) => out.extend_from_slice(&(whole() as i16).to_be_bytes()),
         (Type::Int4, _) => out.extend_from_slice(&(whole() as i32).to_be_bytes()),
+        (Type::Tid, _) => out.extend_from_slice(&whole().to_be_bytes()[2..]),
         (Type::Oid, _) => out.extend_from_slice(&(whole() as u32).to_be_bytes()),
         (ty, Value::Array(items)) if ty.is_reg() => {
             let oid = items.as_ref().get(0).and_then(|oid| integer(&oid.to_value()));

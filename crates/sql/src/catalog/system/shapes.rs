@@ -523,6 +523,72 @@ static SHAPES: &[Shape] = &[
         "name text, statement text, prepare_time timestamptz, parameter_types regtype[], from_sql bool, generic_plans int8, custom_plans int8",
     ),
     view(
+        12060,
+        "pg_statio_all_indexes",
+        "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, idx_blks_read int8, idx_blks_hit int8",
+    ),
+    view(
+        12061,
+        "pg_stat_user_functions",
+        "funcid oid, schemaname name, funcname name, calls int8, total_time float8, self_time float8",
+    ),
+    view(
+        12062,
+        "pg_stat_xact_user_functions",
+        "funcid oid, schemaname name, funcname name, calls int8, total_time float8, self_time float8",
+    ),
+    view(
+        12063,
+        "pg_stat_wal_receiver",
+        "pid int4, status text, receive_start_lsn text, receive_start_tli int4, written_lsn text, flushed_lsn text, received_tli int4, last_msg_send_time timestamptz, last_msg_receipt_time timestamptz, latest_end_lsn text, latest_end_time timestamptz, slot_name text, sender_host text, sender_port int4, conninfo text",
+    ),
+    view(
+        12064,
+        "pg_stat_subscription",
+        "subid oid, subname name, pid int4, relid oid, received_lsn text, last_msg_send_time timestamptz, last_msg_receipt_time timestamptz, latest_end_lsn text, latest_end_time timestamptz",
+    ),
+    view(
+        12065,
+        "pg_stat_database_conflicts",
+        "datid oid, datname name, confl_tablespace int8, confl_lock int8, confl_snapshot int8, confl_bufferpin int8, confl_deadlock int8",
+    ),
+    view(
+        12066,
+        "pg_file_settings",
+        "sourcefile text, sourceline int4, seqno int4, name text, setting text, applied bool, error text",
+    ),
+    view(
+        12067,
+        "pg_hba_file_rules",
+        "line_number int4, type text, database text[], user_name text[], address text, netmask text, auth_method text, options text[], error text",
+    ),
+    view(12068, "pg_replication_origin", "roident oid, roname text"),
+    view(
+        12069,
+        "pg_replication_origin_status",
+        "local_id oid, external_id text, remote_lsn text, local_lsn text",
+    ),
+    view(
+        12070,
+        "pg_stats_ext",
+        "schemaname name, tablename name, statistics_schemaname name, statistics_name name, statistics_owner name, attnames name[], exprs text[], kinds char[], inherited bool, n_distinct text, dependencies text, most_common_vals text[], most_common_val_nulls bool[], most_common_freqs float8[], most_common_base_freqs float8[]",
+    ),
+    view(
+        12071,
+        "pg_stat_progress_cluster",
+        "pid int4, datid oid, datname name, relid oid, command text, phase text, cluster_index_relid oid, heap_tuples_scanned int8, heap_tuples_written int8, heap_blks_total int8, heap_blks_scanned int8, index_rebuild_count int8",
+    ),
+    view(
+        12072,
+        "pg_stat_progress_basebackup",
+        "pid int4, phase text, backup_total int8, backup_streamed int8, tablespaces_total int8, tablespaces_streamed int8",
+    ),
+    view(
+        12073,
+        "pg_ident_file_mappings",
+        "line_number int4, map_name text, sys_name text, pg_username text, error text",
+    ),
+    view(
         12055,
         "pg_available_extension_versions",
         "name name, version text, installed bool, superuser bool, trusted bool, relocatable bool, schema name, requires name[], comment text",

@@ -56,7 +56,12 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
             of_tables(facts, |relation| vec![("n_live_tup", Value::Int64(relation.count))])?
         }
         "pg_statio_user_tables" | "pg_statio_all_tables" => of_tables(facts, |_| Vec::new())?,
-        "pg_stat_user_indexes" | "pg_stat_all_indexes" => {
+        "pg_stat_database_conflicts" => {
+            let each = databases(facts).into_iter();
+            each.map(|(n, name)| vec![("datid", oid(n)), ("datname", text(&name))])
+                .collect()
+        }
+        "pg_stat_user_indexes" | "pg_stat_all_indexes" | "pg_statio_user_indexes" | "pg_statio_all_indexes" => {
             let mut out = Vec::new();
             for relation in facts.relations()?.iter() {
                 for index in &relation.indexes {
