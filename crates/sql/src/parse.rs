@@ -147,11 +147,14 @@ pub fn with_placeholders(text: &str, name: &dyn Fn(usize) -> Option<(String, Str
 /// The tokens of a text, ready to be read; `wraps` says whether statements that the grammar does not know are wrapped.
 fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     let dialect = &Sql;
+    let is_of_client = names::is_next();
     let plain = literals::plain(text)?;
     let mut tokens = Tokenizer::new(dialect, &plain)
         .tokenize_with_location()
         .map_err(|e| error("42601", e.to_string()))?;
-    names::shorten(&mut tokens);
+    if is_of_client {
+        names::shorten(&mut tokens);
+    }
     check_numbers(&tokens)?;
     check_names(&tokens)?;
     split_signs(&mut tokens);

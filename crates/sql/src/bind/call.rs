@@ -466,6 +466,9 @@ impl Binder<'_> {
         if let Some(found) = self.operator_function(name, &args)? {
             return Ok(found);
         }
+        if let Some(found) = self.right_asked(name, &args)? {
+            return Ok(found);
+        }
         let makes_json = matches!(name, "to_json" | "to_jsonb" | "row_to_json")
             || name.starts_with("json_build_")
             || name.starts_with("jsonb_build_");

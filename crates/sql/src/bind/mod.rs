@@ -29,6 +29,7 @@ mod places;
 mod query;
 mod reached;
 mod recursion;
+mod rights;
 mod routines;
 mod rows;
 mod sample;

@@ -39,7 +39,7 @@ pub use crate::expr::function::{Function, Param, Run};
 pub(crate) use records::typed_into;
 pub use records::{is_of_records, records};
 pub(crate) use system::PRIVILEGES;
-pub use system::{AMBIGUOUS, STANDARD, folded, object_number, part_key, sequences_key, type_number};
+pub use system::{AMBIGUOUS, HOLDS, STANDARD, folded, object_number, part_key, sequences_key, type_number};
 pub use tables::{Table, as_documents, once, side_by_side, table};
 pub use uuids::uuid_v7;
 

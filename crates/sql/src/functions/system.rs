@@ -196,6 +196,66 @@ fn may(privilege: &Value) -> nestor_model::Result<Value> {
     }
 }
 
+/// The function that looks up whether one of some privileges is held on an object of a kind: by the letters of access lists for each number, those of 0
+/// for the catalog's own, `*` for all.
+pub const HOLDS: &str = "catalog_right";
+
+/// Privileges on objects of a kind, with the letters that they are; some nobody has but who has all.
+fn privileges(kind: &str) -> &'static [(&'static str, &'static str)] {
+    match kind {
+        "table" => &[
+            ("SELECT", "r"),
+            ("INSERT", "a"),
+            ("UPDATE", "w"),
+            ("DELETE", "d"),
+            ("TRUNCATE", "D"),
+            ("REFERENCES", "r"),
+            ("TRIGGER", "*"),
+            ("RULE", "*"),
+        ],
+        "column" => &[("SELECT", "r"), ("INSERT", "a"), ("UPDATE", "w"), ("REFERENCES", "r")],
+        "sequence" => &[("USAGE", "r"), ("SELECT", "r"), ("UPDATE", "w")],
+        "schema" => &[("CREATE", "C"), ("USAGE", "U")],
+        _ => &[("USAGE", "*"), ("MEMBER", "*")],
+    }
+}
+
+/// Whether one of some privileges is held; null where there is no such object.
+///
+/// Errors: 22023 for what is no privilege.
+fn holds(a: &[Value]) -> nestor_model::Result<Value> {
+    let kind = a[2].as_str().unwrap_or_default();
+    let (Some(oid), Value::Document(held)) = (integer(&a[0]), &a[3]) else {
+        return Ok(Value::Null);
+    };
+    let mut wanted = Vec::new();
+    for one in a[1].as_str().unwrap_or_default().split(',').map(str::trim) {
+        let upper = one.to_ascii_uppercase();
+        let (plain, may_grant) = match upper.strip_suffix(" WITH GRANT OPTION") {
+            Some(plain) => (plain, true),
+            None => match upper.strip_suffix(" WITH ADMIN OPTION").filter(|_| kind == "role") {
+                Some(plain) => (plain, true),
+                None => (upper.as_str(), false),
+            },
+        };
+        match privileges(kind).iter().find(|(name, _)| *name == plain) {
+            Some(_) if may_grant => wanted.push("*"),
+            Some((_, letter)) => wanted.push(*letter),
+            None => return crate::error::fail("22023", format!("unrecognized privilege type: \"{one}\"")),
+        }
+    }
+    let letters = held.get(&oid.to_string()).and_then(ValueRef::as_str);
+    let letters = match kind {
+        "role" => letters.or(Some("")),
+        _ => letters.or_else(|| held.get("0").and_then(ValueRef::as_str).filter(|_| oid < CATALOGS_END)),
+    };
+    let is_held = |letters: &str| letters == "*" || wanted.iter().any(|letter| letters.contains(letter));
+    Ok(letters.map_or(Value::Null, |letters| Value::Bool(is_held(letters))))
+}
+
+/// Numbers of relations before this one are those of the catalog's own.
+const CATALOGS_END: i64 = 16_384;
+
 /// The sequences of a statement that may take numbers.
 fn sequences<'e>(env: &Env<'e>) -> nestor_model::Result<&'e dyn Effects> {
     match env.effects {
@@ -375,6 +435,7 @@ pub(super) const ROWS: &[Row] = &[
     ("pg_is_in_recovery", "->bool", |_, _, _| Ok(Value::Bool(false))),
     ("pg_is_other_temp_schema", "oid->bool", |_, _, _| Ok(Value::Bool(false))),
     ("pg_char_to_encoding", "name->int4", |_, _, _| Ok(Value::Int32(6))),
+    (HOLDS, "oid,text,text,jsonb->bool", |a, _, _| holds(a)),
     ("has_table_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),
     ("has_table_privilege", "any,text->bool", |a, _, _| may(&a[1])),
     ("has_any_column_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),

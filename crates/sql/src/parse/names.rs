@@ -3,10 +3,17 @@
 use crate::notices;
 use crate::types::names::{NAME_BYTES_MAX, shortened};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 thread_local! {
     static CUT: RefCell<Vec<(String, String)>> = const { RefCell::new(Vec::new()) };
+    /// The next tokens are a client's own, and no text that was made of them, in which clauses may stand as names.
+    static IS_NEXT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a client's text is parsed, once.
+pub(super) fn is_next() -> bool {
+    IS_NEXT.replace(false)
 }
 
 /// Cuts names that are too long.
@@ -29,6 +36,7 @@ pub(super) fn shorten(tokens: &mut [TokenWithSpan]) {
 /// Forgets what was cut so far: a statement of a client is about to be parsed.
 pub fn begin() {
     CUT.with_borrow_mut(Vec::clear);
+    IS_NEXT.set(true);
 }
 
 /// Tells of what was cut since then.

@@ -696,6 +696,11 @@ impl Facts for Reading<'_, '_> {
         self.session.is_superuser()
     }
 
+    fn may(&self, schema: &str, name: &str, action: Action) -> bool {
+        let own = schemas::collection(schema, name);
+        self.session.may(&Namespace::new(&*self.session.database, own), action)
+    }
+
     fn settings(&self) -> Vec<(String, String)> {
         let all = self.session.settings.iter();
         all.map(|(name, value)| (name.clone(), value.clone())).collect()

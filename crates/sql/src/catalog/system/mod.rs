@@ -25,6 +25,7 @@ use super::routines::Routine;
 use super::{Column, Kind, Table, Timing, schemas};
 use crate::functions::sequences_key;
 use crate::types::Type;
+use nestor_database::rights::Action;
 use nestor_database::write::sequence::Counting;
 use nestor_model::{Document, Result, Value};
 use nestor_planner::relation::Tuple;
@@ -235,9 +236,15 @@ pub trait Facts {
     fn roles(&self) -> Result<Vec<Role>>;
     /// The user may do everything.
     fn is_superuser(&self) -> bool;
+    /// The user may do something with a relation of a schema, or with whichever there may be.
+    fn may(&self, schema: &str, name: &str, action: Action) -> bool;
     /// Settings and their values.
     fn settings(&self) -> Vec<(String, String)>;
 }
+
+/// What the texts are asked for by that say what a user may do: behind it `relations`, `schemas` or `roles`, and, behind a space, the user if it is
+/// not the session's.
+pub const RIGHTS: &str = "rights of ";
 
 /// What a session has by names of its own, as it was when its statement began.
 #[derive(Clone, Debug, Default)]
@@ -415,6 +422,7 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
             let all = own.into_iter().chain(facts.schemas());
             all.map(|(n, name)| (n, relations::quoted(&name))).collect()
         }
+        rights if rights.starts_with(RIGHTS) => roles::rights(rights, facts)?,
         "regrole" => {
             let all = facts.roles()?.into_iter().map(|role| (role.oid, role.name));
             all.chain([(DATABASE_OWNER, "pg_database_owner".to_owned())]).collect()

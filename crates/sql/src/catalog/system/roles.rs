@@ -2,6 +2,7 @@
 
 use super::{DATABASE_OWNER, Facts, OWNER, Relation, Row, oid, text};
 use crate::catalog::schemas;
+use crate::error::fail;
 use nestor_database::rights::{Action, Actions};
 use nestor_model::{Array, Namespace, Result, Value};
 
@@ -176,4 +177,93 @@ pub(super) fn access_list(facts: &dyn Facts, roles: &[Role], relation: &Relation
     };
     let items: Vec<Value> = held(facts, roles, relation).map(item).collect();
     (!items.is_empty()).then(|| Value::Array(Array::new(items)))
+}
+
+/// What a user may do with each object of a kind, by number and as letters of access lists, as [`super::RIGHTS`] asks for it; `*` is all.
+///
+/// Errors: 42704 for a user that there is not, those of reading roles and relations.
+pub(super) fn rights(asked: &str, facts: &dyn Facts) -> Result<Vec<(i64, String)>> {
+    let asked = asked.strip_prefix(super::RIGHTS).unwrap_or_default();
+    let (kind, user) = match asked.split_once(' ') {
+        Some((kind, user)) => (kind, Some(user).filter(|user| *user != facts.user())),
+        None => (asked, None),
+    };
+    let all = match (user, kind) {
+        (None, "relations" | "schemas") => Vec::new(),
+        _ => facts.roles()?,
+    };
+    let user = user.map(|name| match all.iter().find(|role| role.name == name) {
+        Some(role) => Ok(role),
+        None => fail("42704", format!("role \"{name}\" does not exist")),
+    });
+    let user = user.transpose()?;
+    let has_all = user.map_or_else(|| facts.is_superuser(), |user| user.is_superuser);
+    // The roles that it is, by whatever roles.
+    let mut names = vec![user.map_or_else(|| facts.user(), |user| user.name.clone())];
+    let mut at = 0;
+    while let Some(name) = names.get(at).cloned() {
+        let further = all
+            .iter()
+            .filter(|role| role.name == name)
+            .flat_map(|role| &role.member_of);
+        for other in further {
+            if !names.contains(other) {
+                names.push(other.clone());
+            }
+        }
+        at += 1;
+    }
+    let roles: Vec<&Role> = all.iter().filter(|role| names.contains(&role.name)).collect();
+    let may = |schema: &str, name: &str, action: Action| match user {
+        None => facts.may(schema, name, action),
+        Some(_) => {
+            let ns = Namespace::new(facts.database(), schemas::collection(schema, name));
+            let mut held = roles.iter().flat_map(|role| &role.held);
+            held.any(|(of, actions)| *of == ns && actions.has(action))
+        }
+    };
+    let letters = |held: &dyn Fn(Action) -> bool| match has_all {
+        true => "*".to_owned(),
+        false => {
+            let held = PRIVILEGES.iter().filter(|(_, _, action)| held(*action));
+            held.map(|(letter, ..)| *letter).collect()
+        }
+    };
+    Ok(match kind {
+        "relations" => {
+            let relations = facts.relations()?;
+            let of_catalog = (0, if has_all { "*" } else { "r" }.to_owned());
+            let each = relations.iter().map(|relation| {
+                let table = &relation.table;
+                (
+                    i64::from(relation.oid),
+                    letters(&|action| may(&table.schema, &table.name, action)),
+                )
+            });
+            let sequences = facts.sequences()?.into_iter();
+            let sequences = sequences.map(|own| {
+                (
+                    i64::from(own.oid),
+                    letters(&|action| may(&own.schema, &own.name, action)),
+                )
+            });
+            each.chain(sequences).chain([of_catalog]).collect()
+        }
+        "schemas" => {
+            let own = [
+                (super::PG_CATALOG, "pg_catalog".to_owned()),
+                (super::PUBLIC, schemas::PUBLIC.to_owned()),
+                (super::INFORMATION_SCHEMA, "information_schema".to_owned()),
+            ];
+            let each = own.into_iter().chain(facts.schemas()).map(|(n, name)| {
+                let makes = has_all || may(&name, "", Action::CreateCollection);
+                (n, if makes { "CU" } else { "U" }.to_owned())
+            });
+            each.collect()
+        }
+        _ => {
+            let each = all.iter().filter(|role| has_all || names.contains(&role.name));
+            each.map(|role| (role.oid, "*".to_owned())).collect()
+        }
+    })
 }
