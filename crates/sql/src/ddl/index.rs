@@ -1,6 +1,6 @@
 //! CREATE INDEX and DROP INDEX.
 
-use super::keys::limit;
+use super::keys::{check_is_whole, limit};
 use super::{namespace, partial};
 use crate::bind::declared::{Declared, distinct};
 use crate::bind::is_plain_collation;
@@ -110,6 +110,8 @@ pub(super) fn create(
                 listed.set(expression::OPTION, option.unwrap_or_default());
             }
             if create.unique {
+                let columns = parts.iter().filter_map(|part| table.column(&part.name));
+                check_is_whole(columns)?;
                 listed.push("unique", true);
             }
             if let Some(predicate) = &create.predicate {

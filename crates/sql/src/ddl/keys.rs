@@ -9,6 +9,7 @@ use crate::catalog::{Column, Foreign, Timing};
 use crate::catalog::{partial, schemas};
 use crate::error::{fail, unsupported};
 use crate::run::tables::{Reading, SessionFacts};
+use crate::types::Type;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_model::{Document, IndexSpec, Namespace, Result, Value, ValueRef, doc};
@@ -177,6 +178,23 @@ pub(super) fn check_key(key: &Foreign, declared: &Declared, parent: &Declared) -
         }
     }
     Ok(())
+}
+
+/// The columns of a key whose index keeps it.
+pub(super) fn keyed<'d>(unique: &'d Unique, declared: &'d Declared) -> impl Iterator<Item = &'d Column> {
+    let of_key = |column: &&Column| unique.timing == Timing::AtOnce && unique.paths.contains(&column.path);
+    declared.columns.iter().filter(of_key)
+}
+
+/// Refuses columns of a key whose values are not compared as a whole: an index has the elements of arrays one by one.
+///
+/// Errors: 0A000.
+pub(super) fn check_is_whole<'c>(columns: impl IntoIterator<Item = &'c Column>) -> Result<()> {
+    let is_apart = |column: &&Column| matches!(column.ty, Type::Array(_) | Type::Jsonb);
+    match columns.into_iter().find(is_apart) {
+        Some(column) => unsupported(format!("a unique key of type {}", column.ty)),
+        None => Ok(()),
+    }
 }
 
 /// The index of a key. Rows in which a column is null are in none: they are equal to no row.

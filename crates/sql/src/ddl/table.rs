@@ -1,6 +1,6 @@
 //! CREATE TABLE, DROP TABLE and DROP VIEW.
 
-use super::keys::{check_expressions, check_keys, keep_type, qualify, spec};
+use super::keys::{check_expressions, check_is_whole, check_keys, keep_type, keyed, qualify, spec};
 use super::sequence as own_sequence;
 use super::{alter, assertion, like, made_namespace, name_of, namespace, note_made, roles};
 use crate::bind::declared::{Declared, name_in_schema};
@@ -50,6 +50,11 @@ pub(super) fn create(
     listed.push("validationLevel", "strict");
     listed.push("validationAction", "error");
     let options = CollectionOptions::parse(listed)?;
+    check_is_whole(declared.columns.iter().filter(|column| column.is_key))?;
+    declared
+        .unique
+        .iter()
+        .try_for_each(|unique| check_is_whole(keyed(unique, &declared)))?;
     let specs: Vec<IndexSpec> = declared
         .unique
         .iter()

@@ -713,6 +713,15 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("||", "jsonb,jsonb->jsonb", |a, _, _| Ok(concat(&a[0], &a[1]))),
     ("#-", "jsonb,_text->jsonb", |a, _, _| {
+        // Nothing is gone from what is empty, whatever the path.
+        let is_empty = match &a[0] {
+            Value::Array(items) => items.is_empty(),
+            Value::Document(doc) => doc.is_empty(),
+            _ => false,
+        };
+        if is_empty {
+            return Ok(a[0].clone());
+        }
         gone(&a[0], (&steps_to(&a[0], &a[1], "delete")?, 0))
     }),
     ("-", "jsonb,text->jsonb", |a, _, _| match &a[0] {

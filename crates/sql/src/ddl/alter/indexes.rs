@@ -5,7 +5,7 @@ use crate::bind::alter::Source;
 use crate::bind::declared::Declared;
 use crate::catalog::Table;
 use crate::catalog::partial::with_paths;
-use crate::ddl::keys::{limit, only_where_not_null, spec};
+use crate::ddl::keys::{check_is_whole, keyed, limit, only_where_not_null, spec};
 use crate::error::unsupported;
 use crate::run::index_facts::nulls_are_equal;
 use crate::run::{included, indexed};
@@ -106,6 +106,9 @@ pub(super) fn drop_changed(
     let old = &found.declared;
     let mut wanted: Vec<IndexSpec> = Vec::new();
     for unique in &declared.unique {
+        if old.unique.iter().all(|own| own.name != unique.name) {
+            check_is_whole(keyed(unique, declared))?;
+        }
         wanted.push(spec(unique, declared)?);
     }
     let Some(collection) = now(ws, &found.collection) else {
