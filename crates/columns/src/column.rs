@@ -508,11 +508,13 @@ fn digits_of(value: f64, unit: f64) -> Option<i64> {
 
 /// Numbers that were written with few digits behind the point, as whole numbers and what they are divided by.
 fn scaled(values: &[f64]) -> Option<(Packed, f64)> {
+    /// Digits behind the point, at most: numbers with more have as many in front of it as take the same bytes.
+    const UNITS: i32 = 14;
     let try_unit = |unit: f64| {
         let digits: Option<Vec<i64>> = values.iter().map(|value| digits_of(*value, unit)).collect();
         Some((Packed::new(&digits?), unit))
     };
-    [1.0, 10.0, 100.0, 1000.0, 10_000.0].into_iter().find_map(try_unit)
+    (0..=UNITS).map(|digits| 10f64.powi(digits)).find_map(try_unit)
 }
 
 /// Texts with each of them once.
@@ -624,5 +626,23 @@ mod tests {
                 .replaced(&[0], &column(&[Value::Int64(1)]))
                 .is_none()
         );
+    }
+    #[test]
+    fn numbers_with_some_digits_behind_the_point_are_whole_numbers_and_a_unit() {
+        for digits in 0..=14 {
+            let unit = 10f64.powi(digits);
+            let values: Vec<Value> = (0..50)
+                .map(|row| Value::Double(f64::from(row * 7919 - 9000) / unit))
+                .collect();
+            let made = column(&values);
+            let Values::Scaled(_, kept) = made.values() else {
+                panic!("{digits} digits: {made:?}")
+            };
+            assert_eq!(kept.to_bits(), unit.to_bits());
+            let same = |(row, value): (usize, &Value)| made.value(row).to_value().identical(value);
+            assert!(values.iter().enumerate().all(same), "{digits} digits");
+        }
+        let thirds: Vec<Value> = (1..9).map(|row| Value::Double(f64::from(row) / 3.0)).collect();
+        assert!(matches!(column(&thirds).values(), Values::Double(_)));
     }
 }
