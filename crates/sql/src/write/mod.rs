@@ -32,6 +32,7 @@ use crate::run::Counting;
 use crate::run::gathered::Gathered;
 use crate::run::held::Holding;
 use crate::run::opened::Tables;
+use crate::run::named::Names;
 use crate::run::planned::Sizes;
 use crate::run::query::{self, Explained, Field, Give, finished};
 use crate::run::tables::{Reading, SessionFacts};
@@ -144,6 +145,11 @@ pub fn run(
             if let Some(changes) = done.changes.take() {
                 let (op, _) = statement.operation(None)?;
                 waiting = changes.settle(statement, session, ws, &op, &mut gathered)?;
+            }
+            if done.fields.iter().any(|field| field.ty.is_reg()) {
+                let (op, _) = statement.operation(None)?;
+                let names = Names::of(&Reading::new(statement, &*ws, &op, session), &done.fields)?;
+                done.returned.iter_mut().for_each(|row| names.add_to(row));
             }
             Ok(done)
         });
