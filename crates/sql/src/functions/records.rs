@@ -37,7 +37,16 @@ pub(crate) fn typed(value: ValueRef<'_>, ty: &Type) -> Result<Value> {
                 inner @ ValueRef::Array(_) if crate::types::arrays::nests(element) => typed(inner, ty),
                 item => typed(item, element),
             });
-            Ok(Value::Array(Array::new(items.collect::<Result<_>>()?)))
+            let items: Vec<Value> = items.collect::<Result<_>>()?;
+            let nested = items.iter().filter(|item| matches!(item, Value::Array(_))).count();
+            match nested {
+                _ if !crate::types::arrays::nests(element) => {}
+                0 => {}
+                count if count < items.len() => return fail("22P02", "expected JSON array"),
+                _ if !crate::types::arrays::are_alike(&items) => return fail("22P02", "malformed JSON array"),
+                _ => {}
+            }
+            Ok(Value::Array(Array::new(items)))
         }
         (Type::Composite(own), whole @ ValueRef::Document(_)) => own.filled(|own| typed(own.of(&whole), &own.ty)),
         (Type::Json, value) => {

@@ -67,6 +67,12 @@ pub fn of_arrays(items: Vec<Value>) -> Result<Value> {
     )))
 }
 
+/// Whether arrays have the same dimensions.
+pub fn are_alike(items: &[Value]) -> bool {
+    let mut shapes = items.iter().map(shape_of);
+    shapes.next().is_none_or(|first| shapes.all(|shape| shape == first))
+}
+
 fn shape_of(value: &Value) -> Vec<usize> {
     dimensions(value, &Type::Int4)
 }
