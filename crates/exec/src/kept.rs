@@ -38,13 +38,7 @@ impl Kept {
     /// So many are kept now. Errors as those of [`Kept::grow`].
     #[inline]
     pub(crate) fn set(&mut self, bytes: usize) -> Result<()> {
-        self.bytes = bytes;
-        if bytes.abs_diff(self.shown) < STEP {
-            return Ok(());
-        }
-        let grew = bytes > self.shown;
-        self.show();
-        if !grew {
+        if !self.set_above(bytes)? {
             return Ok(());
         }
         let most = statement::manners().operator_bytes_max;
@@ -54,7 +48,30 @@ impl Kept {
                 "an operator of the plan holds more than {most} bytes"
             );
         }
-        statement::look()
+        Ok(())
+    }
+
+    /// So many more are kept, by an operator that spills what it can when it holds more than is wanted of it.
+    ///
+    /// Errors: those of [`Kept::grow`] but the first.
+    #[inline]
+    pub(crate) fn grow_spilling(&mut self, bytes: usize) -> Result<()> {
+        self.set_above(self.bytes.saturating_add(bytes)).map(drop)
+    }
+
+    /// So many are kept now, which may be more than is wanted; whether the account has learnt of more.
+    #[inline]
+    fn set_above(&mut self, bytes: usize) -> Result<bool> {
+        self.bytes = bytes;
+        if bytes.abs_diff(self.shown) < STEP {
+            return Ok(false);
+        }
+        let grew = bytes > self.shown;
+        self.show();
+        if grew {
+            statement::look()?;
+        }
+        Ok(grew)
     }
 
     /// So many less are kept.

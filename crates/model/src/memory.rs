@@ -72,6 +72,11 @@ impl Default for Pool {
 }
 
 impl Pool {
+    /// Bytes that all may hold together.
+    pub fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+
     /// Bytes that all statements together may hold.
     pub fn set_limit(&self, bytes: usize) {
         self.limit.store(bytes, Ordering::Relaxed);

@@ -1,6 +1,8 @@
-//! The first of the rows that are equal.
+//! The first of the rows that are equal. When those that were met take too much memory, rows that were not met go to files, which are looked at in the end.
 
+use super::apart::{Apart, LEVEL_MAX, Waiting};
 use super::groups::{Groups, first_rows};
+use super::spilled;
 use super::{BoxRows, Drained, Rows, Run};
 use crate::kept::Kept;
 use nestor_model::Result;
@@ -9,18 +11,33 @@ use nestor_planner::relation::{Chunk, Scalar, Tuple};
 
 struct Distinct<S> {
     input: BoxRows<S>,
+    on: Vec<S>,
     /// The rows that were given, as groups of those that are equal.
     seen: Groups<S>,
     kept: Kept,
     waiting: Drained,
+    /// There is no room for more: rows that were not met go to files.
+    apart: Option<Apart>,
+    /// Rows of files, to be looked at when all of the input has been.
+    files: Vec<Waiting>,
+    /// How often the rows of the input were divided.
+    level: u32,
+}
+
+fn none<S: Scalar>(on: &[S]) -> Groups<S> {
+    Groups::new(on, &[(0..on.len()).collect()])
 }
 
 pub(super) fn distinct<S: Scalar>(input: BoxRows<S>, on: &[S]) -> BoxRows<S> {
     Box::new(Distinct {
         input,
-        seen: Groups::new(on, &[(0..on.len()).collect()]),
+        seen: none(on),
+        on: on.to_vec(),
         kept: Kept::default(),
         waiting: Drained::default(),
+        apart: None,
+        files: Vec::new(),
+        level: 0,
     })
 }
 
@@ -37,17 +54,43 @@ impl<S: Scalar> Rows<S> for Distinct<S> {
             return Ok(Some(rest));
         }
         let mut numbers = Vec::new();
-        while let Some(chunk) = self.input.next_chunk(run)? {
-            work(ROW / 2 * chunk.rows)?;
-            let _values = Scope::begin();
-            let keys = self.seen.keys(&chunk, &run.env)?;
-            let known = self.seen.len();
-            self.kept.grow(self.seen.find(0, &keys, chunk.rows, &mut numbers))?;
-            let new = first_rows(&numbers, known);
-            if !new.is_empty() {
-                return Ok(Some(chunk.gather(&new)));
+        loop {
+            let room = spilled::room(run).filter(|_| self.level < LEVEL_MAX);
+            while let Some(chunk) = self.input.next_chunk(run)? {
+                let _values = Scope::begin();
+                if let Some(apart) = &mut self.apart {
+                    let seen = &mut self.seen;
+                    apart.divide(&self.on, |keys, rows| seen.known(keys, rows), &chunk, run)?;
+                    continue;
+                }
+                work(ROW / 2 * chunk.rows)?;
+                let keys = self.seen.keys(&chunk, &run.env)?;
+                let known = self.seen.len();
+                let grown = self.seen.find(0, &keys, chunk.rows, &mut numbers);
+                match room {
+                    None => self.kept.grow(grown)?,
+                    Some(room) => {
+                        self.kept.grow_spilling(grown)?;
+                        if self.kept.bytes() > room {
+                            self.apart = Some(Apart::new(self.level, &mut self.kept)?);
+                        }
+                    }
+                }
+                let new = first_rows(&numbers, known);
+                if !new.is_empty() {
+                    return Ok(Some(chunk.gather(&new)));
+                }
             }
+            if let Some(apart) = self.apart.take() {
+                self.files.extend(apart.finish(run)?);
+            }
+            let Some(Waiting { rows, level }) = self.files.pop() else {
+                return Ok(None);
+            };
+            self.seen = none(&self.on);
+            self.kept.clear();
+            self.input = Box::new(rows);
+            self.level = level;
         }
-        Ok(None)
     }
 }

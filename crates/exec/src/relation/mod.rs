@@ -2,7 +2,7 @@
 //!
 //! Reading order: this file (the contract), [`mod@build`] (from a plan to operators), [`key`] (rows as keys of tables), then the operators:
 //! [`scan`], [`rows`] (values, functions, filters, projections, limits), [`join`], [`apply`], [`aggregate`], [`distinct`], [`set`], [`sort`],
-//! [`window`], [`recursive`]; and [`restrict`], what operators can do without.
+//! [`window`], [`recursive`]; and [`restrict`], what operators can do without, and [`spilled`] and [`apart`], where they put what does not fit into memory.
 //!
 //! The contract is that of [`crate::operator`] without pauses: a tree is pulled to its end, or dropped, within one statement over one view. What
 //! operators keep is counted (`Kept`), and each row that is pulled counts as work, so that a statement can be stopped
@@ -15,6 +15,7 @@
 //! column; of what has only rows chunks are made.
 
 pub mod aggregate;
+mod apart;
 pub mod apply;
 mod build;
 pub mod distinct;
@@ -27,12 +28,14 @@ pub mod rows;
 pub mod scan;
 pub mod set;
 pub mod sort;
+mod spilled;
 pub mod window;
 
 pub use build::build;
 pub use scan::{ColumnSource, Opened, Reader, Sources};
 
 use crate::Batch;
+use crate::spill::Spilled;
 use crate::summary::Totals;
 use nestor_model::statement::{ROW, work};
 use nestor_model::{Result, Value};
@@ -94,6 +97,14 @@ pub struct Nodes {
 }
 
 impl Nodes {
+    /// Notes that the node that is asked for a row wrote temporary files.
+    pub(crate) fn note_spilled(&self, figures: Spilled) {
+        self.note(self.current.get(), |ran| {
+            ran.spilled = true;
+            ran.spilled_bytes += figures.bytes;
+        });
+    }
+
     /// Notes what the node with this number did.
     pub(crate) fn note(&self, number: usize, what: impl FnOnce(&mut Ran)) {
         let mut ran = self.ran.borrow_mut();

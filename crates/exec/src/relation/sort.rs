@@ -2,6 +2,7 @@
 
 use super::restrict::{Order, Restriction};
 use super::rows::wanted;
+use super::spilled::{self, BUFFER_BYTES, Merge, Written};
 use super::{BoxRows, Rows, Run, row_done, weight};
 use crate::kept::Kept;
 use crate::leading::{leading, rank};
@@ -32,7 +33,12 @@ enum Sorted {
     ByInput,
     /// They were put in order.
     Here(std::vec::IntoIter<Keyed>),
+    /// In parts, of which most are in files; so many of them are wanted.
+    Merged(Box<Merge>, usize),
 }
+
+/// Runs that are merged at a time.
+const RUNS_MAX: usize = 16;
 
 pub(super) fn sort<S: Scalar>(input: BoxRows<S>, keys: &[SortKey<S>], limit: Option<&(Option<S>, S)>) -> BoxRows<S> {
     Box::new(Sort {
@@ -93,12 +99,14 @@ pub(super) fn values<S: Scalar>(keys: &[SortKey<S>], row: &[Value], env: &Env<'_
 }
 
 impl<S: Scalar> Sort<S> {
-    fn read(&mut self, run: &Run<'_, '_, S>) -> Result<Vec<Keyed>> {
+    fn read(&mut self, run: &Run<'_, '_, S>) -> Result<Sorted> {
         let keep = wanted(self.limit.as_ref(), run)?.unwrap_or(usize::MAX);
         let mut rows: Vec<Keyed> = Vec::new();
         if keep == 0 {
-            return Ok(rows);
+            return Ok(Sorted::Here(rows.into_iter()));
         }
+        let room = spilled::room(run);
+        let mut runs = Vec::new();
         if keep <= LAST_KNOWN_MAX {
             self.tell(None);
         }
@@ -130,8 +138,17 @@ impl<S: Scalar> Sort<S> {
                 }
                 let keys: Vec<Value> = by.iter().map(|values| values.value(at)).collect();
                 let row = chunk.row(at);
-                self.kept.grow(weight(&row) + weight(&keys))?;
+                let bytes = weight(&row) + weight(&keys);
                 rows.push((keys, row));
+                if room.is_some_and(|room| self.kept.bytes() + bytes > room) {
+                    runs.push(self.write(std::mem::take(&mut rows), run)?);
+                    is_full = false;
+                    if runs.len() >= RUNS_MAX {
+                        runs = vec![self.merged(runs, keep, run)?];
+                    }
+                    continue;
+                }
+                self.kept.grow(bytes)?;
                 // Twice as many as are wanted are sorted at a time, so each costs what a heap would.
                 if keep < usize::MAX / 4 && rows.len() >= (2 * keep).max(64) {
                     self.cut(&mut rows, keep)?;
@@ -142,7 +159,45 @@ impl<S: Scalar> Sort<S> {
         }
         rows.sort_by(|a, b| compare(&self.keys, &a.0, &b.0));
         rows.truncate(keep);
-        Ok(rows)
+        if runs.is_empty() {
+            return Ok(Sorted::Here(rows.into_iter()));
+        }
+        self.kept.grow_spilling(runs.len() * BUFFER_BYTES)?;
+        let merge = Merge::new(runs, rows, self.keys.len())?;
+        Ok(Sorted::Merged(Box::new(merge), keep))
+    }
+
+    /// Writes rows in order, which are gone from memory then.
+    fn write(&mut self, mut rows: Vec<Keyed>, run: &Run<'_, '_, S>) -> Result<Written> {
+        rows.sort_by(|a, b| compare(&self.keys, &a.0, &b.0));
+        let mut file = spilled::file(run)?;
+        for (mut values, row) in rows {
+            values.extend(row);
+            file.push(values)?;
+        }
+        self.kept.clear();
+        self.written(file, run)
+    }
+
+    /// Makes one run of several, of no more rows than are wanted.
+    fn merged(&self, runs: Vec<Written>, keep: usize, run: &Run<'_, '_, S>) -> Result<Written> {
+        let mut merge = Merge::new(runs, Vec::new(), self.keys.len())?;
+        let mut file = spilled::file(run)?;
+        for _ in 0..keep {
+            let Some((mut values, row)) = merge.next(&self.keys)? else {
+                break;
+            };
+            values.extend(row);
+            file.push(values)?;
+        }
+        self.written(file, run)
+    }
+
+    fn written(&self, file: spilled::Writing, run: &Run<'_, '_, S>) -> Result<Written> {
+        if let Some(nodes) = &run.shared.counts.nodes {
+            nodes.note_spilled(file.figures());
+        }
+        file.read()
     }
 
     /// Tells the input in which order rows are welcome, and by the first of its keys the last that are.
@@ -201,7 +256,7 @@ impl<S: Scalar> Rows<S> for Sort<S> {
             None => {
                 let found = match self.input.in_order(run)? {
                     true => Sorted::ByInput,
-                    false => Sorted::Here(self.read(run)?.into_iter()),
+                    false => self.read(run)?,
                 };
                 self.sorted.insert(found)
             }
@@ -209,6 +264,11 @@ impl<S: Scalar> Rows<S> for Sort<S> {
         match sorted {
             Sorted::ByInput => self.input.next(run),
             Sorted::Here(rows) => Ok(rows.next().map(|(_, row)| row)),
+            Sorted::Merged(_, 0) => Ok(None),
+            Sorted::Merged(merge, left) => {
+                *left -= 1;
+                Ok(merge.next(&self.keys)?.map(|(_, row)| row))
+            }
         }
     }
 }

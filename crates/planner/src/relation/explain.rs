@@ -25,6 +25,8 @@ pub struct Ran {
     pub columns: ColumnFigures,
     /// It wrote temporary files.
     pub spilled: bool,
+    /// Bytes of those whose size is known.
+    pub spilled_bytes: u64,
     /// Threads that helped, in all loops.
     pub helpers: u64,
     /// How the find layer read, the last time that it did.

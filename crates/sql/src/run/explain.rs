@@ -186,6 +186,9 @@ fn document(shown: &Shown, wanted: Wanted) -> Document {
         if ran.spilled {
             out.push("Storage", "Disk");
         }
+        if ran.spilled_bytes > 0 {
+            out.push("Disk Usage", number(ran.spilled_bytes.div_ceil(1024)));
+        }
     }
     if !shown.inputs.is_empty() {
         let inputs = shown.inputs.iter().map(|input| Value::from(document(input, wanted)));
@@ -287,6 +290,9 @@ fn print(shown: &Shown, wanted: Wanted, depth: usize, out: &mut Vec<String>) {
         }
         if ran.spilled {
             out.push(format!("{below}Storage: Disk"));
+        }
+        if ran.spilled_bytes > 0 {
+            out.push(format!("{below}Disk Usage: {}kB", ran.spilled_bytes.div_ceil(1024)));
         }
     }
     for input in &shown.inputs {

@@ -6,7 +6,8 @@
 //!
 //! Where only so many groups are wanted, whichever these are, rows of others are passed over once there are as many.
 //!
-//! Many rows are grouped by two threads where a processor is idle ([`helped`]).
+//! Many rows are grouped by two threads where a processor is idle ([`helped`]). When groups take too much memory no new ones are made: rows of others go to
+//! files, which are grouped when these have been given ([`super::apart`]).
 
 mod helped;
 mod part;
@@ -15,8 +16,10 @@ mod state;
 pub(super) use state::State;
 
 use self::part::{Part, Prepared, Shape};
+use super::apart::{Apart, LEVEL_MAX, Waiting};
 use super::restrict::Restriction;
 use super::rows::wanted;
+use super::spilled;
 use super::{BoxRows, Rows, Run, row_done};
 use crate::helper::Permit;
 use crate::kept::Kept;
@@ -25,6 +28,7 @@ use nestor_model::vector::{Builder, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::chunk::ROWS;
 use nestor_planner::relation::{Call, Chunk, Scalar, Tuple};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// Rows that are grouped before it is thought of a helper: a thread costs as much as some thousand of them. Tests have few rows.
@@ -43,6 +47,10 @@ struct Aggregated<S> {
     limit: Option<(Option<S>, S)>,
     kept: Kept,
     done: Option<Done<S>>,
+    /// Rows that are grouped when all groups that are done have been given.
+    waiting: Vec<Waiting>,
+    /// How often the rows of the input were divided.
+    level: u32,
 }
 
 /// All groups, and how many of them have been given.
@@ -86,6 +94,8 @@ pub(super) fn aggregate<S: Scalar>(
         limit: limit.cloned(),
         kept: Kept::default(),
         done: None,
+        waiting: Vec::new(),
+        level: 0,
     })
 }
 
@@ -118,8 +128,23 @@ impl<S: Scalar> Aggregated<S> {
 
     fn read(&mut self, run: &Run<'_, '_, S>) -> Result<Part<S>> {
         let wanted = wanted(self.limit.as_ref(), run)?.filter(|wanted| *wanted <= WANTED_MAX);
+        let spills = wanted.is_none() && self.level < LEVEL_MAX && self.shape.spills();
+        let room = spilled::room(run).filter(|_| spills);
         let (shape, input, kept) = (&self.shape, &mut self.input, &mut self.kept);
+        let held = Cell::new(0);
+        let is_full = || room.is_some_and(|room| held.get() > room);
+        let mut grow = |bytes: usize| {
+            match room {
+                Some(_) => kept.grow_spilling(bytes)?,
+                None => kept.grow(bytes)?,
+            }
+            held.set(kept.bytes());
+            Ok(())
+        };
         let mut next = || -> Result<Option<Prepared>> {
+            if is_full() {
+                return Ok(None);
+            }
             let Some(chunk) = input.next_chunk(run)? else {
                 return Ok(None);
             };
@@ -133,13 +158,13 @@ impl<S: Scalar> Aggregated<S> {
                 self.read_known(&mut part, run)?;
                 return Ok(part);
             }
-            let Some(chunk) = next()? else { return Ok(part) };
+            let Some(chunk) = next()? else { break };
             rows += chunk.rows();
-            kept.grow(part.add(shape, &chunk)?)?;
+            grow(part.add(shape, &chunk)?)?;
         }
         // Groups of few rows each cost as much again when parts become one, and sums of all rows less than giving them away.
-        let is_worth_it = part.groups.len() * 2 <= rows && shape.is_costly();
-        let permit = match is_worth_it && shape.merges() {
+        let is_worth_it = rows >= ALONE && part.groups.len() * 2 <= rows && shape.is_costly();
+        let permit = match is_worth_it && shape.merges() && !is_full() {
             true => Permit::take(),
             false => None,
         };
@@ -148,15 +173,33 @@ impl<S: Scalar> Aggregated<S> {
                 if let Some(nodes) = &run.shared.counts.nodes {
                     nodes.note(nodes.current.get(), |ran| ran.helpers += 1);
                 }
-                helped::read(shape, &mut part, permit, next, |bytes| kept.grow(bytes))?;
+                helped::read(shape, &mut part, permit, next, grow)?;
             }
             None => {
                 while let Some(chunk) = next()? {
-                    kept.grow(part.add(shape, &chunk)?)?;
+                    grow(part.add(shape, &chunk)?)?;
                 }
             }
         }
+        if is_full() {
+            self.read_apart(&mut part, run)?;
+        }
         Ok(part)
+    }
+
+    /// What is left of the input belongs to groups that there are, or waits in files.
+    fn read_apart(&mut self, part: &mut Part<S>, run: &Run<'_, '_, S>) -> Result<()> {
+        let mut apart = Apart::new(self.level, &mut self.kept)?;
+        while let Some(chunk) = self.input.next_chunk(run)? {
+            let _values = Scope::begin();
+            let known = apart.divide(&self.shape.by, |keys, rows| part.groups.known(keys, rows), &chunk, run)?;
+            if !known.is_empty() {
+                let prepared = self.shape.prepared(&chunk.gather(&known), &run.env)?;
+                self.kept.grow_spilling(part.add(&self.shape, &prepared)?)?;
+            }
+        }
+        self.waiting.extend(apart.finish(run)?);
+        Ok(())
     }
 
     /// The columns of the groups of which `columns` are those that are looked for.
@@ -175,12 +218,25 @@ impl<S: Scalar> Aggregated<S> {
         self.groups.iter().map(|by| by.vector(&chunk, &run.env)).collect()
     }
 
+    /// Has groups to be given, if any are left.
     fn done(&mut self, run: &Run<'_, '_, S>) -> Result<()> {
-        if self.done.is_none() {
+        loop {
+            match &self.done {
+                Some(done) if done.given < done.part.groups.len() => return Ok(()),
+                Some(_) => {
+                    let Some(Waiting { rows, level }) = self.waiting.pop() else {
+                        return Ok(());
+                    };
+                    self.done = None;
+                    self.kept.clear();
+                    self.input = Box::new(rows);
+                    self.level = level;
+                }
+                None => {}
+            }
             let part = self.read(run)?;
             self.done = Some(Done { part, given: 0 });
         }
-        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use super::state::State;
 use crate::relation::groups::{Groups, KeysOf, first_rows, keys_of};
 use crate::relation::row_done;
 use nestor_model::statement::{ROW, work};
-use nestor_model::vector::{NO_ROW, Vector};
+use nestor_model::vector::Vector;
 use nestor_model::{Result, Value};
 use nestor_planner::relation::chunk::ROWS;
 use nestor_planner::relation::{Call, Chunk, Env, Grouped, Scalar};
@@ -70,6 +70,11 @@ impl<S: Scalar> Shape<S> {
     /// Whether rows have to be told apart.
     pub fn is_costly(&self) -> bool {
         !self.by.is_empty() || self.calls.iter().any(|call| call.distinct)
+    }
+
+    /// Whether rows of groups that do not fit into memory may wait for their turn.
+    pub fn spills(&self) -> bool {
+        self.sets.len() == 1 && !self.by.is_empty()
     }
 
     /// Whether parts of the rows make one result, however they are told apart.
@@ -169,14 +174,8 @@ impl<S: Scalar> Part<S> {
     ///
     /// Errors: those of the expressions, and of the interrupt.
     pub fn known(&mut self, shape: &Shape<S>, chunk: &Chunk, env: &Env<'_>) -> Result<Vec<u32>> {
-        work(ROW / 2 * chunk.rows)?;
         let keys = keys_of(&shape.by, chunk, env)?;
-        let numbers = self.groups.look_up(&keys, chunk.rows);
-        let rows = numbers.iter().enumerate();
-        Ok(rows
-            .filter(|(_, number)| **number != NO_ROW)
-            .map(|(row, _)| row as u32)
-            .collect())
+        self.groups.known(&keys, chunk.rows)
     }
 
     /// Makes room for the groups that are new; returns by how many bytes it grew.

@@ -9,9 +9,13 @@ mod words;
 
 use super::key;
 use any::AnyGroups;
-use nestor_model::vector::Vector;
+use nestor_model::order::hash_value;
+use nestor_model::statement::{ROW, work};
+use nestor_model::vector::{NO_ROW, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Chunk, Env, Scalar};
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 pub(crate) use words::Words;
 
@@ -139,6 +143,16 @@ impl<S: Scalar> Groups<S> {
         self.number(Within::Set(set as u32), (&columns, keys, rows), numbers)
     }
 
+    /// The rows, of so many with these keys, that belong to groups that there are.
+    ///
+    /// Errors: those of the interrupt.
+    pub fn known(&mut self, keys: &KeysOf, rows: usize) -> Result<Vec<u32>> {
+        work(ROW / 2 * rows)?;
+        let numbers = self.look_up(keys, rows);
+        let known = (0..).zip(&numbers).filter(|(_, number)| **number != NO_ROW);
+        Ok(known.map(|(row, _)| row).collect())
+    }
+
     /// Of each row the group with all columns that it belongs to, [`NO_ROW`](nestor_model::vector::NO_ROW) where there is none yet.
     pub fn look_up(&mut self, keys: &KeysOf, rows: usize) -> Vec<u32> {
         let columns: Vec<usize> = (0..self.by.len()).collect();
@@ -185,7 +199,7 @@ impl<S: Scalar> Groups<S> {
 }
 
 /// What rows are grouped by. Errors: those of the expressions.
-pub(super) fn keys_of<S: Scalar>(by: &[S], chunk: &Chunk, env: &Env<'_>) -> Result<KeysOf> {
+pub(in crate::relation) fn keys_of<S: Scalar>(by: &[S], chunk: &Chunk, env: &Env<'_>) -> Result<KeysOf> {
     let values = by.iter().map(|by| by.vector(chunk, env)).collect::<Result<_>>()?;
     KeysOf::of(by, values)
 }
@@ -197,6 +211,16 @@ impl KeysOf {
             keys: keys.collect::<Result<_>>()?,
             values,
         })
+    }
+
+    /// A number for a row that rows of the same group have, another for each level.
+    pub fn hash(&self, row: usize, level: u32) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        level.hash(&mut hasher);
+        for keys in &self.keys {
+            hash_value(keys.value(row).as_ref(), &mut hasher);
+        }
+        hasher.finish()
     }
 
     /// The values that rows are grouped by.
