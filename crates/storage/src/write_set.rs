@@ -174,6 +174,11 @@ impl WriteSet {
         }
     }
 
+    /// One that has changed nothing over the same snapshot: it stands in the place of this one while somebody else has that.
+    pub fn bare(&self) -> WriteSet {
+        WriteSet::new(self.snapshot.clone(), self.ids.clone())
+    }
+
     /// Where it notes what it reads, if its transaction is serializable.
     fn notes(&self) -> Option<&Arc<SharedReads>> {
         self.reads.as_ref().map(|reads| &reads.set).or(self.noted.as_ref())

@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod figures;
+mod loan;
 pub mod record;
 pub mod relational;
 pub mod settings;
@@ -83,6 +84,8 @@ pub struct Statement<'r> {
     pub build_bytes_max: Option<usize>,
     /// The commit that reserved the numbers of sequences that it got, which nobody is told of before it is on disk.
     reserved: Cell<Option<Lsn>>,
+    /// How its transaction's write set was lent to statements within it.
+    loan: loan::Loan,
     /// The effects it wants besides its answer.
     pub effects: Effects,
 }
@@ -149,6 +152,7 @@ impl<'r> Statement<'r> {
             lock_timeout: None,
             build_bytes_max: None,
             reserved: Cell::new(None),
+            loan: loan::Loan::default(),
             effects: Effects::default(),
         }
     }

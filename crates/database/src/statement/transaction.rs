@@ -64,9 +64,10 @@ impl Statement<'_> {
         ReadView::Snapshot(self.database.engine.snapshot())
     }
 
-    /// In a read committed transaction, has the statement read the newest state.
+    /// In a read committed transaction, has the statement read the newest state, unless it runs within one that relies on what it has read.
     pub fn refresh(&self) {
         if self.terms.is_read_committed
+            && !self.is_within()
             && let Some(txn) = self.txn.borrow_mut().as_mut()
         {
             txn.ws.refresh(self.database.engine.snapshot());

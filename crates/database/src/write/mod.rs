@@ -28,7 +28,6 @@ pub mod validator;
 
 use crate::concern::write::{Acknowledgement, WriteConcern, implicit_concern, unsatisfiable};
 use crate::lock;
-use crate::sessions::transaction::Transaction;
 use crate::sessions::{Session, StatementResult};
 use crate::statement::Statement;
 use crate::statement::Wait;
@@ -119,16 +118,21 @@ impl Statement<'_> {
 
     /// As [`atomically`](Self::atomically), compiled once for all that is done so.
     fn commit_of(&self, progress: &mut Progress, work: &mut dyn FnMut(&mut WriteSet) -> Result<()>) -> Result<()> {
-        if let Some(txn) = self.txn.borrow_mut().as_mut() {
+        if let Some(mut taken) = self.take_write_set() {
+            let ws = &mut taken.ws;
             loop {
                 let mut obstacle = None;
-                match self.within(txn, work, &mut obstacle) {
+                match self.within(ws, work, &mut obstacle) {
+                    Err(error) if error.code() == ErrorCode::WriteConflict && self.is_within() => {
+                        self.note_obstacle(obstacle);
+                        return Err(error);
+                    }
                     Err(error) if error.code() == ErrorCode::WriteConflict && self.terms.is_read_committed => {
                         self.interrupt.check()?;
-                        if let Some(obstacle) = obstacle {
-                            self.await_end(txn, &obstacle)?;
+                        if let Some(obstacle) = obstacle.or_else(|| self.obstacle_within()) {
+                            self.await_end(ws, &obstacle)?;
                         }
-                        txn.ws.refresh(self.database.engine.snapshot());
+                        ws.refresh(self.database.engine.snapshot());
                     }
                     result => return result,
                 }
@@ -206,31 +210,34 @@ impl Statement<'_> {
     /// Runs `work` as a part of a transaction; if it fails it leaves no trace there. `obstacle` is whoever has written one of its keys.
     fn within(
         &self,
-        txn: &mut Transaction,
+        ws: &mut WriteSet,
         work: &mut dyn FnMut(&mut WriteSet) -> Result<()>,
         obstacle: &mut Option<Box<Reservation>>,
     ) -> Result<()> {
         // Commits come with the transaction.
-        let before = lock(&txn.operations).len();
-        let savepoint = txn.ws.savepoint();
-        let result = work(&mut txn.ws).and_then(|()| {
-            let claimed = self.database.engine.claim(&mut txn.ws);
+        let operations = self.txn_operations.as_ref();
+        let before = operations.map_or(0, |operations| lock(operations).len());
+        let savepoint = ws.savepoint();
+        let result = work(ws).and_then(|()| {
+            let claimed = self.database.engine.claim(ws);
             if let Err(StorageError::Reserved(reservation)) = &claimed {
                 *obstacle = Some(reservation.clone());
             }
             claimed?;
-            if txn.ws.has_found_arrays() {
+            if ws.has_found_arrays() {
                 let _admitted = self.database.node.gates.admission.enter(&self.interrupt)?;
-                self.database.engine.publish_multikey(&mut txn.ws)?;
+                self.database.engine.publish_multikey(ws)?;
             }
             Ok(())
         });
         match &result {
-            Ok(()) => txn.ws.release(savepoint),
+            Ok(()) => ws.release(savepoint),
             Err(_) => {
-                txn.ws.rollback_to(savepoint);
-                txn.ws.forget_unclaimed();
-                lock(&txn.operations).truncate(before);
+                ws.rollback_to(savepoint);
+                ws.forget_unclaimed();
+                if let Some(operations) = operations {
+                    lock(operations).truncate(before);
+                }
             }
         }
         result
@@ -239,11 +246,11 @@ impl Statement<'_> {
     /// Waits until another transaction has ended.
     ///
     /// Errors: 107 when it waits for this one, those of the interrupt.
-    fn await_end(&self, txn: &Transaction, obstacle: &Reservation) -> Result<()> {
+    fn await_end(&self, ws: &WriteSet, obstacle: &Reservation) -> Result<()> {
         let until = self.lock_timeout.map(|most| Instant::now() + most);
         while_waiting(|| {
             loop {
-                match txn.ws.wait_for(obstacle, LOOK) {
+                match ws.wait_for(obstacle, LOOK) {
                     Waited::Released => return Ok(()),
                     Waited::TimedOut => {
                         self.interrupt.check()?;

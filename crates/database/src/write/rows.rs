@@ -131,6 +131,13 @@ impl<'w, 's> RowWriter<'w, 's> {
         self.writer.ws
     }
 
+    /// Lends the write set to statements within this one ([`Statement::lend`]).
+    ///
+    /// Errors: those of [`Statement::lend`].
+    pub fn lend<T>(&mut self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.statement.lend(self.writer.ws, work)
+    }
+
     /// The document of a record.
     pub fn get(&self, record: &[u8]) -> Result<Option<Bytes>> {
         Ok(self.writer.ws.get(self.writer.collection.records, record)?)
