@@ -43,8 +43,8 @@ use tokio::sync::{Notify, watch};
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 /// How long clients may take to read their replies when the server stops.
 const STALLED_MAX: Duration = Duration::from_secs(1);
-/// Stack of the threads that run commands: documents nest 200 deep, and of SQL's operators 800 take most of it in a debug build.
-const STACK_BYTES: usize = 16 * 1024 * 1024;
+/// Stack of the threads that run commands: documents nest 200 deep, and of SQL's operators 800 take half of it in a debug build, its functions the rest.
+const STACK_BYTES: usize = 32 * 1024 * 1024;
 
 /// Addresses to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]

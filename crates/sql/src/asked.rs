@@ -3,7 +3,7 @@
 
 use nestor_database::connections::Slot;
 use nestor_model::ErrorCode;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// `set_config`: the setting, its value (the first one for `None`), and whether it ends with the transaction.
@@ -12,6 +12,7 @@ pub type Setting = (String, Option<String>, bool);
 thread_local! {
     static NOTIFIED: RefCell<Vec<(String, String)>> = const { RefCell::new(Vec::new()) };
     static SETTINGS: RefCell<Vec<Setting>> = const { RefCell::new(Vec::new()) };
+    static WANTED: Cell<bool> = const { Cell::new(false) };
     static CONNECTIONS: RefCell<Vec<(Arc<Slot>, bool)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -31,6 +32,32 @@ pub fn notified() -> Vec<(String, String)> {
         true => Vec::new(),
         false => NOTIFIED.take(),
     }
+}
+
+/// How much was asked for so far: a place to go back to.
+pub fn mark() -> (usize, usize) {
+    (SETTINGS.with_borrow(Vec::len), NOTIFIED.with_borrow(Vec::len))
+}
+
+/// Forgets what was asked for since `mark` gave this.
+pub fn back_to((settings, notified): (usize, usize)) {
+    SETTINGS.with_borrow_mut(|all| all.truncate(settings));
+    NOTIFIED.with_borrow_mut(|all| all.truncate(notified));
+}
+
+/// The settings that were asked for behind the first so many.
+pub fn settings_behind(count: usize) -> Vec<Setting> {
+    SETTINGS.with_borrow(|all| all.get(count..).unwrap_or_default().to_vec())
+}
+
+/// The statement is to run within a transaction, and in none but that.
+pub fn want_transaction() {
+    WANTED.set(true);
+}
+
+/// Whether a statement is to run within a transaction, once.
+pub fn wants_transaction() -> bool {
+    WANTED.replace(false)
 }
 
 /// Forgets what a statement that has failed asked for.

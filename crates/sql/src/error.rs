@@ -144,6 +144,10 @@ pub enum Field {
     Column,
     /// The constraint.
     Constraint,
+    /// The schema.
+    Schema,
+    /// The type.
+    DataType,
     /// Where in a file it happened.
     Context,
     /// The name by which clients know what happened where the state is not enough.
@@ -151,12 +155,14 @@ pub enum Field {
 }
 
 impl Field {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Detail,
         Self::Hint,
         Self::Table,
         Self::Column,
         Self::Constraint,
+        Self::Schema,
+        Self::DataType,
         Self::Context,
         Self::Routine,
     ];
@@ -169,6 +175,8 @@ impl Field {
             Self::Table => b't',
             Self::Column => b'c',
             Self::Constraint => b'n',
+            Self::Schema => b's',
+            Self::DataType => b'd',
             Self::Context => b'W',
             Self::Routine => b'R',
         }
@@ -181,6 +189,8 @@ impl Field {
             Self::Table => "table",
             Self::Column => "column",
             Self::Constraint => "constraint",
+            Self::Schema => "schema",
+            Self::DataType => "datatype",
             Self::Context => "context",
             Self::Routine => "routine",
         }

@@ -31,6 +31,8 @@ pub mod recursion;
 pub mod roles;
 pub mod subscripts;
 mod tokens;
+pub mod trigger;
+pub(crate) mod triggers;
 mod views;
 mod whole;
 mod windows;
@@ -51,6 +53,9 @@ pub const STATEMENT_BYTES_MAX: usize = 16 << 20;
 const NAME_PARTS_MAX: usize = 1000;
 /// Levels that parentheses and the like may nest.
 const DEPTH_MAX: usize = 60;
+
+/// Begins what is said of what is read and not supported.
+const NOT_SUPPORTED: &str = "not supported: ";
 
 /// The statements of a text.
 ///
@@ -74,6 +79,14 @@ pub fn by_client(text: &str) -> Result<Vec<Statement>> {
     let statements = parse(text)?;
     names::tell();
     Ok(statements)
+}
+
+/// The texts of the statements that a text consists of.
+pub fn statements(text: &str) -> Vec<String> {
+    let tokens = Tokenizer::new(&Sql, text).tokenize().unwrap_or_default();
+    let all = tokens.split(|token| *token == Token::SemiColon);
+    let all = all.map(|tokens| tokens.iter().map(columns::written).collect::<String>());
+    all.filter(|text| !matches!(parse(text).as_deref(), Ok([]))).collect()
 }
 
 /// The expression that a text is.
@@ -164,6 +177,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     end_copy(&mut tokens);
     copying::spell_out(&mut tokens);
     created::spell_out(&mut tokens);
+    triggers::spell_out(&mut tokens);
     altered::spell_out(&mut tokens);
     options::leave_out_names(&mut tokens)?;
     options::put_in_order(&mut tokens);
@@ -419,6 +433,9 @@ fn refused(error: ParserError, text: &str) -> Error {
     match error {
         ParserError::RecursionLimitExceeded => crate::error::error("54001", "statement nests too deep"),
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
+            if let Some(what) = message.strip_prefix(NOT_SUPPORTED) {
+                return crate::error::error("0A000", format!("{what} is not supported"));
+            }
             let (said, place) = placed(&message);
             let place = place.and_then(|(line, column)| crate::error::position_of(text, line, column));
             let (expected, found) = said.split_once(", found: ").unwrap_or((said, ""));

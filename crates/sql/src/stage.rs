@@ -113,6 +113,8 @@ fn facts(statement: &Statement<'_>, db: &str) -> Result<SessionFacts> {
         got: Default::default(),
         temporary: Default::default(),
         deferred: Default::default(),
+        procedures: None,
+        routines: std::sync::Arc::default(),
         named: std::sync::Arc::default(),
     })
 }

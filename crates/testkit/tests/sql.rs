@@ -142,8 +142,16 @@ fn run(path: &Path) -> Vec<String> {
     failures
 }
 
+/// As the server's threads have it.
+const STACK_BYTES: usize = 32 << 20;
+
 #[test]
 fn files() {
+    let ran = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(all_files);
+    ran.expect("a thread").join().expect("all files are right");
+}
+
+fn all_files() {
     let folder = Path::new("../../tests/sql");
     let entries = std::fs::read_dir(folder).expect("the folder can be read").flatten();
     let mut paths: Vec<_> = entries

@@ -44,6 +44,16 @@ pub trait Effects {
     ///
     /// Errors: somebody holds it, if that is to fail; the statement cannot hold rows.
     fn hold(&self, collection: (&str, &str), record: &[u8], waiting: Waiting) -> Result<bool>;
+
+    /// Calls a routine by its number, which may run statements: its value.
+    ///
+    /// Errors: those of the routine; it cannot be called here.
+    fn call(&self, routine: u32, args: &[Value]) -> Result<Value>;
+
+    /// The same for one that gives rows.
+    ///
+    /// Errors: those of [`Effects::call`].
+    fn rows(&self, routine: u32, args: &[Value]) -> Result<Vec<Tuple>>;
 }
 
 /// What becomes of who wants to hold a row that somebody else holds.

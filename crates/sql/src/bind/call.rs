@@ -6,7 +6,7 @@ use super::rows::{row_or_null, whole_row};
 use super::{AGGREGATE, Binder, Scope, object_name};
 use crate::aggregates;
 use crate::catalog::Column;
-use crate::catalog::system::PRETTY_CONSTRAINTDEF;
+use crate::catalog::system::{PRETTY_CONSTRAINTDEF, PRETTY_TRIGGERDEF};
 use crate::error::{fail, state, unsupported};
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions::{self, coerce};
@@ -628,6 +628,7 @@ impl Binder<'_> {
                 | "pg_get_constraintdef"
                 | "pg_get_viewdef"
                 | "pg_get_functiondef"
+                | "pg_get_triggerdef"
                 | "pg_get_function_sqlbody"
                 | "pg_get_function_result"
                 | "pg_get_function_arguments"
@@ -635,9 +636,10 @@ impl Binder<'_> {
                 1..=3,
             ) => {
                 let is_pretty = |arg: &Expr| matches!(arg.node(), Node::Const(Value::Bool(true), _));
-                let texts = match name == "pg_get_constraintdef" && args.get(1).is_some_and(is_pretty) {
-                    true => PRETTY_CONSTRAINTDEF,
-                    false => name,
+                let texts = match (name, args.get(1).is_some_and(is_pretty)) {
+                    ("pg_get_constraintdef", true) => PRETTY_CONSTRAINTDEF,
+                    ("pg_get_triggerdef", true) => PRETTY_TRIGGERDEF,
+                    _ => name,
                 };
                 args.truncate(1);
                 args.push(self.catalog_texts(texts)?);

@@ -24,8 +24,14 @@ impl Binder<'_> {
         for column in table.columns.iter().filter(|column| column.default.is_some()) {
             self.default_value(table, column)?;
         }
+        let calls = std::mem::take(&mut self.calls);
         self.generated(table)?;
-        self.checks(table).map(drop)
+        self.checks(table)?;
+        if self.calls {
+            return unsupported("a function in PL/pgSQL in a check or a generated column");
+        }
+        self.calls = calls;
+        Ok(())
     }
 
     /// The generated columns of a table.

@@ -13,6 +13,7 @@ use super::types::{check_column, data_type};
 use crate::catalog::schemas::PUBLIC;
 use crate::catalog::{Check, Column, Foreign, Identity, IdentityKind, Kind, Later, Referential, Table, Timing};
 use crate::error::{fail, unsupported};
+use crate::parse::trigger::Trigger;
 use crate::types::Type;
 use nestor_model::{Document, Namespace, Result, Value};
 use nestor_storage::Collection;
@@ -85,6 +86,8 @@ pub struct Declared {
     pub foreign: Vec<Foreign>,
     /// Storage parameters, as `name=value`.
     pub storage: Vec<String>,
+    /// Its triggers, by name.
+    pub triggers: Arc<[Trigger]>,
 }
 
 /// Names of constraints, which no two of a table share.
@@ -151,6 +154,7 @@ impl Declared {
             foreign: self.foreign.clone(),
             later: self.later(),
             storage: self.storage.clone(),
+            triggers: self.triggers.clone(),
             ..Table::new(name, self.columns.clone(), Kind::Collection(ns.clone()))
         }
     }
@@ -444,7 +448,9 @@ impl Declared {
         }
         let mut schema = Document::new();
         schema.push("title", entry::TABLE);
-        schema.push("description", text);
+        let triggers = self.triggers.iter().map(Trigger::kept);
+        let texts: Vec<String> = [text.to_owned()].into_iter().chain(triggers).collect();
+        schema.push("description", texts.join("; "));
         schema.push("bsonType", "object");
         if !required.is_empty() {
             schema.push("required", required);

@@ -10,7 +10,8 @@ use crate::catalog::routines::Routine;
 use crate::catalog::schemas;
 use crate::catalog::{Materialized, Table};
 use crate::error::{fail, unsupported};
-use crate::parse::own::CheckOption;
+use crate::parse::own::{self, CheckOption, Own};
+use crate::parse::trigger::Trigger;
 use crate::types::Type;
 use crate::types::composite::{Attribute, Composite};
 use crate::types::enums::Enum;
@@ -90,10 +91,10 @@ impl Derive for OfEntry {
         let statements = crate::parse::parse(text)?;
         Ok(Self(match (title, statements.first()) {
             (TABLE, Some(Statement::CreateTable(create))) => {
-                let declared = Arc::new(Declared::of(
-                    create,
-                    declared::name_in_schema(&create.name, &collection.ns.coll).1,
-                )?);
+                let name = declared::name_in_schema(&create.name, &collection.ns.coll).1;
+                let mut declared = Declared::of(create, name)?;
+                declared.triggers = triggers(&statements)?;
+                let declared = Arc::new(declared);
                 let (schema, name) = declared::name_in_schema(&create.name, &collection.ns.coll);
                 let table = Arc::new(declared.table(&collection.ns, (schema.as_deref(), name)));
                 Some(Object::Table(declared, table))
@@ -162,12 +163,26 @@ impl Derive for OfEntry {
             },
             (ASSERTION, Some(Statement::Query(query))) => Some(Object::Assertion(Arc::new((**query).clone()))),
             (FUNCTION, Some(Statement::CreateFunction(create))) => {
-                Some(Object::Function(Arc::new(made::routine(create, made_oid(collection))?)))
+                let mut routine = made::routine(create, made_oid(collection))?;
+                routine.schema = schema_of_function(&collection.ns.coll).map(str::to_owned);
+                Some(Object::Function(Arc::new(routine)))
             }
             (SCHEMA, Some(Statement::CreateSchema { .. })) => Some(Object::Schema),
             _ => None,
         }))
     }
+}
+
+/// The triggers that are declared behind a table, by name.
+fn triggers(statements: &[Statement]) -> Result<Arc<[Trigger]>> {
+    let mut out = Vec::new();
+    for ast in statements {
+        if let Some(Own::CreateTrigger { trigger, .. }) = own::of(ast)? {
+            out.push(*trigger);
+        }
+    }
+    out.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(out.into())
 }
 
 /// The table of a materialized view. Documents have an `_id` of their own, so a column of that name is another field.
@@ -242,7 +257,7 @@ pub fn assertions(view: &dyn View, db: &str) -> Vec<(String, Arc<Collection>, Ar
 pub fn functions(view: &dyn View, db: &str) -> Vec<Arc<Routine>> {
     let database = view.catalog().database(db);
     let collections = database.into_iter().flat_map(|database| database.collections());
-    let own = collections.filter(|collection| collection.ns.coll.starts_with(FUNCTIONS));
+    let own = collections.filter(|collection| collection.ns.coll.contains(FUNCTIONS));
     let own = own.filter_map(|collection| match of(collection) {
         Some(Object::Function(routine)) => Some(routine.clone()),
         _ => None,
@@ -250,9 +265,15 @@ pub fn functions(view: &dyn View, db: &str) -> Vec<Arc<Routine>> {
     own.collect()
 }
 
-/// The entry of a function.
-pub fn function(db: &str, key: &str) -> Namespace {
-    Namespace::new(db, format!("{FUNCTIONS}{key}"))
+/// The entry of a function of a schema; `None` stands for `public`.
+pub fn function(db: &str, schema: Option<&str>, key: &str) -> Namespace {
+    let schema = schema.map_or_else(String::new, |schema| format!("{schema}."));
+    Namespace::new(db, format!("{schema}{FUNCTIONS}{key}"))
+}
+
+/// The schema of a function's entry, if it is not `public`.
+fn schema_of_function(collection: &str) -> Option<&str> {
+    collection.split_once(FUNCTIONS)?.0.strip_suffix('.')
 }
 
 /// The entry of an assertion.

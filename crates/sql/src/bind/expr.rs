@@ -41,7 +41,7 @@ impl Binder<'_> {
     fn bind(&mut self, ast: &Ast, scope: &Scope) -> Result<Expr> {
         match ast {
             Ast::Nested(inner) => self.bind(inner, scope),
-            Ast::Value(value) => self.literal(&value.value),
+            Ast::Value(value) => self.literal(&value.value, scope),
             Ast::Identifier(name) => {
                 let plain = ident(name);
                 let found = self.name(std::slice::from_ref(&plain), scope);
@@ -263,7 +263,7 @@ impl Binder<'_> {
                     DataType::Bit(None) => (Type::Bit, -1),
                     ref ty => self.data_type(ty)?,
                 };
-                let arg = self.literal(&typed.value.value)?;
+                let arg = self.literal(&typed.value.value, scope)?;
                 self.cast(arg, &to, modifier)
             }
             Ast::Interval(interval) => {
@@ -391,7 +391,7 @@ impl Binder<'_> {
         }
     }
 
-    fn literal(&mut self, value: &Literal) -> Result<Expr> {
+    fn literal(&mut self, value: &Literal, scope: &Scope) -> Result<Expr> {
         let text = |text: &str| Ok(Expr::constant(Value::String(text.into()), Type::Unknown));
         match value {
             Literal::Number(digits, _) => {
@@ -438,6 +438,16 @@ impl Binder<'_> {
                 let Some(number) = number.filter(|n| *n < 65_535) else {
                     return fail("42601", format!("syntax error at or near \"{name}\""));
                 };
+                if let Some((name, prefers_column)) = self.catalog.variable(number)
+                    && self.is_column(&name, scope)
+                {
+                    if prefers_column {
+                        return self.name(&[name], scope);
+                    }
+                    let told = error::error("42702", format!("column reference \"{name}\" is ambiguous"));
+                    let detail = "It could refer to either a PL/pgSQL variable or a table column.";
+                    return Err(error::with(told, &[(error::Field::Detail, detail)]));
+                }
                 if self.params.len() <= number {
                     self.params.resize(number + 1, Type::Unknown);
                 }

@@ -403,7 +403,7 @@ impl Binder<'_> {
                     && let Some(word) = part.as_ident().filter(|word| word.quote_style.is_none())
                     && super::expr::is_word(&ident(word))
                 {
-                    return self.function(&ident(word), &[], alias.as_ref(), *with_ordinality);
+                    return self.function((None, &ident(word)), &[], alias.as_ref(), *with_ordinality);
                 }
                 if let (Some(path), None) = (file_of(name), args) {
                     return self.files(&of_file(path), alias.as_ref());
@@ -413,7 +413,12 @@ impl Binder<'_> {
                     if !self.routines(schema.as_deref(), &table).is_empty() {
                         self.note_routine(name);
                     }
-                    return self.function(&table, &args.args, alias.as_ref(), *with_ordinality);
+                    return self.function(
+                        (schema.as_deref(), &table),
+                        &args.args,
+                        alias.as_ref(),
+                        *with_ordinality,
+                    );
                 }
                 let bound = match schema {
                     None => self.cte(&table)?,
@@ -458,14 +463,14 @@ impl Binder<'_> {
                 with_ordinality,
                 ..
             } => {
-                let (_, name) = object_name(name)?;
-                self.function(&name, args, alias.as_ref(), *with_ordinality)
+                let (schema, name) = object_name(name)?;
+                self.function((schema.as_deref(), &name), args, alias.as_ref(), *with_ordinality)
             }
             TableFactor::TableFunction { expr, alias } => match expr {
                 Ast::Function(call) => {
                     let (_, name) = object_name(&call.name)?;
                     let args = super::call::arguments(call)?;
-                    self.function(&name, &args, alias.as_ref(), false)
+                    self.function((None, &name), &args, alias.as_ref(), false)
                 }
                 _ => unsupported("a table function of this form"),
             },
@@ -479,7 +484,7 @@ impl Binder<'_> {
                     .iter()
                     .map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr.clone())))
                     .collect();
-                self.function("unnest", &args, alias.as_ref(), *with_ordinality)
+                self.function((None, "unnest"), &args, alias.as_ref(), *with_ordinality)
             }
             TableFactor::NestedJoin {
                 table_with_joins,
@@ -624,7 +629,7 @@ impl Binder<'_> {
 
     fn function(
         &mut self,
-        name: &str,
+        (schema, name): (Option<&str>, &str),
         args: &[FunctionArg],
         alias: Option<&TableAlias>,
         with_ordinality: bool,
@@ -636,7 +641,17 @@ impl Binder<'_> {
                 false => self.files(&files, alias),
             };
         }
-        if let Some(bound) = self.routine_rows(name, args)? {
+        let defines = alias.is_some_and(|alias| alias.columns.iter().any(|column| column.data_type.is_some()));
+        if defines && !self.routines(schema, name).is_empty() {
+            self.defined_for_routine = Some(self.defined(alias.map_or(&[][..], |alias| &alias.columns))?);
+        }
+        if let Some(bound) = self.routine_rows((schema, name), args)? {
+            if self.defined_for_routine.take().is_some() {
+                return fail(
+                    "42601",
+                    "a column definition list is only allowed for functions returning \"record\"",
+                );
+            }
             return Self::beneath(bound.plan, bound.columns, name, alias, with_ordinality);
         }
         let scope = Scope::default();

@@ -41,6 +41,7 @@ pub mod types;
 mod window;
 pub mod write;
 
+pub use made::{resolved, row_type};
 pub(crate) use names::is_plain_collation;
 pub use names::{ident, object_name, parts};
 
@@ -189,6 +190,12 @@ pub struct Binder<'c> {
     depth: usize,
     /// Functions that somebody has made and that were put in so far.
     routines: usize,
+    /// Routines are called that are no queries.
+    pub calls: bool,
+    /// What is bound is a CALL.
+    takes_procedures: bool,
+    /// The columns that a statement defines for a function in FROM.
+    defined_for_routine: Option<Vec<(String, Type)>>,
     /// The duality view that a statement turned out to write to, which is no matter of the binder's.
     pub duality: Option<Arc<Table>>,
     /// Parts of the WITH around the statement may write: it is only asked for the columns that it gives.
@@ -218,6 +225,9 @@ impl<'c> Binder<'c> {
             next_id: 1,
             depth: 0,
             routines: 0,
+            calls: false,
+            takes_procedures: false,
+            defined_for_routine: None,
             describes: false,
             duality: None,
             view_schema: None,

@@ -72,6 +72,12 @@ impl Scope {
 }
 
 impl Binder<'_> {
+    /// Whether a name alone is one of a column here or around.
+    pub(super) fn is_column(&self, name: &str, scope: &Scope) -> bool {
+        let has = |scope: &Scope| !scope.find(None, name).is_empty();
+        has(scope) || self.outer.iter().any(has)
+    }
+
     /// The column, field of a struct, or row that a name means.
     ///
     /// Errors: 42703, 42702.

@@ -5,16 +5,20 @@
 
 use super::call::is_built_in;
 use super::from::one_row;
+use super::made::resolved;
 use super::{Binder, Bound, Level, Scope, ScopeColumn};
-use crate::catalog::routines::{Returns, Routine};
+use crate::catalog::routines::{Argument, Body, Returns, Routine};
 use crate::catalog::schemas::PUBLIC;
-use crate::error::{error, fail, no_function, unsupported};
+use crate::error::{Field, error, fail, no_function, unsupported, with};
 use crate::expr::{Expr, Node};
 use crate::functions::{self, coerce};
+use crate::parse::procedural::Block;
+use crate::parse::procedural::check::{self, Gives};
 use crate::plan::{self, Plan, outward};
 use crate::types::Type;
 use crate::types::cast::{self, Context};
-use nestor_model::{Result, Value};
+use crate::types::composite::{Attribute, Composite};
+use nestor_model::{Array, Result, Value};
 use nestor_planner::relation::{Apply, ApplyKind, Relation};
 use sqlparser::ast::{Expr as Ast, Function, FunctionArg, FunctionArgExpr, ObjectName, SelectItem, SetExpr};
 use std::sync::Arc;
@@ -30,9 +34,89 @@ impl Binder<'_> {
     pub(super) fn routines(&self, schema: Option<&str>, name: &str) -> Vec<Arc<Routine>> {
         match schema {
             None if functions::is_known(name) || is_built_in(name) => Vec::new(),
-            None | Some(PUBLIC) => self.catalog.routines(name),
-            Some(_) => Vec::new(),
+            Some("pg_catalog") => Vec::new(),
+            schema => self.catalog.routines(schema, name),
         }
+    }
+
+    /// The one that is chosen, with the columns of types that are rows of tables.
+    ///
+    /// Errors: 42809 for a procedure, 0A000 for a function of triggers, 42704 for a table that is gone.
+    fn callable(&self, routine: Arc<Routine>) -> Result<Arc<Routine>> {
+        if routine.is_procedure {
+            let shown = routine.shown();
+            let error = error("42809", format!("{shown} is a procedure"));
+            return Err(with(error, &[(Field::Hint, "To call a procedure, use CALL.")]));
+        }
+        if matches!(routine.returns, Returns::Trigger) {
+            return fail("0A000", "trigger functions can only be called as triggers");
+        }
+        Ok(resolved(self.catalog, &routine)?.unwrap_or(routine))
+    }
+
+    /// A call of a routine that is no query, and what it gives.
+    fn run_call(&mut self, routine: &Routine, args: Vec<Expr>, ty: &Type) -> Expr {
+        self.calls = true;
+        functions::routine::call((&routine.name, routine.oid), routine.is_volatile(), args, ty.clone())
+    }
+
+    /// The rows of a routine that is no query, and its columns.
+    fn run_rows(&mut self, routine: &Routine, args: Vec<Expr>) -> Result<(Plan, Vec<ScopeColumn>)> {
+        self.calls = true;
+        let mut row = None;
+        let columns: Vec<(String, Type)> = match &routine.returns {
+            Returns::One(Type::Composite(own)) => {
+                row = Some(own.clone());
+                own.attributes
+                    .iter()
+                    .map(|own| (own.name.clone(), own.ty.clone()))
+                    .collect()
+            }
+            Returns::Row(columns) => {
+                let own = row_of(columns);
+                row = Some(own);
+                columns.clone()
+            }
+            Returns::One(ty) => vec![(routine.name.clone(), ty.clone())],
+            Returns::Nothing => vec![(routine.name.clone(), Type::Void)],
+            Returns::Record(_) => match self.defined_for_routine.take() {
+                Some(columns) => columns,
+                None => {
+                    return fail(
+                        "42601",
+                        "a column definition list is required for functions returning \"record\"",
+                    );
+                }
+            },
+            _ => self.routine_columns(routine)?,
+        };
+        if let Returns::Record(false) = &routine.returns {
+            // As the routine is told of them.
+            let each = (1..).zip(&columns);
+            let each: Vec<(String, Type)> = each.map(|(at, (_, ty))| (format!("column{at}"), ty.clone())).collect();
+            row = Some(row_of(&each));
+        }
+        let mut given = args;
+        if let Returns::Record(_) = &routine.returns {
+            // Its columns are what the call says.
+            if let Some((_, ty)) = columns.iter().find(|(_, ty)| Type::of_oid(ty.oid()).is_none()) {
+                return unsupported(format!("a column of the type {ty} that a call defines"));
+            }
+            let types = columns.iter().map(|(_, ty)| Value::Int64(i64::from(ty.oid())));
+            let types = Value::Array(Array::new(types.collect()));
+            given.push(Expr::constant(types, Type::Int8.array()));
+        }
+        let plan = Relation::Function {
+            call: Arc::new(functions::routine::Rows {
+                name: routine.name.clone(),
+                number: routine.oid,
+                row,
+            }),
+            args: given,
+            width: columns.len(),
+        };
+        let columns = columns.into_iter().map(|(name, ty)| ScopeColumn::new(name, ty));
+        Ok((plan, columns.collect()))
     }
 
     /// A call of a function that somebody has made, if it is one.
@@ -61,6 +145,11 @@ impl Binder<'_> {
         let ty = match &routine.returns {
             Returns::One(ty) => ty.clone(),
             Returns::Nothing => Type::Void,
+            Returns::Row(columns) => Type::Composite(row_of(columns)),
+            Returns::Record(false) => Type::Record,
+            Returns::Record(true) | Returns::Trigger => {
+                return unsupported(format!("function {name} in a select list"));
+            }
             Returns::RowsOf(_) => return unsupported(format!("function {name} in a select list")),
             Returns::Rows(columns) => match columns.as_slice() {
                 [(_, ty)] => {
@@ -81,6 +170,9 @@ impl Binder<'_> {
                 _ => return unsupported(format!("function {name} in a select list")),
             },
         };
+        if routine.query().is_none() {
+            return Ok(Some(self.run_call(&routine, args, &ty)));
+        }
         if let Some(expr) = self.put_in(&routine, &args, &ty)? {
             return Ok(Some(expr));
         }
@@ -98,8 +190,12 @@ impl Binder<'_> {
     /// The rows of a function that somebody has made and that gives rows, if it is one.
     ///
     /// Errors: those of [`Binder::routine_call`].
-    pub(super) fn routine_rows(&mut self, name: &str, args: &[FunctionArg]) -> Result<Option<Bound>> {
-        let all = self.routines(None, name);
+    pub(super) fn routine_rows(
+        &mut self,
+        (schema, name): (Option<&str>, &str),
+        args: &[FunctionArg],
+    ) -> Result<Option<Bound>> {
+        let all = self.routines(schema, name);
         if all.is_empty() {
             return Ok(None);
         }
@@ -108,7 +204,7 @@ impl Binder<'_> {
         self.count_routine()?;
         let below = self.flush(one_row(), &mut args);
         let width = below.width();
-        if let Returns::One(ty) = &routine.returns {
+        if let (Returns::One(ty), Some(_)) = (&routine.returns, routine.query()) {
             // One row, with null where the query has none.
             let (plan, _) = self.routine_plan(&routine, args.iter().map(outward).collect(), &Scope::default())?;
             let first = Relation::Limit {
@@ -135,7 +231,11 @@ impl Binder<'_> {
         }
         let (inner, columns) = self.routine_plan(&routine, args.iter().map(outward).collect(), &Scope::default())?;
         let mut input = below;
-        if let Some(condition) = known(&routine, &args) {
+        let gives_rows = matches!(
+            routine.returns,
+            Returns::Rows(_) | Returns::RowsOf(_) | Returns::Record(true)
+        );
+        if let Some(condition) = known(&routine, &args).filter(|_| gives_rows || routine.query().is_some()) {
             input = Relation::Filter {
                 input: Box::new(input),
                 condition,
@@ -175,7 +275,52 @@ impl Binder<'_> {
             .args
             .iter()
             .map(|arg| Expr::constant(Value::Null, arg.ty.clone()));
+        if routine.query().is_none() {
+            super::made::check_tables(self.catalog, routine)?;
+            return match &routine.body {
+                Body::Block(block) => check_block(routine, block),
+                _ => Ok(()),
+            };
+        }
         self.routine_plan(routine, nulls.collect(), &Scope::default()).map(drop)
+    }
+
+    /// The procedure that a CALL means, and its arguments.
+    ///
+    /// Errors: 42883, 42725, 42809 for a function; those of the arguments.
+    pub fn procedure(&mut self, call: &Function) -> Result<(Arc<Routine>, Vec<Expr>)> {
+        let (schema, name) = super::object_name(&call.name)?;
+        let mut all = self.catalog.routines(schema.as_deref(), &name);
+        let is_function = !all.is_empty() && all.iter().all(|own| !own.is_procedure);
+        all.retain(|own| own.is_procedure || is_function);
+        // What a parameter gives stands in its place, too.
+        let with_outs: Vec<Arc<Routine>> = all.iter().map(|own| Arc::new(with_outs(own))).collect();
+        self.takes_procedures = true;
+        self.levels.push(Level::default());
+        let args = super::call::arguments(call).and_then(|args| self.given_args(&args, &Scope::default()));
+        let chosen = args.and_then(|args| self.chosen_routine(&name, &with_outs, args));
+        self.levels.pop();
+        let (chosen, args) = chosen.map_err(|told| match told.message().strip_prefix("function ") {
+            Some(rest) if !is_function => {
+                let told = error(&crate::error::state(&told), format!("procedure {rest}"));
+                let hint = "No procedure matches the given name and argument types. You might need to add explicit type casts.";
+                with(told, &[(Field::Hint, hint)])
+            }
+            _ => told,
+        })?;
+        if is_function {
+            let shown = chosen.shown();
+            let told = error("42809", format!("{shown} is not a procedure"));
+            return Err(with(told, &[(Field::Hint, "To call a function, use SELECT.")]));
+        }
+        let Some(own) = all.into_iter().find(|own| own.oid == chosen.oid) else {
+            return Err(no_function(name));
+        };
+        let own = resolved(self.catalog, &own)?.unwrap_or(own);
+        let declared = own.parameters.iter().zip(args);
+        let given = declared.filter(|(parameter, _)| parameter.mode.is_given());
+        let args: Vec<Expr> = given.map(|(_, arg)| arg).collect();
+        Ok((own, args))
     }
 
     /// Tells whoever asks for the names of a text that this one is that of a function.
@@ -227,22 +372,30 @@ impl Binder<'_> {
         all: &[Arc<Routine>],
         args: Vec<Given>,
     ) -> Result<(Arc<Routine>, Vec<Expr>)> {
+        let given = args;
+        let mut args = given.clone();
         let mut best: Option<(usize, Arc<Routine>, Vec<Option<usize>>)> = None;
         let mut tied = false;
         for routine in all {
-            let Some(places) = placed(routine, &args) else { continue };
+            let own = gathered(routine, &given);
+            let Some(places) = placed(routine, own.as_ref().unwrap_or(&given)) else {
+                continue;
+            };
+            let was = std::mem::replace(&mut args, own.unwrap_or_else(|| given.clone()));
+            // A literal of no type is a text rather than anything else.
+            let is_exact = |given: &Type, wanted: &Type| given == wanted || *given == Type::Unknown && wanted.is_text();
             let exact = places.iter().zip(&routine.args);
             let exact = exact
-                .filter(|(place, arg)| place.is_some_and(|at| args[at].1.ty() == arg.ty))
+                .filter(|(place, arg)| place.is_some_and(|at| is_exact(&args[at].1.ty(), &arg.ty)))
                 .count();
             match &best {
-                Some((most, ..)) if *most > exact => {}
-                Some((most, ..)) if *most == exact => tied = true,
+                Some((most, ..)) if *most > exact => args = was,
+                Some((most, ..)) if *most == exact => (tied, args) = (true, was),
                 _ => (best, tied) = (Some((exact, routine.clone(), places)), false),
             }
         }
         let shown = || {
-            let types = args.iter().map(|(name, arg)| match name {
+            let types = given.iter().map(|(name, arg)| match name {
                 Some(name) => format!("{name} => {}", arg.ty()),
                 None => arg.ty().to_string(),
             });
@@ -254,6 +407,10 @@ impl Binder<'_> {
         if tied {
             return Err(error("42725", format!("function {} is not unique", shown())));
         }
+        let routine = match self.takes_procedures {
+            true => resolved(self.catalog, &routine)?.unwrap_or(routine),
+            false => self.callable(routine)?,
+        };
         let mut out = Vec::with_capacity(places.len());
         for (place, arg) in places.iter().zip(&routine.args) {
             let value = match (place, &arg.default) {
@@ -299,7 +456,9 @@ impl Binder<'_> {
 
     /// The value of a function as an expression of its arguments, where it is one and says no argument twice that is computed.
     fn put_in(&mut self, routine: &Routine, args: &[Expr], ty: &Type) -> Result<Option<Expr>> {
-        let query = &routine.query;
+        let Some(query) = routine.query() else {
+            return Ok(None);
+        };
         let is_bare =
             query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
         let SetExpr::Select(select) = &*query.body else {
@@ -358,8 +517,11 @@ impl Binder<'_> {
 
     /// The rows of a function's query for arguments, which stand in the row around it, and its columns.
     fn routine_plan(&mut self, routine: &Routine, args: Vec<Expr>, around: &Scope) -> Result<(Plan, Vec<ScopeColumn>)> {
+        let Some(query) = routine.query() else {
+            return self.run_rows(routine, args);
+        };
         let scope = Self::scope_of(routine);
-        let bound = self.alone(|binder| binder.within(&scope, |binder| binder.query(&routine.query)))?;
+        let bound = self.alone(|binder| binder.within(&scope, |binder| binder.query(query)))?;
         let shown: Vec<usize> = (0..bound.columns.len())
             .filter(|at| !bound.columns[*at].hidden)
             .collect();
@@ -435,7 +597,8 @@ impl Binder<'_> {
     fn routine_columns(&mut self, routine: &Routine) -> Result<Vec<(String, Type)>> {
         Ok(match &routine.returns {
             Returns::One(ty) => vec![(routine.name.clone(), ty.clone())],
-            Returns::Nothing => Vec::new(),
+            Returns::Row(columns) => columns.clone(),
+            Returns::Nothing | Returns::Record(_) | Returns::Trigger => Vec::new(),
             Returns::Rows(columns) => {
                 let each = columns.iter().map(|(name, ty)| {
                     let name = name.clone().unwrap_or_else(|| routine.name.clone());
@@ -458,6 +621,66 @@ impl Binder<'_> {
     }
 }
 
+/// The type of a row with these columns.
+fn row_of(columns: &[(String, Type)]) -> Arc<Composite> {
+    let each = columns.iter().map(|(name, ty)| Attribute {
+        name: name.clone(),
+        ty: ty.clone(),
+        modifier: -1,
+    });
+    Arc::new(Composite::of_row_type(each.collect()))
+}
+
+/// Looks at the block of a routine.
+///
+/// Errors: those of [`check::check`].
+fn check_block(routine: &Routine, block: &Block) -> Result<()> {
+    let has_outs = routine.parameters.iter().any(|own| own.mode.is_result());
+    let gives = match &routine.returns {
+        Returns::Rows(_) | Returns::RowsOf(_) | Returns::Record(true) if has_outs => Gives::OutRows,
+        Returns::Rows(_) | Returns::RowsOf(_) | Returns::Record(true) => Gives::Rows,
+        _ if has_outs => Gives::Outs,
+        Returns::Nothing => Gives::Nothing,
+        Returns::Trigger => Gives::Trigger,
+        _ => Gives::Value,
+    };
+    let names = routine.parameters.iter().filter_map(|own| own.name.clone());
+    check::check(block, gives, names.chain([routine.name.clone()]).collect())
+}
+
+/// A procedure as CALL sees it: all of its parameters are given.
+fn with_outs(routine: &Routine) -> Routine {
+    let args = routine.parameters.iter().map(|own| Argument {
+        name: own.name.clone(),
+        ty: own.ty.clone(),
+        default: own.default.clone(),
+    });
+    Routine {
+        args: args.collect(),
+        ..routine.clone()
+    }
+}
+
+/// The arguments for a function that takes any number of them as an array: that array stands in the place of those.
+fn gathered(routine: &Routine, given: &[Given]) -> Option<Vec<Given>> {
+    let (last, before) = routine.args.split_last().filter(|_| routine.is_variadic())?;
+    let element = last.ty.element()?;
+    if given.len() < routine.args.len() || given.iter().any(|(name, _)| name.is_some()) {
+        return None;
+    }
+    let (own, more) = given.split_at(before.len());
+    if let ([(_, only)], true) = (more, more.len() == 1)
+        && (only.ty().element().is_some() || only.ty() == Type::Unknown && *element != Type::Text)
+    {
+        return None;
+    }
+    let items = more
+        .iter()
+        .map(|(_, item)| coerce(item.clone(), element, Context::Implicit));
+    let array: Expr = Node::Array(items.collect::<Result<_>>().ok()?, element.clone()).into();
+    Some(own.iter().cloned().chain([(None, array)]).collect())
+}
+
 /// Which of the arguments that are given each argument of a function is; `None` when they do not fit.
 fn placed(routine: &Routine, given: &[Given]) -> Option<Vec<Option<usize>>> {
     let mut places = vec![None; routine.args.len()];
@@ -472,10 +695,18 @@ fn placed(routine: &Routine, given: &[Given]) -> Option<Vec<Option<usize>>> {
         }
     }
     let fits = places.iter().zip(&routine.args).all(|(place, arg)| match place {
-        Some(at) => cast::exists(&given[*at].1.ty(), &arg.ty, Context::Implicit),
+        Some(at) => cast::exists(&given[*at].1.ty(), &arg.ty, Context::Implicit) || is_row(&given[*at].1.ty(), &arg.ty),
         None => arg.default.is_some(),
     });
     fits.then_some(places)
+}
+
+/// Whether a value may be a row of a table whose columns nobody has asked for yet.
+fn is_row(given: &Type, wanted: &Type) -> bool {
+    match wanted {
+        Type::Composite(own) if own.table().is_some() => matches!(given, Type::Composite(_) | Type::Record),
+        _ => false,
+    }
 }
 
 /// What has to be true for a strict function to give rows.

@@ -118,9 +118,13 @@ impl Catalog for Asked<'_> {
         setting
     }
 
-    fn routines(&self, name: &str) -> Vec<Arc<Routine>> {
+    fn routines(&self, schema: Option<&str>, name: &str) -> Vec<Arc<Routine>> {
         self.once.set(true);
-        self.catalog.routines(name)
+        self.catalog.routines(schema, name)
+    }
+
+    fn variable(&self, parameter: usize) -> Option<(String, bool)> {
+        self.catalog.variable(parameter)
     }
 
     fn made_type(&self, schema: Option<&str>, name: &str) -> Option<Type> {

@@ -15,6 +15,7 @@ pub mod system;
 
 use crate::error;
 use crate::parse::own::CheckOption;
+use crate::parse::trigger::Trigger;
 use crate::types::{Type, stored};
 use nestor_database::connections::Slot;
 use nestor_database::write::sequence::Counting;
@@ -256,6 +257,8 @@ pub struct Table {
     pub later: Vec<Later>,
     /// Storage parameters, as `name=value`.
     pub storage: Vec<String>,
+    /// Its triggers, by name.
+    pub triggers: Arc<[Trigger]>,
     /// What gives its rows, of materialized views.
     pub materialized: Option<Materialized>,
     /// What holds for rows that are written, of views.
@@ -292,6 +295,7 @@ impl Table {
             foreign: Vec::new(),
             later: Vec::new(),
             storage: Vec::new(),
+            triggers: Arc::default(),
             materialized: None,
             check_option: None,
             duality: None,
@@ -352,7 +356,13 @@ pub trait Catalog {
     fn made_type(&self, schema: Option<&str>, name: &str) -> Option<Type>;
 
     /// The functions of this name that somebody has made.
-    fn routines(&self, name: &str) -> Vec<Arc<routines::Routine>>;
+    fn routines(&self, schema: Option<&str>, name: &str) -> Vec<Arc<routines::Routine>>;
+
+    /// The variable of a routine that a parameter is, and whether a column of its name comes before it.
+    fn variable(&self, parameter: usize) -> Option<(String, bool)> {
+        let _ = parameter;
+        None
+    }
 
     /// The value of a setting, or of what asks for the session (`current_user`, `current_database`, `version`, ...).
     fn setting(&self, name: &str) -> Option<String>;

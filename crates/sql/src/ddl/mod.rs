@@ -34,7 +34,7 @@ use nestor_database::statement::Statement;
 use nestor_database::write::Progress;
 use nestor_model::{Namespace, Result};
 use nestor_storage::{View, WriteSet};
-use sqlparser::ast::{Ident, ObjectName, ObjectType, Statement as Ast, UserDefinedTypeRepresentation};
+use sqlparser::ast::{DropFunction, Ident, ObjectName, ObjectType, Statement as Ast, UserDefinedTypeRepresentation};
 
 /// Whether a statement is one of these.
 pub fn is_ddl(ast: &Ast) -> bool {
@@ -52,6 +52,7 @@ pub fn is_ddl(ast: &Ast) -> bool {
             | Ast::Drop { .. }
             | Ast::CreateFunction(_)
             | Ast::DropFunction(_)
+            | Ast::DropProcedure { .. }
     );
     is_known
         || matches!(own::of(ast), Ok(Some(own)) if !matches!(own, Own::SetConstraints { .. } | Own::Maintain(_) | Own::Do { .. }))
@@ -93,7 +94,19 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
         } => composites::create(statement, session, (name, attributes), &mut progress)?,
         Ast::CreateType { .. } => return unsupported("a type that is neither an enum nor of columns"),
         Ast::CreateFunction(create) => routines::create(statement, session, create, &mut progress)?,
-        Ast::DropFunction(dropped) => routines::drop(statement, session, dropped, &mut progress)?,
+        Ast::DropFunction(dropped) => routines::drop(statement, session, (dropped, false), &mut progress)?,
+        Ast::DropProcedure {
+            if_exists,
+            proc_desc,
+            drop_behavior,
+        } => {
+            let dropped = DropFunction {
+                if_exists: *if_exists,
+                func_desc: proc_desc.clone(),
+                drop_behavior: *drop_behavior,
+            };
+            routines::drop(statement, session, (&dropped, true), &mut progress)?
+        }
         Ast::AlterType(alter) => enums::alter(statement, session, alter, &mut progress)?,
         Ast::CreateSchema {
             schema_name,
@@ -194,6 +207,17 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             concurrently,
             has_data,
         } => materialized::refresh(statement, session, (name, *concurrently, *has_data), progress)?,
+        Own::CreateTrigger {
+            table,
+            replaces,
+            trigger,
+        } => alter::triggers::create(statement, session, (table, trigger, *replaces), progress)?,
+        Own::RenameTrigger { name, table, to } => {
+            alter::triggers::rename(statement, session, (name, table, to), progress)?
+        }
+        Own::DropTrigger { name, table, if_exists } => {
+            alter::triggers::drop(statement, session, (name, table, *if_exists), progress)?
+        }
         Own::Owner { kind, name, owner, .. } if kind == "DATABASE" => {
             database::give(statement, session, (name, owner), progress)?
         }

@@ -1,11 +1,14 @@
-//! CREATE FUNCTION and DROP FUNCTION, of functions in SQL.
+//! CREATE and DROP of functions and procedures.
 
 use super::keys;
-use crate::bind::{Binder, entry, made};
+use crate::bind::{Binder, entry, made, object_name};
 use crate::catalog::routines::Routine;
+use crate::catalog::schemas;
 use crate::error::{self, error, fail, unsupported};
-use crate::notices::pass_over;
+use crate::notices::{self, pass_over};
 use crate::parse;
+use crate::parse::trigger::Trigger;
+use crate::parse::triggers::ANY_ROUTINE;
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::Type;
 use nestor_database::rights::Action as Right;
@@ -14,8 +17,8 @@ use nestor_database::write::{Progress, catalog};
 use nestor_model::{CollectionOptions, Namespace, Result, doc};
 use nestor_storage::{View, WriteSet};
 use sqlparser::ast::{
-    CreateFunction, CreateFunctionBody, DataType, DropBehavior, DropFunction, Expr, FunctionDesc, Ident, ObjectName,
-    Value as Literal,
+    ArgMode, CreateFunction, CreateFunctionBody, DataType, DropBehavior, DropFunction, Expr, FunctionDesc, Ident,
+    ObjectName, Value as Literal,
 };
 use std::sync::Arc;
 
@@ -52,6 +55,26 @@ pub(super) fn kept(mut create: CreateFunction) -> CreateFunction {
     create
 }
 
+/// The schema that a routine is made in; `None` stands for `public`.
+///
+/// Errors: 3F000.
+fn schema_of(view: &dyn View, session: &SessionFacts, name: &ObjectName) -> Result<Option<String>> {
+    let exists = |schema: &str| schema == schemas::PUBLIC || schemas::exists(view, &session.database, schema);
+    let schema = match object_name(name)?.0 {
+        Some(schema) if schema == schemas::TEMPORARY => return Ok(Some(session.temporary_schema())),
+        Some(schema) if !exists(&schema) => {
+            return fail("3F000", format!("schema \"{schema}\" does not exist"));
+        }
+        Some(schema) => schema,
+        None => {
+            let path = session.path();
+            let first = path.into_iter().find(|schema| exists(schema));
+            first.unwrap_or_else(|| schemas::PUBLIC.to_owned())
+        }
+    };
+    Ok((schema != schemas::PUBLIC).then_some(schema))
+}
+
 /// CREATE FUNCTION: an entry that holds no documents.
 pub(super) fn create(
     statement: &Statement<'_>,
@@ -61,11 +84,22 @@ pub(super) fn create(
 ) -> Result<&'static str> {
     let mut kept = create.clone();
     keep_types(statement, session, &mut kept)?;
-    let routine = Arc::new(made::routine(&kept, 0)?);
     let db = session.database.as_str();
-    // As whoever may make collections with such names may.
-    session.check_right(&Namespace::new(db, routine.name.as_str()), Right::CreateCollection)?;
-    let ns = entry::function(db, &routine.key());
+    let schema = schema_of(statement.current_view().view(), session, &kept.name)?;
+    let mut routine = made::routine(&kept, 0)?;
+    routine.schema.clone_from(&schema);
+    let routine = Arc::new(routine);
+    let ns = entry::function(db, schema.as_deref(), &routine.key());
+    match &schema {
+        // A session's own.
+        Some(schema) if schemas::is_temporary(schema) => session.temporary.use_it(),
+        // As whoever may make collections with such names may.
+        Some(schema) => {
+            let name = schemas::collection(schema, &routine.name);
+            session.check_right(&Namespace::new(db, name), Right::CreateCollection)?;
+        }
+        None => session.check_right(&Namespace::new(db, routine.name.as_str()), Right::CreateCollection)?,
+    }
     kept.or_replace = false;
     kept.name = ObjectName::from(vec![Ident::with_quote('"', routine.name.as_str())]);
     let kept = self::kept(kept);
@@ -91,14 +125,25 @@ pub(super) fn create(
             return catalog::create(statement, ws, &ns, uuid, &options);
         };
         if !create.or_replace {
+            let kind = match &found_kind(&found) {
+                Some(before) => before.kind().to_lowercase(),
+                None => "function".to_owned(),
+            };
             return fail(
                 "42723",
-                format!("function \"{}\" already exists with same argument types", routine.name),
+                format!("{kind} \"{}\" already exists with same argument types", routine.name),
             );
         }
-        if let Some(entry::Object::Function(before)) = entry::of(&found) {
+        if let Some(before) = found_kind(&found) {
+            let before_ref = &*before;
+            if before.is_procedure != routine.is_procedure {
+                let kind = before.kind().to_lowercase();
+                let detail = format!("\"{}\" is a {kind}.", routine.name);
+                let told = error("42809", "cannot change routine kind");
+                return Err(error::with(told, &[(error::Field::Detail, &detail)]));
+            }
             if before.result(&Type::to_string) != routine.result(&Type::to_string) {
-                return fail("42P13", "cannot change return type of existing function");
+                return Err(drop_first("cannot change return type of existing function", &before));
             }
             let renamed = before
                 .args
@@ -107,7 +152,8 @@ pub(super) fn create(
                 .find(|(a, b)| a.name.is_some() && a.name != b.name);
             if let Some((before, _)) = renamed {
                 let name = before.name.as_deref().unwrap_or_default();
-                return fail("42P13", format!("cannot change name of input parameter \"{name}\""));
+                let message = format!("cannot change name of input parameter \"{name}\"");
+                return Err(drop_first(&message, before_ref));
             }
             let lost = before
                 .args
@@ -115,28 +161,69 @@ pub(super) fn create(
                 .zip(&routine.args)
                 .any(|(a, b)| a.default.is_some() && b.default.is_none());
             if lost {
-                return fail("42P13", "cannot remove parameter defaults from existing function");
+                let message = "cannot remove parameter defaults from existing function";
+                return Err(drop_first(message, before_ref));
             }
         }
         ws.set_options(found.id, options.clone())?;
         Ok(())
     })?;
-    Ok("CREATE FUNCTION")
+    Ok(match routine.is_procedure {
+        true => "CREATE PROCEDURE",
+        false => "CREATE FUNCTION",
+    })
+}
+
+/// 42P13 for what takes a function's place and may not.
+fn drop_first(message: &str, before: &Routine) -> nestor_model::Error {
+    let kind = before.kind();
+    let hint = format!("Use DROP {kind} {} first.", before.shown().replace(", ", ","));
+    error::with(error("42P13", message), &[(error::Field::Hint, &hint)])
+}
+
+/// The routine that an entry is.
+fn found_kind(collection: &nestor_storage::Collection) -> Option<Arc<Routine>> {
+    match entry::of(collection) {
+        Some(entry::Object::Function(routine)) => Some(routine.clone()),
+        _ => None,
+    }
 }
 
 /// The functions that a name and types, if these are said, mean.
-fn meant(ws: &WriteSet, db: &str, described: &FunctionDesc) -> Result<Vec<Arc<Routine>>> {
-    let name = made::last(&described.name)?;
-    let mut all = entry::functions(ws, db);
-    all.retain(|routine| routine.name == name);
+fn meant(ws: &WriteSet, session: &SessionFacts, described: &FunctionDesc) -> Result<Vec<Arc<Routine>>> {
+    let name = made::plain(&described.name)?;
+    let (op_schema, _) = object_name(&described.name)?;
+    let mut all = entry::functions(ws, &session.database);
+    let path = match op_schema.as_deref() {
+        Some(schemas::TEMPORARY) => vec![session.temporary_schema()],
+        Some(schema) => vec![schema.to_owned()],
+        None => session.path(),
+    };
+    let is_in = |own: &Routine, schema: &String| own.schema.as_deref().unwrap_or(schemas::PUBLIC) == schema;
+    all.retain(|own| own.name == name && path.iter().any(|schema| is_in(own, schema)));
     if let Some(args) = &described.args {
-        let types = args
-            .iter()
-            .map(|arg| crate::bind::types::data_type(&arg.data_type).map(|(ty, _)| ty));
+        let given = args.iter().filter(|arg| arg.mode != Some(ArgMode::Out));
+        let types = given.map(|arg| crate::bind::made::known(&arg.data_type));
         let types = types.collect::<Result<Vec<_>>>()?;
         all.retain(|routine| routine.args.iter().map(|arg| &arg.ty).eq(&types));
     }
     Ok(all)
+}
+
+/// The triggers that call a function.
+fn triggers_of(ws: &WriteSet, db: &str, routine: &Routine) -> Vec<(Namespace, String)> {
+    let schema = routine.schema.as_deref().unwrap_or(schemas::PUBLIC);
+    let mut out = Vec::new();
+    let database = ws.catalog().database(db);
+    for collection in database.into_iter().flat_map(|database| database.collections()) {
+        let Some(entry::Object::Table(declared, _)) = entry::of(collection) else {
+            continue;
+        };
+        let calls = |own: &&Trigger| own.function == routine.name && own.schema.as_deref().unwrap_or(schema) == schema;
+        let own = declared.triggers.iter().filter(calls);
+        out.extend(own.map(|own| (collection.ns.clone(), own.name.clone())));
+    }
+    out
 }
 
 /// What is declared with a call of a function of this name: its entry, or nothing.
@@ -157,19 +244,28 @@ fn user(ws: &WriteSet, db: &str, name: &str) -> Option<String> {
 pub(super) fn drop(
     statement: &Statement<'_>,
     session: &SessionFacts,
-    dropped: &DropFunction,
+    (dropped, is_procedure): (&DropFunction, bool),
     progress: &mut Progress,
 ) -> Result<&'static str> {
     let db = session.database.as_str();
+    let is_any = |described: &FunctionDesc| described.name.to_string() == format!("\"{ANY_ROUTINE}\"");
+    let (mut all, mut kind) = (dropped.func_desc.as_slice(), "function");
+    let of_any = all.first().is_some_and(is_any);
+    if of_any {
+        all = &all[1..];
+    }
+    if of_any || is_procedure {
+        kind = if of_any { "routine" } else { "procedure" };
+    }
     statement.atomically(progress, |ws| {
-        for described in &dropped.func_desc {
+        for described in all {
             let mut described = described.clone();
             for arg in described.args.iter_mut().flatten() {
                 keep_type(&*ws, session, &mut arg.data_type)?;
             }
             let described = &described;
-            let found = meant(ws, db, described)?;
-            let name = made::last(&described.name)?;
+            let found = meant(ws, session, described)?;
+            let name = made::plain(&described.name)?;
             let routine = match found.as_slice() {
                 [only] => only.clone(),
                 [] => {
@@ -179,18 +275,49 @@ pub(super) fn drop(
                         Err(_) => arg.data_type.to_string(),
                     });
                     let shown = match &described.args {
-                        Some(_) => format!(
-                            "function {name}({}) does not exist",
-                            types.collect::<Vec<_>>().join(", ")
-                        ),
-                        None => format!("could not find a function named \"{name}\""),
+                        Some(_) => format!("{kind} {name}({}) does not exist", types.collect::<Vec<_>>().join(", ")),
+                        None => format!("could not find a {kind} named \"{name}\""),
                     };
                     pass_over(dropped.if_exists, error("42883", shown))?;
                     continue;
                 }
-                _ => return fail("42725", format!("function name \"{name}\" is not unique")),
+                _ => {
+                    let told = error("42725", format!("{kind} name \"{name}\" is not unique"));
+                    let hint = format!("Specify the argument list to select the {kind} unambiguously.");
+                    return Err(error::with(told, &[(error::Field::Hint, &hint)]));
+                }
             };
-            session.check_right(&Namespace::new(db, routine.name.as_str()), Right::DropCollection)?;
+            if !of_any && routine.is_procedure != is_procedure && described.args.is_none() {
+                return fail("42883", format!("could not find a {kind} named \"{name}\""));
+            }
+            if !of_any && routine.is_procedure != is_procedure {
+                return fail("42809", format!("{} is not a {kind}", routine.shown()));
+            }
+            let of = match &routine.schema {
+                Some(schema) => schemas::collection(schema, &routine.name),
+                None => routine.name.clone(),
+            };
+            session.check_right(&Namespace::new(db, of), Right::DropCollection)?;
+            let called = triggers_of(ws, db, &routine);
+            if dropped.drop_behavior == Some(DropBehavior::Cascade) {
+                for (ns, trigger) in &called {
+                    notices::notice(&format!("drop cascades to trigger {trigger} on table {}", ns.coll));
+                    super::alter::triggers::remove(statement, ws, ns, trigger)?;
+                }
+            } else if !called.is_empty() {
+                let shown = routine.shown().replace(", ", ",");
+                let told = error(
+                    "2BP01",
+                    format!("cannot drop function {shown} because other objects depend on it"),
+                );
+                let each = called
+                    .iter()
+                    .map(|(ns, trigger)| format!("trigger {trigger} on table {} depends on function {shown}", ns.coll));
+                let detail = each.collect::<Vec<_>>().join("\n");
+                let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
+                let fields = [(error::Field::Detail, detail.as_str()), (error::Field::Hint, hint)];
+                return Err(error::with(told, &fields));
+            }
             if let Some(user) = user(ws, db, &name) {
                 if dropped.drop_behavior == Some(DropBehavior::Cascade) {
                     return unsupported("DROP FUNCTION … CASCADE of a function that something depends on");
@@ -203,9 +330,17 @@ pub(super) fn drop(
                 let detail = format!("{user} depends on function {shown}");
                 return Err(error::with(told, &[(error::Field::Detail, &detail)]));
             }
-            catalog::drop(statement, ws, &entry::function(db, &routine.key()))?;
+            catalog::drop(
+                statement,
+                ws,
+                &entry::function(db, routine.schema.as_deref(), &routine.key()),
+            )?;
         }
         Ok(())
     })?;
-    Ok("DROP FUNCTION")
+    Ok(match (of_any, is_procedure) {
+        (true, _) => "DROP ROUTINE",
+        (_, true) => "DROP PROCEDURE",
+        _ => "DROP FUNCTION",
+    })
 }

@@ -8,6 +8,9 @@ use nestor_planner::relation::Env;
 /// What a function does; the expressions are those of its arguments, whose types matter to few.
 pub type Run = fn(&[Value], &Env<'_>, &[Expr]) -> Result<Value>;
 
+/// The name of the function whose calls call routines. No statement can name it.
+pub const ROUTINE: &str = "call of a routine";
+
 /// A function.
 #[derive(Debug)]
 pub struct Function {

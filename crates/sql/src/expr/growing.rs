@@ -3,6 +3,7 @@
 //! Expressions are computed for a thousand rows at a time, whose bytes together are bounded. Most results are about as large as what
 //! they are made of, so that is a bound of them too. The others are computed row by row.
 
+use super::function::ROUTINE;
 use super::{Expr, Node};
 use crate::types::Type;
 use nestor_model::Value;
@@ -34,6 +35,8 @@ pub(super) fn may_grow(expr: &Expr) -> bool {
 fn parts(expr: &Expr) -> Option<usize> {
     let makes = match expr.node() {
         Node::Const(..) | Node::Column { .. } | Node::Outer { .. } | Node::Param(..) => return Some(1),
+        // What it runs is seen by the next row.
+        Node::Call { function, .. } if function.name == ROUTINE => return None,
         Node::Call { function, ty, args, .. } if GROWING.contains(&function.name) && is_sized(ty) => {
             let times = times(function.name, args)?;
             return Some(parts(args.first()?)?.saturating_mul(times));

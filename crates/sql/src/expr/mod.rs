@@ -600,6 +600,14 @@ impl fmt::Display for Expr {
             }
             Node::Column { name, .. } | Node::Outer { name, .. } => f.write_str(name),
             Node::Param(number, _) => write!(f, "${}", number + 1),
+            Node::Call { function, args, .. } if function.name == function::ROUTINE => match args.as_slice() {
+                // What follows its number is what it is given.
+                [name, _, args @ ..] => match name.node() {
+                    Node::Const(Value::String(name), _) => write!(f, "{name}({})", list(args, ", ")),
+                    _ => f.write_str(function.name),
+                },
+                _ => f.write_str(function.name),
+            },
             Node::Call { function, args, .. } => match (function.is_operator(), args.as_slice()) {
                 (true, [a, b]) => write!(f, "({a} {} {b})", function.name),
                 (true, [a]) => write!(f, "({}{a})", function.name),

@@ -27,6 +27,7 @@ pub(crate) mod patterns;
 mod powers;
 mod ranges;
 mod records;
+pub mod routine;
 pub(crate) mod sample;
 mod sizes;
 pub(crate) mod spread;

@@ -10,7 +10,6 @@ const KINDS: &[&str] = &[
     "AGGREGATE",
     "CAST",
     "COLLATION",
-    "CONSTRAINT TRIGGER",
     "CONVERSION",
     "DEFAULT PRIVILEGES",
     "DOMAIN",
@@ -40,14 +39,12 @@ const KINDS: &[&str] = &[
     "TEXT SEARCH PARSER",
     "TEXT SEARCH TEMPLATE",
     "TRANSFORM",
-    "TRIGGER",
     "USER MAPPING",
     "USER",
 ];
 
 /// Other commands that there are not.
 const COMMANDS: &[&str] = &[
-    "CALL",
     "CLUSTER",
     "COMMIT PREPARED",
     "GRANT",

@@ -9,7 +9,9 @@ use super::databases::{self, Databases};
 use super::dialect::Sql;
 use super::maintain::{self, Maintain, VERBS};
 use super::roles::{self, Roles};
+use super::triggers;
 use super::word::{is, word};
+use crate::parse::trigger::Trigger;
 use nestor_model::Result;
 use sqlparser::ast::{
     CreateView, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, SequenceOptions,
@@ -103,6 +105,33 @@ pub enum Own {
         language: String,
         /// The block.
         code: String,
+    },
+    /// `CREATE TRIGGER`
+    CreateTrigger {
+        /// Its table.
+        table: ObjectName,
+        /// One of its name may be there.
+        replaces: bool,
+        /// The trigger.
+        trigger: Box<Trigger>,
+    },
+    /// `ALTER TRIGGER name ON table RENAME TO new`
+    RenameTrigger {
+        /// The name.
+        name: Ident,
+        /// The table.
+        table: ObjectName,
+        /// The new name.
+        to: Ident,
+    },
+    /// `DROP TRIGGER`
+    DropTrigger {
+        /// The name.
+        name: Ident,
+        /// The table.
+        table: ObjectName,
+        /// Nothing happens when there is nothing.
+        if_exists: bool,
     },
     /// `SET CONSTRAINTS`
     SetConstraints {
@@ -212,6 +241,12 @@ const BEGINNINGS: &[(&[&str], &str)] = &[
     (&CREATE_DATABASE, ""),
     (&["DROP", "DATABASE"], ""),
     (&["DO"], ""),
+    (&["CREATE", "TRIGGER"], ""),
+    (&["CREATE", "OR", "REPLACE", "TRIGGER"], ""),
+    (&["CREATE", "CONSTRAINT", "TRIGGER"], ""),
+    (&["CREATE", "OR", "REPLACE", "CONSTRAINT", "TRIGGER"], ""),
+    (&["ALTER", "TRIGGER"], ""),
+    (&["DROP", "TRIGGER"], ""),
 ];
 
 /// The words of tokens; what is none is an empty one.
@@ -345,6 +380,13 @@ pub fn of(ast: &Statement) -> Result<Option<Own>> {
         return Ok(Some(Own::Duality { create }));
     }
     let creates = words(tokens.iter()).next().is_some_and(|word| word == "CREATE");
+    if creates && words(tokens.iter()).take(5).any(|word| word == "TRIGGER") {
+        return whole(tokens, |parser| {
+            parser.expect_keyword(Keyword::CREATE)?;
+            triggers::create(parser)
+        })
+        .map(Some);
+    }
     if creates && !is_read {
         let (create, cascades) = super::views::checked(tokens)?;
         let check = match cascades {
@@ -431,6 +473,9 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
         let _ = parser.parse_keyword(Keyword::RESTRICT);
         return Ok(Own::DropIndex { name, if_exists });
     }
+    if parser.parse_keywords(&[Keyword::DROP, Keyword::TRIGGER]) {
+        return triggers::drop(parser);
+    }
     if parser.parse_keyword(Keyword::DROP) {
         parser.next_token();
         let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
@@ -439,6 +484,9 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
         return Ok(Own::DropAssertion { names, if_exists });
     }
     parser.expect_keyword(Keyword::ALTER)?;
+    if parser.parse_keyword(Keyword::TRIGGER) {
+        return triggers::alter(parser);
+    }
     if parser.parse_keyword(Keyword::TYPE) {
         return attributes::read(parser).map(Own::AlterAttributes);
     }

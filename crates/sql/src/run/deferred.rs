@@ -189,6 +189,11 @@ impl Deferred {
         }
     }
 
+    /// How many savepoints there are.
+    pub(crate) fn savepoints(&self) -> usize {
+        self.state().savepoints.len()
+    }
+
     /// A savepoint begins.
     pub(crate) fn set_savepoint(&self) {
         let mut state = self.state();

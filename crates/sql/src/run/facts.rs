@@ -2,6 +2,7 @@
 
 use super::deferred::Deferred;
 use super::numbers::Got;
+use super::procedures::{Procedures, Shared};
 use crate::catalog::schemas;
 use crate::catalog::system::OfSession;
 use crate::plan::switches::Switches;
@@ -37,6 +38,10 @@ pub struct SessionFacts {
     pub temporary: Arc<Temporary>,
     /// The foreign keys of its transaction that wait.
     pub deferred: Arc<Deferred>,
+    /// Runs its routines.
+    pub procedures: Option<&'static dyn Procedures>,
+    /// What these share.
+    pub routines: Arc<Shared>,
     /// Its prepared statements and cursors, of statements that look at them.
     pub named: Arc<OfSession>,
 }

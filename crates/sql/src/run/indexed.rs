@@ -305,7 +305,7 @@ impl Catalog for Nothing {
         unsupported("a file in an index")
     }
 
-    fn routines(&self, _: &str) -> Vec<Arc<Routine>> {
+    fn routines(&self, _: Option<&str>, _: &str) -> Vec<Arc<Routine>> {
         Vec::new()
     }
 

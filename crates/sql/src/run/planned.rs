@@ -377,6 +377,8 @@ pub struct Planned {
     pub params: Vec<Type>,
     /// The collections whose rows it holds.
     pub held: Vec<Namespace>,
+    /// It calls routines that run statements.
+    pub calls: bool,
     answers: Answers,
     switches: Switches,
 }
@@ -394,6 +396,7 @@ impl Planned {
         let bound = finished(binder.query(query)?)?;
         let (mut tables, params) = (std::mem::take(&mut binder.tables), std::mem::take(&mut binder.params));
         let held = std::mem::take(&mut binder.held);
+        let calls = binder.calls;
         let fields = fields(&bound);
         // Rows that are held are documents.
         let plan = match held.is_empty() {
@@ -408,6 +411,7 @@ impl Planned {
             fields,
             params,
             held,
+            calls,
             answers,
             switches: reading.session.switches,
         };

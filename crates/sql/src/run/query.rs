@@ -8,6 +8,7 @@ use super::opened::Tables;
 pub use super::planned::Field;
 pub(crate) use super::planned::finished;
 use super::planned::{PlanCell, Planned, fields};
+use super::procedures::check_transaction;
 use super::tables::{Reading, SessionFacts};
 use crate::bind::Binder;
 use crate::catalog::system::Facts as _;
@@ -146,6 +147,15 @@ fn ran(
         let (op, _) = statement.operation(None)?;
         let reading = Reading::new(statement, read.view(), &op, session);
         let planned = query.1.plan(&reading, query.0, types)?;
+        if planned.calls {
+            check_transaction(statement)?;
+            if !planned.held.is_empty() {
+                return unsupported("a call of a function in PL/pgSQL beside FOR UPDATE");
+            }
+            drop(reading);
+            drop(read);
+            return calling(statement, session, (&planned, params), to);
+        }
         if planned.held.is_empty() {
             return rows(&reading, &planned, params, to);
         }
@@ -158,6 +168,20 @@ fn ran(
     let count = rows.len();
     rows.into_iter().try_for_each(|row| to.row(row))?;
     Ok(count as u64)
+}
+
+/// Runs a query that calls routines: it reads the state as it is now, whatever these write.
+fn calling(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    (planned, params): (&Planned, &[Value]),
+    to: &mut dyn Taker,
+) -> Result<u64> {
+    let state = statement.state()?;
+    let (op, _) = statement.operation(None)?;
+    let mut reading = Reading::new(statement, &state, &op, session);
+    reading.calls = true;
+    rows(&reading, planned, params, to)
 }
 
 /// The columns and rows of a query that holds rows, once it holds them.

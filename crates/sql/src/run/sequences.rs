@@ -1,6 +1,7 @@
 //! Sequences as statements use them: by name or by number, those that were made and those of columns that count.
 
 use super::numbers::{Got, Sequence, exhausted, of_collection};
+use super::procedures::Returned;
 use super::tables::Reading;
 use crate::bind::ident;
 use crate::catalog::{Column, Kind, Table, schemas};
@@ -10,7 +11,7 @@ use crate::types::Type;
 use nestor_database::rights::Action;
 use nestor_database::write::sequence::{self, Counting};
 use nestor_model::{Namespace, Result, Value};
-use nestor_planner::relation::{Effects, Waiting};
+use nestor_planner::relation::{Effects, Tuple, Waiting};
 use nestor_storage::Collection;
 use sqlparser::ast::{Expr, Ident};
 use std::sync::Arc;
@@ -198,6 +199,20 @@ impl Effects for Reading<'_, '_> {
             self.got().of.insert(sequence.full_name(), number);
         }
         Ok(())
+    }
+
+    fn call(&self, routine: u32, args: &[Value]) -> Result<Value> {
+        Ok(match self.call_routine(routine, args)? {
+            Returned::Value(value) => value,
+            Returned::Rows(_) => Value::Null,
+        })
+    }
+
+    fn rows(&self, routine: u32, args: &[Value]) -> Result<Vec<Tuple>> {
+        Ok(match self.call_routine(routine, args)? {
+            Returned::Rows(rows) => rows,
+            Returned::Value(value) => vec![vec![value]],
+        })
     }
 
     fn hold(&self, (db, coll): (&str, &str), record: &[u8], waiting: Waiting) -> Result<bool> {

@@ -101,6 +101,8 @@ pub struct Reading<'s, 'r> {
     pub session: &'s SessionFacts,
     /// Where rows that are held are noted, if any can be.
     pub holding: Option<&'s Holding<'s>>,
+    /// Routines that run statements may be called: the state is not that of the transaction itself.
+    pub calls: bool,
     /// The views of SQL that were read, without a table as long as that is looked for.
     views: RefCell<HashMap<Namespace, Option<Arc<Table>>>>,
     /// What catalogs show of collections, once one was read.
@@ -124,6 +126,7 @@ impl<'s, 'r> Reading<'s, 'r> {
             op,
             session,
             holding: None,
+            calls: false,
             views: RefCell::default(),
             relations: RefCell::default(),
         }
@@ -810,10 +813,12 @@ impl Catalog for Reading<'_, '_> {
         }
     }
 
-    fn routines(&self, name: &str) -> Vec<Arc<Routine>> {
-        let mut all = entry::functions(self.view, &self.session.database);
-        all.retain(|routine| routine.name == name);
-        all
+    fn routines(&self, schema: Option<&str>, name: &str) -> Vec<Arc<Routine>> {
+        self.routines_named(schema, name)
+    }
+
+    fn variable(&self, parameter: usize) -> Option<(String, bool)> {
+        self.session.routines.parameter(parameter)
     }
 
     fn made_type(&self, schema: Option<&str>, name: &str) -> Option<Type> {

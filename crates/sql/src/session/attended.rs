@@ -5,6 +5,7 @@ use crate::current::{self, Current};
 use crate::error::error;
 use crate::parse::own::{self, Own};
 use crate::parse::roles::Roles;
+use crate::run::procedures;
 use crate::run::tables::SessionFacts;
 use crate::write;
 use nestor_database::Database;
@@ -125,6 +126,7 @@ pub(super) fn attend<'r>(
     (terms, kind): (Terms<'r>, OpKind),
     work: impl FnOnce(&mut Statement<'r>) -> Result<()>,
 ) -> Result<()> {
+    procedures::begin();
     let started = Instant::now();
     // So many characters, or all of them.
     let longer = (text.len() > TEXT_SHOWN_MAX).then(|| text.char_indices().nth(TEXT_SHOWN_MAX));

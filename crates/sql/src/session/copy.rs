@@ -3,6 +3,7 @@
 //! A file that comes is read as it comes. Its rows are inserted in batches of one transaction: all of them are there in the end, or none.
 
 use super::{Next, Prepared, Session, Sink};
+use crate::asked;
 use crate::bind::ident;
 use crate::copy::arrow::Writer;
 use crate::copy::read::Reader;
@@ -250,7 +251,7 @@ impl Session {
         // What cannot be inserted at all is told before the client sends its file.
         let probe = statement_of(&coming, 1)?;
         self.statement(database, &prepared.text, OpKind::Insert, |statement, facts| {
-            write::describe(statement, facts, &probe, coming.types.clone())
+            write::check_batches(statement, facts, &probe, coming.types.clone())
         })?;
         if self.block.is_none() {
             self.block = Some(self.new_block(true));
@@ -458,6 +459,8 @@ impl Session {
         };
         if let Err(error) = result {
             let is_simple = self.coming.take().is_none_or(|coming| coming.is_simple);
+            asked::forget();
+            self.tell(out);
             self.failed(&error, out);
             if self.block.as_ref().is_some_and(|block| block.implicit) {
                 self.roll_back(database, false)?;
@@ -522,7 +525,7 @@ impl Session {
                 &mut |_| Ok(()),
             )
         })?;
-        Ok(())
+        self.do_asked(database)
     }
 
     /// The file has come.
@@ -530,6 +533,7 @@ impl Session {
         if self.block.as_ref().is_some_and(|block| block.implicit) {
             self.commit(database, false)?;
         }
+        self.tell(out);
         if let Some(coming) = self.coming.take() {
             backend::complete(out, &format!("COPY {}", coming.done));
             if coming.is_simple {

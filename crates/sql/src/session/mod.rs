@@ -47,6 +47,7 @@ use nestor_database::channels::Mailbox;
 use nestor_database::connections::Slot;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::session_id::Lsid;
+use nestor_database::statement::Statement;
 use nestor_database::users::RoleName;
 use nestor_model::namespace::ADMIN;
 use nestor_model::{Result, Value};
@@ -149,8 +150,6 @@ pub struct Session {
     zone: Zone,
     /// How it wants values to be read and shown.
     style: Style,
-    /// How many blocks of DO run within each other.
-    nested: usize,
     /// What it hears, if it listens.
     mailbox: Option<Arc<Mailbox>>,
 }
@@ -178,6 +177,8 @@ impl Session {
             got: Arc::default(),
             temporary: Arc::default(),
             deferred: Arc::default(),
+            procedures: Some(&procedural::Blocks),
+            routines: Arc::default(),
             named: Arc::default(),
         };
         Self {
@@ -200,7 +201,6 @@ impl Session {
             digests: RandomState::new(),
             zone: Zone::Utc,
             style: Style::default(),
-            nested: 0,
             mailbox: None,
         }
     }
@@ -460,7 +460,14 @@ impl Session {
     ) -> Result<String> {
         // A statement before it in the same message may have set them.
         let (_zone, _style) = (self.zone.enter(), self.style.enter());
-        let ran = self.run_one(database, prepared, params, sink);
+        let _ = asked::wants_transaction();
+        let mut ran = self.run_one(database, prepared, params, sink);
+        if ran.is_err() && asked::wants_transaction() && self.block.is_none() {
+            // It calls routines, whose statements are one transaction with it. Nothing was done or sent so far.
+            self.block = Some(self.new_block(true));
+            ran = self.run_one(database, prepared, params, sink);
+            ran = self.end_own(database, true, ran);
+        }
         ran.inspect_err(|_| asked::forget())
     }
 
@@ -505,7 +512,9 @@ impl Session {
                 return Ok("SET CONSTRAINTS".to_owned());
             }
             Some(Own::Do { language, code }) => {
-                self.run_block(database, &language, &code)?;
+                self.within_transaction(database, &prepared.text, |statement, facts| {
+                    procedural::run_block(statement, facts, &language, &code)
+                })?;
                 return Ok("DO".to_owned());
             }
             Some(Own::Maintain(what)) => {
@@ -525,6 +534,17 @@ impl Session {
             return Ok(tag);
         }
         match ast {
+            Ast::Call(call) => {
+                let types = &prepared.types;
+                let gave = self.within_transaction(database, &prepared.text, |statement, facts| {
+                    procedural::run_call(statement, facts, call, (types, params))
+                })?;
+                if let Some((fields, row)) = gave {
+                    sink.begin(&fields)?;
+                    sink.row(&row)?;
+                }
+                Ok("CALL".to_owned())
+            }
             Ast::Lock(lock) => {
                 self.lock(database, &prepared.text, lock)?;
                 Ok("LOCK TABLE".to_owned())
@@ -733,14 +753,6 @@ impl Session {
         Ok(())
     }
 
-    /// The milliseconds that a statement may take, if they are limited.
-    fn timeout(&self) -> Option<u64> {
-        let timeout = self.facts.settings.get("statement_timeout");
-        timeout
-            .and_then(|shown| settings::milliseconds(shown))
-            .filter(|ms| *ms > 0)
-    }
-
     /// Does what is to be done with temporary tables at a commit, behind a statement that was one of its own.
     fn settle_temporary(&mut self, database: &Database) -> Result<()> {
         match self.block.is_none() && self.facts.temporary.acts_at_commit() {
@@ -751,27 +763,11 @@ impl Session {
 
     /// TRUNCATE: all rows are deleted, of several tables in one commit.
     fn truncate(&mut self, database: &Database, text: &str, truncate: &ast::Truncate) -> Result<String> {
-        let refused = truncate.partitions.is_some() || truncate.if_exists || truncate.on_cluster.is_some();
-        let restarts = matches!(truncate.identity, Some(ast::TruncateIdentityOption::Restart));
-        if refused {
-            return unsupported("a clause of this TRUNCATE");
-        }
         if self.is_read_only() {
             return fail("25006", "cannot execute TRUNCATE TABLE in a read-only transaction");
         }
-        let cascades = matches!(truncate.cascade, Some(ast::CascadeOption::Cascade));
         self.statement(database, text, OpKind::Delete, |statement, facts| {
-            let names = truncate.table_names.iter();
-            let tables: Vec<_> = names
-                .map(|table| ddl::truncated(statement, facts, &table.name))
-                .collect::<Result<_>>()?;
-            let emptied = write::truncate(statement, facts, &tables, cascades)?;
-            match restarts {
-                true => emptied
-                    .iter()
-                    .try_for_each(|ns| ddl::sequence::restart(statement, facts, ns)),
-                false => Ok(()),
-            }
+            truncated(statement, facts, truncate)
         })?;
         Ok("TRUNCATE TABLE".to_owned())
     }
@@ -877,8 +873,31 @@ fn changes(ast: &Ast, text: &str) -> bool {
         _ => false,
     };
     let is_index = matches!(ast, Ast::CreateIndex(_));
-    let is_block = matches!(own::of(ast), Ok(Some(Own::Do { .. })));
+    let is_block = matches!(own::of(ast), Ok(Some(Own::Do { .. }))) || matches!(ast, Ast::Call(_));
     writes(ast) || says || is_block || matches!(ast, Ast::Truncate(_)) || ddl::is_ddl(ast) && !is_index
+}
+
+/// Empties the tables of a TRUNCATE.
+///
+/// Errors: 0A000 for its clauses; those of [`write::truncate`].
+fn truncated(statement: &Statement<'_>, facts: &SessionFacts, truncate: &ast::Truncate) -> Result<()> {
+    let refused = truncate.partitions.is_some() || truncate.if_exists || truncate.on_cluster.is_some();
+    let restarts = matches!(truncate.identity, Some(ast::TruncateIdentityOption::Restart));
+    if refused {
+        return unsupported("a clause of this TRUNCATE");
+    }
+    let cascades = matches!(truncate.cascade, Some(ast::CascadeOption::Cascade));
+    let names = truncate.table_names.iter();
+    let tables: Vec<_> = names
+        .map(|table| ddl::truncated(statement, facts, &table.name))
+        .collect::<Result<_>>()?;
+    let emptied = write::truncate(statement, facts, &tables, cascades)?;
+    match restarts {
+        true => emptied
+            .iter()
+            .try_for_each(|ns| ddl::sequence::restart(statement, facts, ns)),
+        false => Ok(()),
+    }
 }
 
 fn plan_field(ty: Type) -> Field {

@@ -68,6 +68,20 @@ impl Composite {
         }
     }
 
+    /// The type of a table's rows, which its columns are asked for where it is used.
+    pub fn of_table(name: &str) -> Self {
+        Self {
+            oid: 0,
+            name: name.to_owned(),
+            attributes: Vec::new(),
+        }
+    }
+
+    /// The table of whose rows it is the type, while nobody has asked for its columns.
+    pub fn table(&self) -> Option<&str> {
+        (self.oid == 0).then_some(self.name.as_str())
+    }
+
     /// Whether nobody has declared it.
     pub fn is_of_row(&self) -> bool {
         self.oid == Type::Record.oid()

@@ -1,12 +1,14 @@
 //! Rows become documents, and changes of documents.
 
 use super::foreign::Changes;
+use super::triggers::{self, Calling};
 use super::{Before, WRITTEN_FACTOR, conflict};
 use crate::bind::write::{Conflict, NEXT_NUMBER, Replacing, Target, Write};
 use crate::catalog::{Column, Kind, schemas};
 use crate::error::fail;
 use crate::functions::uuid_v7;
 use crate::parse::sequence_of;
+use crate::parse::trigger::Event;
 use crate::run::gathered::Gathered;
 use crate::run::numbers::{Got, exhausted};
 use crate::run::reader::row_of;
@@ -21,6 +23,7 @@ use nestor_query::env::{OpContext, Scope};
 use nestor_query::update::{Update, UpdateOptions};
 use nestor_storage::Bytes;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// A statement's rows while they are written.
 pub(super) struct Applying<'a, 'w, 's> {
@@ -44,6 +47,10 @@ pub(super) struct Applying<'a, 'w, 's> {
     pub(super) before: Option<&'a dyn Before>,
     /// The numbers that the session got.
     pub(super) got: &'a std::sync::Mutex<Got>,
+    /// Who calls triggers.
+    pub(super) calling: Calling<'a, 's>,
+    /// The columns that the row which is written assigns, where triggers ask for them.
+    pub(super) assigned: Arc<[String]>,
 }
 
 /// A document whose `_id` changed, other columns of its row, and the document that it was.
@@ -131,8 +138,8 @@ impl Applying<'_, '_, '_> {
         Ok(())
     }
 
-    /// The document of an insert.
-    fn document(&mut self, targets: &[Target], row: Tuple) -> Result<Document> {
+    /// The document of an insert; `None` when a trigger leaves it out.
+    fn document(&mut self, targets: &[Target], row: Tuple) -> Result<Option<Document>> {
         let mut doc = Document::new();
         for (target, value) in targets.iter().zip(row) {
             let value = self.settled(target, value)?;
@@ -165,9 +172,15 @@ impl Applying<'_, '_, '_> {
                 _ => {}
             }
         }
+        if triggers::has_before(&table, Event::Insert) {
+            let of = (&*table, Event::Insert, [].as_slice());
+            if !self.calling.before_row(self.writer, of, (None, Some(&mut doc)))? {
+                return Ok(None);
+            }
+        }
         self.generate(&mut doc)?;
         check(self.write, &self.env, doc.as_ref())?;
-        Ok(doc)
+        Ok(Some(doc))
     }
 
     /// Gives generated columns their values.
@@ -191,7 +204,8 @@ impl Applying<'_, '_, '_> {
     fn note(&mut self, before: Option<RawDoc<'_>>, after: Option<RawDoc<'_>>) {
         if let (Some(changes), Kind::Collection(ns)) = (&mut self.changes, &self.write.table.kind) {
             let kept = |doc: RawDoc<'_>| doc.to_buf();
-            changes.note((&self.write.table, ns), before.map(kept), after.map(kept));
+            let table = (&self.write.table, ns);
+            changes.note_of(table, self.assigned.clone(), before.map(kept), after.map(kept));
         }
     }
 
@@ -211,8 +225,10 @@ impl Applying<'_, '_, '_> {
                 self.insert_one(targets, row)?;
                 continue;
             };
+            self.assigned = Arc::default();
             let doc = self.document(targets, row)?;
             self.left -= 1;
+            let Some(doc) = doc else { continue };
             let raw = doc.to_raw();
             self.gathered.grow(raw.as_bytes().len() * WRITTEN_FACTOR)?;
             if let Some(found) = arbiter.find(self.writer, doc.as_ref(), self.op)? {
@@ -339,7 +355,12 @@ impl Applying<'_, '_, '_> {
     ) -> Result<Option<Document>> {
         let old = before.document();
         let (mut set, mut unset) = (Document::new(), Document::new());
-        let generates = !self.write.generated.is_empty();
+        let table = self.write.table.clone();
+        let sees_before = triggers::has_before(&table, Event::Update);
+        if !table.triggers.is_empty() {
+            self.assigned = targets.iter().map(|target| target.column.clone()).collect();
+        }
+        let generates = !self.write.generated.is_empty() || sees_before;
         let mut whole: Option<Document> = generates.then(|| old.as_doc().to_document());
         for (target, value) in targets.iter().zip(values) {
             if target.path.is_empty() {
@@ -381,6 +402,17 @@ impl Applying<'_, '_, '_> {
             for (path, _) in unset.iter() {
                 let parts: Vec<String> = path.split('.').map(str::to_owned).collect();
                 remove(&mut doc, &parts);
+            }
+            if sees_before {
+                let assigned = self.assigned.clone();
+                let columns: Vec<&str> = assigned.iter().map(String::as_str).collect();
+                let rows = (Some((&record[..], old.as_doc())), Some(&mut doc));
+                if !self
+                    .calling
+                    .before_row(self.writer, (&table, Event::Update, &columns), rows)?
+                {
+                    return Ok(None);
+                }
             }
             self.generate(&mut doc)?;
             check(self.write, &self.env, doc.as_ref())?;
@@ -439,6 +471,17 @@ impl Applying<'_, '_, '_> {
             return Ok(());
         };
         self.gathered.grow(before.len() * WRITTEN_FACTOR)?;
+        let table = self.write.table.clone();
+        if triggers::has_before(&table, Event::Delete) {
+            let rows = (Some((&record[..], before.document().as_doc())), None);
+            if !self
+                .calling
+                .before_row(self.writer, (&table, Event::Delete, &[]), rows)?
+            {
+                return Ok(());
+            }
+        }
+        self.assigned = Arc::default();
         self.writer.delete(record, &before)?;
         self.note(Some(before.document()), None);
         self.give(before.document(), others)
@@ -446,8 +489,11 @@ impl Applying<'_, '_, '_> {
 
     /// Inserts the row that these values make.
     pub(super) fn insert_one(&mut self, targets: &[Target], row: Tuple) -> Result<()> {
-        let doc = self.document(targets, row)?.to_raw();
+        self.assigned = Arc::default();
+        let doc = self.document(targets, row)?;
         self.left = self.left.saturating_sub(1);
+        let Some(doc) = doc else { return Ok(()) };
+        let doc = doc.to_raw();
         self.gathered.grow(doc.as_bytes().len() * WRITTEN_FACTOR)?;
         let (_, doc) = self.writer.insert(doc.as_raw())?;
         self.note(None, Some(doc.as_raw()));

@@ -349,7 +349,7 @@ pub(super) fn run(
         }
         changes.push(Change { before, after });
     }
-    let (count, mut noted) = (changes.len() as u64, None);
+    let (count, mut noted, mut parts) = (changes.len() as u64, None, Vec::new());
     for (text, rows) in statements(&shape, &changes)? {
         let Some(inner) = crate::parse::parse(&text)?.pop() else {
             continue;
@@ -357,14 +357,16 @@ pub(super) fn run(
         let rows = rows.into_iter().map(Value::Document).collect();
         let given = [Value::Array(Array::new(rows))];
         let given = (&inner, ([Type::Jsonb].as_slice(), given.as_slice()));
-        let done = attempt(statement, session, ws, given, gathered, (None, None))?;
+        let done = attempt(statement, session, ws, given, gathered, (None, None, true))?;
         noted = Changes::both(noted, done.changes);
+        parts.extend(done.done);
     }
     Ok(Done {
         rows: count,
         fields: Vec::new(),
         returned: Vec::new(),
         changes: noted,
+        done: parts,
     })
 }
 

@@ -11,9 +11,11 @@
 //! Commands of MQL know nothing of all this.
 
 use super::WRITTEN_FACTOR;
+use super::triggers::{self, Calling};
 use crate::bind::entry::{self, Object};
 use crate::catalog::{Foreign, Kind, Later, Referential, Table, Timing};
 use crate::error::{self, Field};
+use crate::parse::trigger::Event;
 use crate::run::deferred::{Question, Waiting};
 use crate::run::gathered::Gathered;
 use crate::run::tables::{Find, Reading, SessionFacts};
@@ -24,26 +26,31 @@ use nestor_database::write::rows::{self, RowWriter};
 use nestor_exec::Step;
 use nestor_exec::catalog::masked;
 use nestor_model::statement::work;
-use nestor_model::{DocRef, Document, Error, Namespace, RawDocBuf, Result, Value, ValueRef, bail};
+use nestor_model::{DocRef, Document, Error, Namespace, RawDoc, RawDocBuf, Result, Value, ValueRef, bail};
 use nestor_query::env::{OpContext, Scope};
-use nestor_query::update::{Update, UpdateOptions};
+use nestor_query::update::{Applied, Update, UpdateOptions};
 use nestor_storage::{Bytes, Collection, View, WriteSet};
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// A row that was written.
 pub(crate) struct Changed {
-    table: Arc<Table>,
+    pub(super) table: Arc<Table>,
     ns: Namespace,
     /// As it was; `None` of one that is new.
-    before: Option<RawDocBuf>,
+    pub(super) before: Option<RawDocBuf>,
     /// As it is; `None` of one that is gone.
-    after: Option<RawDocBuf>,
+    pub(super) after: Option<RawDocBuf>,
+    /// The columns that an UPDATE assigned.
+    pub(super) assigned: Arc<[String]>,
 }
 
-/// What a statement has written that other tables, or keys of them, depend on.
+/// What a statement has written that other tables, or keys of them, or triggers depend on.
 #[derive(Default)]
 pub(crate) struct Changes(VecDeque<Changed>);
+
+/// What is left to do when keys have been settled: keys that wait, and rows after which triggers are called.
+pub(super) type Settled = (Vec<Waiting>, Vec<Changed>);
 
 /// A key of another table, whose rows refer to this one.
 pub(crate) struct Reference {
@@ -96,6 +103,14 @@ fn values_of(doc: DocRef<'_>, paths: &[String]) -> Vec<Value> {
         _ => Value::Null,
     };
     paths.iter().map(value).collect()
+}
+
+/// A document after an update.
+fn updated(update: &Update, before: RawDoc<'_>, op: &OpContext) -> Result<Document> {
+    Ok(match update.apply(before, None, op)? {
+        Applied::NoChange => before.as_doc().to_document(),
+        Applied::Changed(changed) => changed.doc.as_raw().as_doc().to_document(),
+    })
 }
 
 /// The name of a key and when it is looked at.
@@ -174,7 +189,8 @@ impl Changes {
     /// Whether a table's rows have to be noted.
     pub(super) fn are_wanted(view: &dyn View, table: &Table, ns: &Namespace) -> bool {
         let has_keys = !table.foreign.is_empty() || !table.later.is_empty();
-        table.declared && (has_keys || !references(view, ns).is_empty())
+        let is_wanted = has_keys || triggers::has_after(table);
+        table.declared && (is_wanted || !references(view, ns).is_empty())
     }
 
     /// Those of two parts of a statement.
@@ -195,11 +211,23 @@ impl Changes {
         before: Option<RawDocBuf>,
         after: Option<RawDocBuf>,
     ) {
+        self.note_of((table, ns), Arc::default(), before, after);
+    }
+
+    /// Notes a row of which these columns were assigned.
+    pub(super) fn note_of(
+        &mut self,
+        (table, ns): (&Arc<Table>, &Namespace),
+        assigned: Arc<[String]>,
+        before: Option<RawDocBuf>,
+        after: Option<RawDocBuf>,
+    ) {
         self.0.push_back(Changed {
             table: table.clone(),
             ns: ns.clone(),
             before,
             after,
+            assigned,
         });
     }
 
@@ -214,7 +242,7 @@ impl Changes {
         ws: &mut WriteSet,
         op: &OpContext,
         gathered: &mut Gathered,
-    ) -> Result<Vec<Waiting>> {
+    ) -> Result<Settled> {
         let mut settling = Settling::new(statement, session, op);
         // A statement of its own is a transaction of its own.
         settling.defers = statement.in_transaction();
@@ -241,7 +269,8 @@ impl Changes {
         mut settling: Settling<'_, '_>,
         ws: &mut WriteSet,
         gathered: &mut Gathered,
-    ) -> Result<Vec<Waiting>> {
+    ) -> Result<Settled> {
+        let mut rows = Vec::new();
         while let Some(changed) = self.0.pop_front() {
             work(1)?;
             if changed.before.is_some() {
@@ -249,8 +278,11 @@ impl Changes {
             }
             settling.keys_wanted(ws, &changed, gathered)?;
             settling.keys_single(ws, &changed, gathered)?;
+            if triggers::has_after(&changed.table) {
+                rows.push(changed);
+            }
         }
-        Ok(settling.waiting)
+        Ok((settling.waiting, rows))
     }
 }
 
@@ -562,6 +594,18 @@ impl<'a, 'r> Settling<'a, 'r> {
         if let (Some(_), Some(collection)) = (&update, ws.catalog().get(ns)) {
             masking::check_insert(collection, self.op)?;
         }
+        let calling = Calling {
+            statement: self.statement,
+            session: self.session,
+        };
+        let table = &reference.table;
+        let event = if update.is_some() { Event::Update } else { Event::Delete };
+        let sees_before = triggers::has_before(table, event);
+        let assigned: Arc<[String]> = match &update {
+            Some(_) => reference.foreign.columns.clone().into(),
+            None => Arc::default(),
+        };
+        let columns: Vec<&str> = assigned.iter().map(String::as_str).collect();
         let mut writer = RowWriter::open(self.statement, ws, ns, self.op)?;
         let mut met: HashSet<Bytes> = HashSet::new();
         for record in records {
@@ -571,7 +615,23 @@ impl<'a, 'r> Settling<'a, 'r> {
                 _ => continue,
             };
             gathered.grow(before.len() * WRITTEN_FACTOR)?;
-            let after = match &update {
+            let mut seen = None;
+            if sees_before {
+                let old = before.document();
+                let mut new = match &update {
+                    Some(update) => Some(updated(update, old, self.op)?),
+                    None => None,
+                };
+                let rows = (Some((&record[..], old.as_doc())), new.as_mut());
+                if !calling.before_row(&mut writer, (table, event, &columns), rows)? {
+                    continue;
+                }
+                if let Some(new) = new {
+                    let (options, mut scope) = (UpdateOptions::default(), Scope::new());
+                    seen = Some(Update::parse(ValueRef::Document(new.as_ref()), options, &mut scope)?);
+                }
+            }
+            let after = match seen.as_ref().or(update.as_ref()) {
                 None => {
                     writer.delete(record, &before)?;
                     None
@@ -583,7 +643,8 @@ impl<'a, 'r> Settling<'a, 'r> {
                     Some(told?)
                 }
             };
-            further.note((&reference.table, ns), Some(before.document().to_buf()), after);
+            let before = Some(before.document().to_buf());
+            further.note_of((&reference.table, ns), assigned.clone(), before, after);
         }
         writer.finish();
         Ok(())

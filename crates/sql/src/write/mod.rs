@@ -14,6 +14,7 @@ pub mod foreign;
 mod merge;
 mod planned;
 mod refused;
+mod triggers;
 mod truncate;
 mod with;
 
@@ -26,6 +27,7 @@ use crate::bind::write::{Action, Write, modifying, writing};
 use crate::bind::{Binder, Bound};
 use crate::catalog::{Column, Kind};
 use crate::error::{fail, unsupported};
+use crate::parse::trigger::Event;
 use crate::plan::pushdown;
 use crate::plan::rewrite::rewrite;
 use crate::run::Counting;
@@ -34,6 +36,7 @@ use crate::run::held::Holding;
 use crate::run::named::Names;
 use crate::run::opened::Tables;
 use crate::run::planned::Sizes;
+use crate::run::procedures::check_transaction;
 use crate::run::query::{self, Explained, Field, Give, finished};
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::Type;
@@ -52,6 +55,7 @@ use nestor_query::env::OpContext;
 use nestor_storage::WriteSet;
 use sqlparser::ast::Statement as Ast;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What a row that is written takes until the commit, beside the row itself: record, index entries and oplog entry, about.
@@ -66,6 +70,17 @@ struct Done {
     returned: Vec<Tuple>,
     /// What keys of other tables have to be looked at.
     changes: Option<foreign::Changes>,
+    /// What triggers of statements are told behind it.
+    done: Vec<triggers::Done>,
+}
+
+impl Done {
+    /// Takes over what is left to do for a part of the statement.
+    fn follow(&mut self, changes: Option<foreign::Changes>, mut done: Vec<triggers::Done>) {
+        self.changes = foreign::Changes::both(changes, self.changes.take());
+        done.append(&mut self.done);
+        self.done = done;
+    }
 }
 
 /// The verb of a command's tag, up to the number of rows.
@@ -108,6 +123,25 @@ pub fn describe(
     Ok((write.returning.is_some().then(|| fields(&write)), binder.params))
 }
 
+/// Refuses a statement that is none, and one that would be run in batches though triggers are to be called once for it.
+///
+/// Errors: those of binding; 0A000.
+pub fn check_batches(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast, params: Vec<Type>) -> Result<()> {
+    let read = statement.read_view()?;
+    let (op, _) = statement.operation(None)?;
+    let reading = Reading::new(statement, read.view(), &op, session);
+    let write = bound(&mut Binder::new(&reading, params), ast)?;
+    match write
+        .table
+        .triggers
+        .iter()
+        .any(|own| !own.is_row && own.takes(Event::Insert, &[]))
+    {
+        true => unsupported("COPY FROM into a table with a trigger for the statement"),
+        false => Ok(()),
+    }
+}
+
 fn bound(binder: &mut Binder<'_>, ast: &Ast) -> Result<Write> {
     match writing(ast) {
         Some((inner, with)) => binder.write(inner, with),
@@ -138,19 +172,21 @@ pub fn run(
         let mut gathered = Gathered::new();
         let given = (types, params);
         let done = match modifying(ast) {
-            None => attempt(statement, session, ws, (ast, given), &mut gathered, (cell, None)),
+            None => attempt(statement, session, ws, (ast, given), &mut gathered, (cell, None, true)),
             Some(with) => with::attempt(statement, session, ws, (ast, with, given), &mut gathered),
         };
         let done = done.and_then(|mut done| {
+            let mut rows = Vec::new();
             if let Some(changes) = done.changes.take() {
                 let (op, _) = statement.operation(None)?;
-                waiting = changes.settle(statement, session, ws, &op, &mut gathered)?;
+                (waiting, rows) = changes.settle(statement, session, ws, &op, &mut gathered)?;
             }
             if done.fields.iter().any(|field| field.ty.is_reg()) {
                 let (op, _) = statement.operation(None)?;
                 let names = Names::of(&Reading::new(statement, &*ws, &op, session), &done.fields)?;
                 done.returned.iter_mut().for_each(|row| names.add_to(row));
             }
+            triggers::Calling { statement, session }.after(ws, rows, &done.done)?;
             Ok(done)
         });
         // What is held until the commit.
@@ -304,6 +340,24 @@ fn reads_before(write: &Write) -> bool {
     of_conflict.is_some() || write.returning.as_ref().is_some_and(|returning| returning.reads)
 }
 
+/// How a statement writes that calls routines or triggers; `None` for others.
+fn before(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &WriteSet,
+    ((ast, types), cell, within): ((&Ast, &[Type]), Option<&WriteCell>, Option<&with::Within<'_>>),
+    fires: bool,
+    op: &OpContext,
+) -> Result<Option<Arc<planned::Planned>>> {
+    let state = within.map_or(ws, |within| within.state);
+    let reading = Reading::new(statement, state, op, session);
+    let Ok(planned) = planned(&reading, (ast, types), cell, within)? else {
+        return Ok(None);
+    };
+    let has_triggers = fires && !planned.write.table.triggers.is_empty();
+    Ok((planned.calls || has_triggers).then_some(planned))
+}
+
 /// Runs a statement that writes, with its cell if it is prepared, `within` a WITH if that is there: it reads the state that the whole statement
 /// began in.
 fn attempt(
@@ -312,11 +366,47 @@ fn attempt(
     ws: &mut WriteSet,
     (ast, (types, params)): (&Ast, (&[Type], &[Value])),
     gathered: &mut Gathered,
-    (cell, within): (Option<&WriteCell>, Option<&with::Within<'_>>),
+    (cell, within, fires): (Option<&WriteCell>, Option<&with::Within<'_>>, bool),
 ) -> Result<Done> {
     let (op, mut scope) = statement.operation(None)?;
+    let calling = triggers::Calling { statement, session };
+    let mut done_before: Option<Vec<triggers::Done>> = None;
     let (planned, rows) = loop {
         statement.interrupt.check()?;
+        if let Some(asked) = before(statement, session, &*ws, ((ast, types), cell, within), fires, &op)? {
+            check_transaction(statement)?;
+            if within.is_some() && asked.calls {
+                return unsupported("a call of a function in PL/pgSQL beside a part of WITH that writes");
+            }
+            if !asked.held.is_empty() {
+                return unsupported("triggers and calls of functions in PL/pgSQL beside FOR UPDATE");
+            }
+            if done_before.is_none() {
+                done_before = Some(match fires {
+                    true => calling.before(ws, &asked.write)?,
+                    false => Vec::new(),
+                });
+            }
+            if asked.calls {
+                let state = ws.state();
+                let mut rows: Vec<Tuple> = Vec::new();
+                statement.lend(ws, || {
+                    let mut reading = Reading::new(statement, &state, &op, session);
+                    reading.calls = true;
+                    check_rights(&reading, &asked.write)?;
+                    let tables = Tables {
+                        tables: &asked.tables,
+                        reading: &reading,
+                    };
+                    run_plan(&tables, &asked.plan, params, &Shared::default(), &mut |row| {
+                        gathered.grow(size_of::<Tuple>() + row.iter().map(Value::weight).sum::<usize>())?;
+                        rows.push(row);
+                        Ok(())
+                    })
+                })?;
+                break (asked, rows);
+            }
+        }
         let state = within.map_or(&*ws, |within| within.state);
         let holding = Holding::new(state);
         let mut reading = Reading::new(statement, state, &op, session);
@@ -387,6 +477,8 @@ fn attempt(
         changes,
         before: before.as_ref().map(|before| before as &dyn Before),
         got: &session.got,
+        calling,
+        assigned: Arc::default(),
     };
     let result = match (&write.element, &write.action) {
         (Some(element), _) => applied.write_elements(element, rows),
@@ -404,8 +496,22 @@ fn attempt(
         fields: fields(write),
         returned: Vec::new(),
         changes,
+        done: done_before.unwrap_or_default(),
     };
     if let Some(returning) = &write.returning {
+        if planned.calls {
+            let state = ws.state();
+            done.returned = statement.lend(ws, || {
+                let mut reading = Reading::new(statement, &state, &op, session);
+                reading.calls = true;
+                let tables = Tables {
+                    tables: &planned.tables,
+                    reading: &reading,
+                };
+                returned_rows(&tables, (returning, returned), params)
+            })?;
+            return Ok(done);
+        }
         done.returned = match &tables {
             Some(tables) => returned_rows(tables, (returning, returned), params)?,
             // It reads nothing but the rows.

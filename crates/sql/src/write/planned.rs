@@ -28,6 +28,8 @@ pub struct Planned {
     pub tables: Vec<Arc<Table>>,
     /// The collections whose rows it holds.
     pub held: Vec<Namespace>,
+    /// It calls routines that run statements.
+    pub calls: bool,
     answers: Answers,
 }
 
@@ -57,6 +59,7 @@ pub(super) fn planned(
     };
     let tables = std::mem::take(&mut binder.tables);
     let held = std::mem::take(&mut binder.held);
+    let calls = binder.calls;
     drop(binder);
     let (answers, keeps) = asked.answers();
     let mut plan = rewrite(write.plan.clone(), &Sizes::new(&tables, reading));
@@ -68,6 +71,7 @@ pub(super) fn planned(
         plan,
         tables,
         held,
+        calls,
         answers,
     });
     if let Some(cell) = cell.filter(|_| within.is_none()) {

@@ -2,6 +2,7 @@
 //!
 //! Actions of keys are not taken: a table whose key others have is emptied with all of these, or not at all.
 
+use super::triggers::Calling;
 use super::{attempt, foreign};
 use crate::catalog::schemas;
 use crate::error::{self, Field, error};
@@ -27,14 +28,24 @@ pub(crate) fn truncate(
     let emptied = statement.atomically(&mut progress, |ws| {
         let all = with_referring(&*ws, tables, cascades)?;
         let mut gathered = Gathered::new();
+        let calling = Calling { statement, session };
+        calling.of_truncate(ws, &all, true)?;
         for ns in &all {
             session.deferred.check_none_of(ns, "TRUNCATE")?;
             let text = format!("DELETE FROM {}", named(&*ws, session, ns));
             if let Some(delete) = crate::parse::parse(&text)?.first() {
                 let nothing = ([].as_slice(), [].as_slice());
-                attempt(statement, session, ws, (delete, nothing), &mut gathered, (None, None))?;
+                attempt(
+                    statement,
+                    session,
+                    ws,
+                    (delete, nothing),
+                    &mut gathered,
+                    (None, None, false),
+                )?;
             }
         }
+        calling.of_truncate(ws, &all, false)?;
         Ok(all)
     })?;
     if let Some((lsn, _)) = progress.last {

@@ -69,7 +69,7 @@ pub(super) fn attempt(
 ) -> Result<Done> {
     let state = ws.state();
     let mut parts: Vec<Part> = Vec::new();
-    let mut changes = None;
+    let (mut changes, mut parts_done) = (None, Vec::new());
     for cte in &with.cte_tables {
         let name = ident(&cte.alias.name);
         if parts.iter().any(|part| part.name == name) {
@@ -83,8 +83,16 @@ pub(super) fn attempt(
         let (fields, rows) = match is_writing(&cte.query) {
             true => {
                 let part = Ast::Query(cte.query.clone());
-                let done = attempt_part(statement, session, ws, (&part, given), gathered, (None, Some(&within)))?;
+                let done = attempt_part(
+                    statement,
+                    session,
+                    ws,
+                    (&part, given),
+                    gathered,
+                    (None, Some(&within), true),
+                )?;
                 changes = Changes::both(changes, done.changes);
+                parts_done.extend(done.done);
                 let fields = (!done.fields.is_empty()).then_some(done.fields);
                 (fields, done.returned)
             }
@@ -114,7 +122,7 @@ pub(super) fn attempt(
             ws,
             (&main, (types, params)),
             gathered,
-            (None, Some(&within)),
+            (None, Some(&within), true),
         )?,
         (Ast::Query(query), None) => {
             let (fields, returned) = rows_of(statement, session, &within, (query, (types, params)))?;
@@ -123,11 +131,12 @@ pub(super) fn attempt(
                 fields,
                 returned,
                 changes: None,
+                done: Vec::new(),
             }
         }
         _ => return fail("XX000", "a statement of another form had a WITH that writes"),
     };
-    done.changes = Changes::both(changes, done.changes);
+    done.follow(changes, parts_done);
     Ok(done)
 }
 

@@ -27,6 +27,7 @@ fn not_nulls(relation: &Relation) -> impl Iterator<Item = (String, &str)> {
 /// A function that somebody has made.
 fn routine(db: &str, own: &Routine) -> Row {
     let own_name = format!("{}_{}", own.name, own.oid);
+    let schema = own.schema.as_deref().unwrap_or("public");
     let returned = match &own.returns {
         Returns::One(ty) => Some(ty.clone()),
         Returns::Nothing => Some(Type::Void),
@@ -35,18 +36,23 @@ fn routine(db: &str, own: &Routine) -> Row {
             _ => Some(Type::Record),
         },
         Returns::RowsOf(_) => None,
+        Returns::Row(_) | Returns::Record(_) => Some(Type::Record),
+        Returns::Trigger => None,
     };
     let mut row: Row = vec![
         ("specific_catalog", text(db)),
-        ("specific_schema", text("public")),
+        ("specific_schema", text(schema)),
         ("specific_name", text(own_name)),
         ("routine_catalog", text(db)),
-        ("routine_schema", text("public")),
+        ("routine_schema", text(schema)),
         ("routine_name", text(&own.name)),
-        ("routine_type", text("FUNCTION")),
-        ("routine_body", text("SQL")),
+        ("routine_type", text(own.kind())),
+        (
+            "routine_body",
+            text(if own.language() == "sql" { "SQL" } else { "EXTERNAL" }),
+        ),
         ("routine_definition", text(&own.source)),
-        ("external_language", text("SQL")),
+        ("external_language", text(own.language().to_uppercase())),
         ("parameter_style", text("GENERAL")),
         ("is_deterministic", truth(own.volatility == "i")),
         ("sql_data_access", text("MODIFIES")),
@@ -343,6 +349,8 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             }
             out
         }
+        "triggers" => super::triggers::standard(facts, &db)?,
+        "parameters" => super::triggers::parameters(facts, &db),
         "sequences" => {
             let each = facts
                 .sequences()?

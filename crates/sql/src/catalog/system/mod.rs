@@ -1,7 +1,7 @@
 //! The tables of `pg_catalog` and `information_schema`: rows made of the catalog when a statement names them.
 //!
 //! [`shapes`] has the columns of all of them, with PostgreSQL's names and OIDs. [`relations`], [`roles`], [`server`] and [`information`] make the
-//! rows of those that have some; the others stand for what Nestor does not have (triggers, languages, ...) and are empty. A column that
+//! rows of those that have some; the others stand for what Nestor does not have (rules, policies, ...) and are empty. A column that
 //! a row says nothing of is null, or what is the rule in PostgreSQL where it cannot be null: false, 0, the empty text.
 
 mod classes;
@@ -15,6 +15,7 @@ mod roles;
 mod server;
 mod shapes;
 mod statistics;
+mod triggers;
 
 pub use relations::{index_oid, quoted};
 pub use roles::{MAKES_DATABASES, Role};
@@ -51,6 +52,8 @@ pub const SEQUENCES: u32 = 3_000_000_000;
 pub const INDEXES: u32 = 1_000_000_000;
 /// `pg_get_constraintdef` where it is to be easy to read.
 pub const PRETTY_CONSTRAINTDEF: &str = "pg_get_constraintdef pretty";
+/// What `pg_get_triggerdef` asks for when it is to be pretty.
+pub const PRETTY_TRIGGERDEF: &str = "pg_get_triggerdef pretty";
 /// What is added to a relation's OID for that of the type of its rows.
 pub const ROW_TYPES: u32 = 1_500_000_000;
 /// What is added for the type of arrays of its rows.
@@ -166,6 +169,12 @@ pub const EXTENSIONS: &[Extension] = &[
         version: "1.3",
         about: "cryptographic functions",
         oid: 13_801,
+    },
+    Extension {
+        name: "plpgsql",
+        version: "1.0",
+        about: "PL/pgSQL procedural language",
+        oid: 13_802,
     },
 ];
 
@@ -482,6 +491,7 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
             all.filter_map(|sequence| Some((i64::from(sequence.oid), sequence.last?.to_string())))
                 .collect()
         }
+        "pg_get_triggerdef" | PRETTY_TRIGGERDEF => triggers::definitions(facts, function == PRETTY_TRIGGERDEF)?,
         "pg_get_functiondef" => {
             let all = facts.routines();
             all.iter().map(|own| (i64::from(own.oid), own.definition())).collect()
@@ -500,7 +510,9 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
             };
             let name_of = |ty: &Type| place.name(ty);
             let mut all = server::signature(function == "pg_get_function_result");
-            all.extend(facts.routines().iter().map(|own| {
+            let routines = facts.routines();
+            let gives = |own: &&Arc<Routine>| function != "pg_get_function_result" || !own.is_procedure;
+            all.extend(routines.iter().filter(gives).map(|own| {
                 let shown = match function {
                     "pg_get_function_result" => own.result(&name_of),
                     name => own.arguments(name == "pg_get_function_arguments", &name_of),

@@ -66,6 +66,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
         "pg_class" => classes(facts)?,
         "pg_attribute" => attributes(facts)?,
         "pg_index" => each_index(facts, |relation, index| Some(index_row(relation, index)))?,
+        "pg_trigger" => super::triggers::rows(facts)?,
         "pg_constraint" => {
             let mut out = each_index(facts, constraint)?;
             let relations = facts.relations()?;
@@ -274,7 +275,8 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
         row.push(("relchecks", int(table.checks.len())));
         // Foreign keys are kept by triggers in PostgreSQL, on both sides; clients look for them where there are some.
         let refers = |other: &Relation| other.table.foreign.iter().any(|key| key.table == table.name);
-        let has_triggers = !table.foreign.is_empty() || relations.iter().any(refers);
+        let has_own = !table.foreign.is_empty() || !table.triggers.is_empty();
+        let has_triggers = has_own || relations.iter().any(refers);
         row.push(("relhastriggers", Value::Bool(has_triggers)));
         if let Some(option) = table.check_option {
             let shown = match option {

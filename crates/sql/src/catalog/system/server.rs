@@ -2,11 +2,10 @@
 
 use super::pseudo::{PSEUDO_TYPES, Pseudo};
 use super::{
-    EXTENSIONS, Extension, FUNCTIONS, Facts, OWNER, PG_CATALOG, PUBLIC, ROW_ARRAYS, ROW_TYPES, Relation, Row, int, oid,
-    text,
+    EXTENSIONS, Extension, FUNCTIONS, Facts, OWNER, PG_CATALOG, ROW_ARRAYS, ROW_TYPES, Relation, Row, int, oid, text,
 };
 use super::{classes, io};
-use crate::catalog::routines::{Returns, Routine};
+use crate::catalog::routines::{Mode, Returns, Routine};
 use crate::functions::{self, Param};
 use crate::types::Type;
 use nestor_model::{Array, Result, Value};
@@ -125,18 +124,21 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             let own = facts.routines();
             procedures()
                 .into_iter()
-                .chain(own.iter().map(|own| routine(own)))
+                .chain(own.iter().map(|own| {
+                    let schema = own.schema.as_deref().unwrap_or("public");
+                    routine(own, super::schema_number(facts, schema))
+                }))
                 .collect()
         }
-        "pg_language" => [(12, "internal"), (13, "c"), (14, "sql")]
+        "pg_language" => [(12, "internal"), (13, "c"), (14, "sql"), (PLPGSQL, "plpgsql")]
             .into_iter()
             .map(|(n, name)| {
                 vec![
                     ("oid", oid(n)),
                     ("lanname", text(name)),
                     ("lanowner", oid(OWNER)),
-                    ("lanispl", Value::Bool(false)),
-                    ("lanpltrusted", Value::Bool(n == 14)),
+                    ("lanispl", Value::Bool(n == PLPGSQL)),
+                    ("lanpltrusted", Value::Bool(n >= 14)),
                 ]
             })
             .collect(),
@@ -161,10 +163,18 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
     })
 }
 
+/// The number of the language of blocks.
+const PLPGSQL: i64 = 13_540;
+/// The number of the type that functions of triggers return.
+const TRIGGER: u32 = 2279;
+
 /// The row of `pg_proc` of a function that somebody has made.
-fn routine(own: &Routine) -> Row {
+fn routine(own: &Routine, schema: i64) -> Row {
     let types = own.args.iter().map(|arg| oid(arg.ty.oid())).collect();
-    let gives_rows = matches!(own.returns, Returns::Rows(_) | Returns::RowsOf(_));
+    let gives_rows = matches!(
+        own.returns,
+        Returns::Rows(_) | Returns::RowsOf(_) | Returns::Record(true)
+    );
     let result = match &own.returns {
         Returns::One(ty) => ty.oid(),
         Returns::Nothing => Type::Void.oid(),
@@ -172,22 +182,23 @@ fn routine(own: &Routine) -> Row {
             [(_, ty)] => ty.oid(),
             _ => Type::Record.oid(),
         },
-        Returns::RowsOf(_) => Type::Record.oid(),
+        Returns::RowsOf(_) | Returns::Row(_) | Returns::Record(_) => Type::Record.oid(),
+        Returns::Trigger => TRIGGER,
     };
     let defaults = own.args.iter().filter(|arg| arg.default.is_some()).count();
     let mut row: Row = vec![
         ("oid", oid(own.oid)),
         ("proname", text(&own.name)),
-        ("pronamespace", oid(PUBLIC)),
+        ("pronamespace", oid(schema)),
         ("proowner", oid(OWNER)),
-        ("prolang", oid(14)),
+        ("prolang", oid(if own.language() == "sql" { 14 } else { PLPGSQL })),
         ("procost", Value::Double(100.0)),
         ("prorows", Value::Double(if gives_rows { 1000.0 } else { 0.0 })),
-        ("prokind", text("f")),
+        ("prokind", text(if own.is_procedure { "p" } else { "f" })),
         ("proisstrict", Value::Bool(own.is_strict)),
         ("proretset", Value::Bool(gives_rows)),
         ("provolatile", text(own.volatility)),
-        ("proparallel", text("u")),
+        ("proparallel", text(own.parallel)),
         ("pronargs", int(own.args.len())),
         ("pronargdefaults", int(defaults)),
         ("prorettype", oid(result)),
@@ -195,9 +206,20 @@ fn routine(own: &Routine) -> Row {
         ("prosupport", oid(0)),
         ("prosrc", text(&own.source)),
     ];
-    if own.args.iter().any(|arg| arg.name.is_some()) {
-        let names = own.args.iter().map(|arg| text(arg.name.as_deref().unwrap_or_default()));
+    let all = &own.parameters;
+    if all.iter().any(|own| own.name.is_some()) {
+        let names = all.iter().map(|own| text(own.name.as_deref().unwrap_or_default()));
         row.push(("proargnames", Value::Array(Array::new(names.collect()))));
+    }
+    if all.iter().any(|own| own.mode != Mode::In) {
+        let modes = all.iter().map(|own| text(own.mode.letter()));
+        row.push(("proargmodes", Value::Array(Array::new(modes.collect()))));
+        let types = all.iter().map(|own| oid(own.ty.oid()));
+        row.push(("proallargtypes", Value::Array(Array::new(types.collect()))));
+        if let Some(variadic) = all.iter().find(|own| own.mode == Mode::Variadic) {
+            let element = variadic.ty.element().map_or(0, Type::oid);
+            row.push(("provariadic", oid(element)));
+        }
     }
     row
 }

@@ -37,7 +37,7 @@ pub(in crate::ddl) fn found(ws: &dyn View, ns: &Namespace) -> Result<Option<Foun
         };
     };
     let text = entry::text(&collection).unwrap_or_default();
-    match crate::parse::parse(&text)?.pop() {
+    match crate::parse::parse(&text)?.into_iter().next() {
         Some(Ast::CreateTable(create)) => Ok(Some(Found {
             name: name_in_schema(&create.name, &ns.coll).1.to_owned(),
             create: Declared::of(&create, name_in_schema(&create.name, &ns.coll).1)?.named(&create),

@@ -1,7 +1,7 @@
 //! ALTER TABLE.
 //!
 //! [`edit`] makes the text that declares the table anew, [`rows`] sees what that means for its rows, [`indexes`] for its indexes, [`others`] for
-//! tables that have keys of it. All of it is one commit, or a part of a transaction: whoever else writes to the table meanwhile conflicts
+//! tables that have keys of it, and [`triggers`] for what is called when its rows are written. All of it is one commit, or a part of a transaction: whoever else writes to the table meanwhile conflicts
 //! with it.
 
 mod defaults;
@@ -11,11 +11,11 @@ mod indexes;
 mod others;
 mod rename;
 mod rows;
+pub(super) mod triggers;
 
 pub(super) use self::defaults::let_sequence_go;
 pub(super) use self::edit::{Edit, set_not_null, uncount, without_columns};
-use self::found::Found;
-pub(super) use self::found::found;
+pub(super) use self::found::{Found, found};
 pub(super) use self::others::let_go;
 pub(super) use self::rename::{Kind, rename};
 use self::rows::{Change, Rows};
@@ -77,6 +77,11 @@ pub(super) fn alter(
     }
     session.check_right(&ns, Right::CollMod)?;
     session.deferred.check_none_of(&ns, "ALTER TABLE")?;
+    if let [operation] = alter.operations.as_slice()
+        && let Some((name, is_off)) = triggers::switched(operation)?
+    {
+        return triggers::switch(statement, &ns, (&name, is_off), alter.if_exists, progress).map(|()| "ALTER TABLE");
+    }
     statement.atomically(progress, |ws| {
         let Some(found) = found(ws, &ns)? else {
             let missing = error("42P01", format!("relation \"{}\" does not exist", ns.coll));
@@ -209,7 +214,8 @@ pub(super) fn declare(
     edit: Edit,
 ) -> Result<()> {
     let ns = &found.collection.ns;
-    let declared = Declared::of(&edit.create, &found.name)?;
+    let mut declared = Declared::of(&edit.create, &found.name)?;
+    declared.triggers = triggers::kept(found, &declared, &edit)?;
     let text = declared.named(&edit.create).to_string();
     entry::check_text(&text)?;
     check_expressions(statement, session, ws, ns, &declared)?;

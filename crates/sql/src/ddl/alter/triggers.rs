@@ -1,0 +1,357 @@
+//! CREATE, ALTER and DROP TRIGGER: triggers are a part of the declaration of their table.
+
+use super::{Edit, Found, found};
+use crate::bind::declared::Declared;
+use crate::bind::entry;
+use crate::bind::ident;
+use crate::catalog::routines::Returns;
+use crate::catalog::{Catalog as _, schemas};
+use crate::ddl::namespace;
+use crate::error::{error, fail, unsupported};
+use crate::notices::pass_over;
+use crate::parse::trigger::{Event, Trigger};
+use crate::run::tables::{Reading, SessionFacts};
+use nestor_database::rights::Action as Right;
+use nestor_database::statement::Statement;
+use nestor_database::write::{Progress, catalog};
+use nestor_model::{Namespace, Result};
+use nestor_storage::{View as _, WriteSet};
+use sqlparser::ast::{AlterTableOperation, Ident, ObjectName};
+
+/// Which trigger of a table is called from now on, or no more with `true`; `None` for other changes.
+///
+/// Errors: 0A000.
+pub(super) fn switched(operation: &AlterTableOperation) -> Result<Option<(String, bool)>> {
+    match operation {
+        AlterTableOperation::DisableTrigger { name } => Ok(Some((word(name), true))),
+        AlterTableOperation::EnableTrigger { name } => Ok(Some((word(name), false))),
+        AlterTableOperation::EnableAlwaysTrigger { .. } | AlterTableOperation::EnableReplicaTrigger { .. } => {
+            unsupported("ENABLE ALWAYS and ENABLE REPLICA TRIGGER")
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The name of a trigger; `ALL` and `USER` are words.
+fn word(name: &Ident) -> String {
+    match name.quote_style {
+        None if ["ALL", "USER"].iter().any(|word| name.value.eq_ignore_ascii_case(word)) => "*".to_owned(),
+        _ => ident(name),
+    }
+}
+
+/// The triggers of a table that is declared anew: columns keep theirs under other names.
+///
+/// Errors: 2BP01 for a column that goes and that one names.
+pub(super) fn kept(found: &Found, declared: &Declared, edit: &Edit) -> Result<std::sync::Arc<[Trigger]>> {
+    let now = |before: usize| edit.sources.iter().position(|source| source.before() == Some(before));
+    let mut out = Vec::new();
+    for trigger in found.declared.triggers.iter() {
+        let mut trigger = trigger.clone();
+        let mut goes = false;
+        for (before, own) in found.declared.columns.iter().enumerate() {
+            let text = trigger.condition.as_ref().map(ToString::to_string).unwrap_or_default();
+            let at = trigger.columns.iter().position(|name| *name == own.name);
+            let is_named = at.is_some() || renamed(&text, &own.name, "\u{1}") != text;
+            match now(before) {
+                _ if !is_named => {}
+                None if edit.cascades => goes = true,
+                None => return Err(depends(&trigger.name, &own.name, &found.name)),
+                Some(now) => {
+                    let name = &declared.columns[now].name;
+                    if let Some(at) = at {
+                        trigger.columns[at].clone_from(name);
+                    }
+                    if let Some(condition) = trigger.condition.as_mut().filter(|_| *name != own.name) {
+                        **condition = crate::parse::expression(&renamed(&text, &own.name, name))?;
+                    }
+                }
+            }
+        }
+        if !goes {
+            out.push(trigger);
+        }
+    }
+    Ok(out.into())
+}
+
+/// 2BP01: a column goes that a trigger names.
+fn depends(trigger: &str, column: &str, table: &str) -> nestor_model::Error {
+    let message = format!("cannot drop column {column} of table {table} because other objects depend on it");
+    let detail = format!("trigger {trigger} on table {table} depends on column {column} of table {table}");
+    let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
+    let fields = [
+        (crate::error::Field::Detail, detail.as_str()),
+        (crate::error::Field::Hint, hint),
+    ];
+    crate::error::with(error("2BP01", message), &fields)
+}
+
+/// A condition in which a field of OLD and NEW has another name.
+fn renamed(text: &str, from: &str, to: &str) -> String {
+    let tokens = crate::parse::own::tokens(text);
+    let mut out = String::new();
+    let mut before = None;
+    for token in &tokens {
+        let is_it = matches!(token, sqlparser::tokenizer::Token::Word(word) if before == Some(&sqlparser::tokenizer::Token::Period) && word.value == from);
+        match is_it {
+            true => out.push_str(&crate::parse::trigger::quoted(to)),
+            false => out.push_str(&crate::parse::own::shown(token)),
+        }
+        before = Some(token);
+    }
+    out
+}
+
+/// Changes the triggers of a table.
+fn change(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    ns: &Namespace,
+    change: impl FnOnce(&mut Vec<Trigger>) -> Result<()>,
+) -> Result<()> {
+    let Some(found) = found(&*ws, ns)? else {
+        return fail("42P01", format!("relation \"{}\" does not exist", ns.coll));
+    };
+    let mut triggers = found.declared.triggers.to_vec();
+    change(&mut triggers)?;
+    triggers.sort_by(|a, b| a.name.cmp(&b.name));
+    let declared = Declared {
+        triggers: triggers.into(),
+        ..(*found.declared).clone()
+    };
+    let text = declared.named(&found.create).to_string();
+    for trigger in declared.triggers.iter() {
+        entry::check_text(&trigger.kept())?;
+    }
+    catalog::set_validator(statement, ws, &found.collection, &declared.validator(&text))
+}
+
+/// CREATE TRIGGER.
+///
+/// Errors: 42710 for a name that is taken, 42883 for a function that there is not, 42P17 for one of no trigger, 42703; 0A000.
+pub(in crate::ddl) fn create(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    (table, trigger, replaces): (&ObjectName, &Trigger, bool),
+    progress: &mut Progress,
+) -> Result<&'static str> {
+    let ns = namespace(statement, session, table)?;
+    session.check_right(&ns, Right::CollMod)?;
+    session.deferred.check_none_of(&ns, "CREATE TRIGGER")?;
+    if trigger.is_off {
+        return fail("42601", "syntax error at or near \"DISABLED\"");
+    }
+    if trigger.is_row && trigger.events.contains(&Event::Truncate) {
+        return fail("0A000", "TRUNCATE FOR EACH ROW triggers are not supported");
+    }
+    statement.atomically(progress, |ws| {
+        let (op, _) = statement.operation(None)?;
+        let collection = ws.catalog().get(&ns).cloned();
+        if let Some(collection) = &collection {
+            if collection.is_view() {
+                let message = format!("\"{}\" is a view", ns.coll);
+                let detail = match trigger.is_row {
+                    true => "Views cannot have row-level BEFORE or AFTER triggers.",
+                    false => return unsupported("a trigger of a view"),
+                };
+                return Err(crate::error::with(
+                    error("42809", message),
+                    &[(crate::error::Field::Detail, detail)],
+                ));
+            }
+            if entry::of(collection).is_none() {
+                return unsupported("a trigger of a collection that was not declared as a table");
+            }
+        }
+        let function = {
+            let reading = Reading::new(statement, &*ws, &op, session);
+            let all = reading.routines(trigger.schema.as_deref(), &trigger.function);
+            all.into_iter().find(|own| own.args.is_empty())
+        };
+        let Some(function) = function else {
+            return fail("42883", format!("function {}() does not exist", trigger.function));
+        };
+        if !matches!(function.returns, Returns::Trigger) {
+            let message = format!("function {} must return type trigger", trigger.function);
+            return fail("42P17", message);
+        }
+        let mut made = trigger.clone();
+        // It stays the one that is found now.
+        made.schema = Some(function.schema.clone().unwrap_or_else(|| schemas::PUBLIC.to_owned()));
+        change(statement, ws, &ns, |triggers| {
+            if let Some(at) = triggers.iter().position(|own| own.name == made.name) {
+                if !replaces {
+                    let message = format!("trigger \"{}\" for relation \"{}\" already exists", made.name, ns.coll);
+                    return fail("42710", message);
+                }
+                triggers.remove(at);
+            }
+            triggers.push(made.clone());
+            Ok(())
+        })?;
+        let Some(found) = found(&*ws, &ns)? else { return Ok(()) };
+        for own in &trigger.columns {
+            if found.declared.columns.iter().all(|column| column.name != *own) {
+                let message = format!("column \"{own}\" of relation \"{}\" does not exist", ns.coll);
+                return fail("42703", message);
+            }
+        }
+        check_condition(trigger, &found)
+    })?;
+    Ok("CREATE TRIGGER")
+}
+
+/// Refuses a condition that names what there is not.
+fn check_condition(trigger: &Trigger, found: &Found) -> Result<()> {
+    let Some(condition) = &trigger.condition else {
+        return Ok(());
+    };
+    let text = condition.to_string();
+    let tokens = crate::parse::own::tokens(&text);
+    for (at, token) in tokens.iter().enumerate() {
+        let sqlparser::tokenizer::Token::Word(word) = token else {
+            continue;
+        };
+        let which = word.value.to_lowercase();
+        let is_row = word.quote_style.is_none() && matches!(which.as_str(), "new" | "old");
+        if !is_row || tokens.get(at + 1) != Some(&sqlparser::tokenizer::Token::Period) {
+            continue;
+        }
+        if !trigger.is_row {
+            return fail(
+                "42P17",
+                "statement trigger's WHEN condition cannot reference column values",
+            );
+        }
+        if which == "old" && trigger.events.contains(&Event::Insert) {
+            return fail("42P17", "INSERT trigger's WHEN condition cannot reference OLD values");
+        }
+        if which == "new" && trigger.events.contains(&Event::Delete) {
+            return fail("42P17", "DELETE trigger's WHEN condition cannot reference NEW values");
+        }
+        if let Some(sqlparser::tokenizer::Token::Word(field)) = tokens.get(at + 2) {
+            let field = ident(&Ident {
+                value: field.value.clone(),
+                quote_style: field.quote_style,
+                span: sqlparser::tokenizer::Span::empty(),
+            });
+            if found.declared.columns.iter().all(|column| column.name != field) {
+                return fail("42703", format!("column {which}.{field} does not exist"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// ALTER TRIGGER … RENAME TO.
+///
+/// Errors: 42704, 42710.
+pub(in crate::ddl) fn rename(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    (name, table, to): (&Ident, &ObjectName, &Ident),
+    progress: &mut Progress,
+) -> Result<&'static str> {
+    let ns = namespace(statement, session, table)?;
+    session.check_right(&ns, Right::CollMod)?;
+    let (name, to) = (ident(name), ident(to));
+    statement.atomically(progress, |ws| {
+        change(statement, ws, &ns, |triggers| {
+            if triggers.iter().any(|own| own.name == to) {
+                let message = format!("trigger \"{to}\" for relation \"{}\" already exists", ns.coll);
+                return fail("42710", message);
+            }
+            match triggers.iter_mut().find(|own| own.name == name) {
+                Some(own) => own.name.clone_from(&to),
+                None => return Err(none(&name, &ns)),
+            }
+            Ok(())
+        })
+    })?;
+    Ok("ALTER TRIGGER")
+}
+
+fn none(name: &str, ns: &Namespace) -> nestor_model::Error {
+    error(
+        "42704",
+        format!("trigger \"{name}\" for table \"{}\" does not exist", ns.coll),
+    )
+}
+
+/// DROP TRIGGER.
+///
+/// Errors: 42704.
+pub(in crate::ddl) fn drop(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    (name, table, if_exists): (&Ident, &ObjectName, bool),
+    progress: &mut Progress,
+) -> Result<&'static str> {
+    let ns = namespace(statement, session, table)?;
+    session.check_right(&ns, Right::CollMod)?;
+    session.deferred.check_none_of(&ns, "DROP TRIGGER")?;
+    let name = ident(name);
+    statement.atomically(progress, |ws| {
+        if ws.catalog().get(&ns).is_none() {
+            let missing = error("42P01", format!("relation \"{}\" does not exist", ns.coll));
+            return pass_over(if_exists, missing);
+        }
+        let declared = ws
+            .catalog()
+            .get(&ns)
+            .and_then(|collection| Declared::of_collection(collection));
+        let is_there = declared.is_some_and(|own| own.triggers.iter().any(|own| own.name == name));
+        if !is_there {
+            let missing = error(
+                "42704",
+                format!("trigger \"{name}\" for relation \"{}\" does not exist", ns.coll),
+            );
+            return pass_over(if_exists, if if_exists { missing } else { none(&name, &ns) });
+        }
+        change(statement, ws, &ns, |triggers| {
+            triggers.retain(|own| own.name != name);
+            Ok(())
+        })
+    })?;
+    Ok("DROP TRIGGER")
+}
+
+/// Takes a trigger from a table.
+///
+/// Errors: those of the catalog.
+pub(in crate::ddl) fn remove(statement: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace, name: &str) -> Result<()> {
+    change(statement, ws, ns, |triggers| {
+        triggers.retain(|own| own.name != name);
+        Ok(())
+    })
+}
+
+/// ALTER TABLE … ENABLE and DISABLE TRIGGER.
+///
+/// Errors: 42704.
+pub(super) fn switch(
+    statement: &Statement<'_>,
+    ns: &Namespace,
+    (name, is_off): (&str, bool),
+    if_exists: bool,
+    progress: &mut Progress,
+) -> Result<()> {
+    statement.atomically(progress, |ws| {
+        if ws.catalog().get(ns).is_none() {
+            let missing = error("42P01", format!("relation \"{}\" does not exist", ns.coll));
+            return pass_over(if_exists, missing);
+        }
+        change(statement, ws, ns, |triggers| {
+            let mut any = name == "*";
+            for own in triggers.iter_mut().filter(|own| name == "*" || own.name == name) {
+                own.is_off = is_off;
+                any = true;
+            }
+            match any {
+                true => Ok(()),
+                false => Err(none(name, ns)),
+            }
+        })
+    })
+}
