@@ -33,6 +33,11 @@ INSERT INTO orders (customer_id, placed, total, ms) VALUES (1, '2024-02-01', 10,
 INSERT INTO app.lines VALUES (10, 1, 'x', 'sku1', 2, 1.5, '6ba7b810-9dad-11d1-80b4-00c04fd430c8', '\\x00ff', '01:02:03', '1 day 02:00', '[1,5)', '10101'),
     (10, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 REFRESH MATERIALIZED VIEW totals;
+CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.tags := NEW.tags || TG_ARGV[0]; RETURN NEW; END $$;
+CREATE TRIGGER touched BEFORE UPDATE OF balance ON customers FOR EACH ROW WHEN (OLD.balance IS DISTINCT FROM NEW.balance) EXECUTE FUNCTION touch('it''s');
+CREATE FUNCTION app.customer(wanted int, OUT label text) LANGUAGE plpgsql STABLE STRICT AS $$ BEGIN SELECT name INTO label FROM customers WHERE id = wanted; END $$;
+CREATE FUNCTION buyers(VARIADIC ids int[]) RETURNS SETOF customers LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY SELECT * FROM customers WHERE id = ANY (ids) ORDER BY id; END $$;
+CREATE PROCEDURE pay(who int, INOUT amount numeric DEFAULT 1) LANGUAGE plpgsql AS $$ BEGIN UPDATE customers SET balance = balance + amount WHERE id = who RETURNING balance INTO amount; END $$;
 SELECT nextval('counter'), nextval('counter');
 """
 
@@ -51,6 +56,12 @@ ASKED = [
     "INSERT INTO customers (name) VALUES ('next') RETURNING id, balance",
     "INSERT INTO orders (customer_id, total) VALUES (3, 4) RETURNING id, twice, m",
     "SELECT nextval('counter')",
+    "SELECT app.customer(1), app.customer(NULL)",
+    "CALL pay(2, 5)",
+    "CALL pay(2, 0)",
+    "SELECT id, name, balance, tags FROM buyers(1, 2)",
+    "SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = 'touched'",
+    "SELECT proname, provolatile, proisstrict, prokind, proargmodes FROM pg_proc WHERE proname IN ('customer', 'buyers', 'pay', 'touch') ORDER BY 1",
 ]
 REFUSED = [
     ("INSERT INTO customers (name, balance) VALUES ('x', -1)", "23514"),

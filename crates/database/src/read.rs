@@ -122,6 +122,9 @@ impl Statement<'_> {
     ) -> Result<(OpContext, Scope)> {
         let now_ms = crate::clock::now_ms();
         let mut op = OpContext::new(now_ms, self.database.last_time(), self.database.random()).with_collator(collator);
+        if self.has_time_of_transaction {
+            op.now_ms = self.transaction_started_ms().unwrap_or(now_ms);
+        }
         op.caller.clone_from(&self.caller);
         op.library = Some((self.db().into(), self.database.script_library.clone()));
         let scope = match variables {

@@ -41,6 +41,8 @@ static NO_ROLES: LazyLock<Value> = LazyLock::new(|| Value::Array(Default::defaul
 pub struct OpContext {
     /// `$$NOW`, milliseconds since the Unix epoch.
     pub now_ms: i64,
+    /// When the statement began, milliseconds since the Unix epoch: `now_ms` of a transaction of SQL is when that began.
+    pub statement_ms: i64,
     /// `$$CLUSTER_TIME`.
     pub cluster_time: Timestamp,
     /// Values of the [`Scope`]'s variables, by slot.
@@ -69,6 +71,7 @@ impl OpContext {
     pub fn new(now_ms: i64, cluster_time: Timestamp, seed: u64) -> Self {
         Self {
             now_ms,
+            statement_ms: now_ms,
             cluster_time,
             vars: Vec::new(),
             caller: None,
@@ -83,6 +86,7 @@ impl OpContext {
     pub fn with_vars(&self, vars: Vec<Value>) -> Self {
         Self {
             now_ms: self.now_ms,
+            statement_ms: self.statement_ms,
             cluster_time: self.cluster_time,
             vars,
             caller: self.caller.clone(),

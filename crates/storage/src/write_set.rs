@@ -174,6 +174,14 @@ impl WriteSet {
         }
     }
 
+    /// Its present state without what it has written to trees: the catalog is as it has it.
+    pub fn catalog_state(&self) -> WriteSet {
+        WriteSet {
+            catalog: self.catalog.clone(),
+            ..self.bare()
+        }
+    }
+
     /// One that has changed nothing over the same snapshot: it stands in the place of this one while somebody else has that.
     pub fn bare(&self) -> WriteSet {
         WriteSet::new(self.snapshot.clone(), self.ids.clone())

@@ -61,12 +61,14 @@ impl<'r> Statement<'r> {
         Some(Taken { statement: self, ws })
     }
 
-    /// The present state of the transaction that it belongs to, to be read whatever is written from now on.
+    /// The present state of the transaction that it belongs to, to be read whatever is written from now on; of the catalog alone if no documents
+    /// are read, as whoever writes copies what a state is made of.
     ///
     /// Errors: 20 outside of transactions.
-    pub fn state(&self) -> Result<WriteSet> {
+    pub fn state(&self, reads_documents: bool) -> Result<WriteSet> {
         match self.txn.borrow().as_ref() {
-            Some(txn) => Ok(txn.ws.state()),
+            Some(txn) if reads_documents => Ok(txn.ws.state()),
+            Some(txn) => Ok(txn.ws.catalog_state()),
             None => bail!(IllegalOperation, "only a transaction has a state of its own"),
         }
     }

@@ -74,6 +74,8 @@ pub struct Statement<'r> {
     pub protocol: &'static str,
     /// The changes of the catalog by its commits, if these are audited.
     pub catalog_changes: RefCell<Vec<Change>>,
+    /// The time that it tells is that of its transaction's beginning.
+    pub has_time_of_transaction: bool,
     /// Answers `$sql`; without it the stage is refused.
     pub relational: Option<&'r dyn Relational>,
     /// Knows what databases assert; without it none that asserts something is written to.
@@ -147,6 +149,7 @@ impl<'r> Statement<'r> {
             admitted: RefCell::default(),
             protocol: "op_msg",
             catalog_changes: RefCell::default(),
+            has_time_of_transaction: false,
             relational: None,
             asserted: None,
             lock_timeout: None,

@@ -74,6 +74,12 @@ impl Statement<'_> {
         }
     }
 
+    /// When its transaction began, in milliseconds since the Unix epoch.
+    pub(crate) fn transaction_started_ms(&self) -> Option<i64> {
+        let txn = self.txn.borrow();
+        txn.as_ref().map(|txn| txn.tally.facts().started_ms)
+    }
+
     /// True while the statement runs within a transaction.
     pub fn in_transaction(&self) -> bool {
         self.terms.in_transaction

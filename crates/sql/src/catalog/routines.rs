@@ -3,6 +3,7 @@
 use crate::parse::procedural::Block;
 use crate::parse::trigger::quoted;
 use crate::types::Type;
+use crate::types::composite::Composite;
 use sqlparser::ast::{Expr, ObjectName, Query};
 use std::sync::Arc;
 
@@ -129,6 +130,18 @@ pub struct Routine {
     pub returned: Option<String>,
 }
 
+/// The type of the rows of a table.
+pub fn rows_type(name: &ObjectName) -> Type {
+    let parts = name.0.iter().filter_map(|part| part.as_ident());
+    let parts: Vec<String> = parts
+        .map(|part| match part.quote_style {
+            None => part.value.to_lowercase(),
+            Some(_) => part.value.clone(),
+        })
+        .collect();
+    Type::Composite(Arc::new(Composite::of_table(&parts.join("."))))
+}
+
 impl Routine {
     /// Whether an argument or what it gives is of a type, or of one that is made of it.
     pub fn uses(&self, oid: u32) -> bool {
@@ -227,7 +240,7 @@ impl Routine {
         match &self.returns {
             Returns::One(ty) => shown(ty),
             Returns::Nothing => "void".to_owned(),
-            Returns::RowsOf(name) => format!("SETOF {name}"),
+            Returns::RowsOf(name) => format!("SETOF {}", shown(&rows_type(name))),
             Returns::Row(_) | Returns::Record(false) => "record".to_owned(),
             Returns::Record(true) => "SETOF record".to_owned(),
             Returns::Trigger => "trigger".to_owned(),

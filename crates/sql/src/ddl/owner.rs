@@ -3,7 +3,7 @@
 //! Everything belongs to whoever looks at it, as `pg_class` tells; rights come from roles alone.
 
 use super::namespace;
-use crate::catalog::schemas;
+use crate::catalog::{Catalog as _, schemas};
 use crate::error::{error, state, unsupported};
 use crate::notices::pass_over;
 use crate::run::tables::{Reading, SessionFacts};
@@ -39,6 +39,15 @@ pub(super) fn owner(
                 (false, _) if counts(statement, session, name)? => None,
                 (false, _) => Some(error("42P01", message("relation"))),
             }
+        }
+        "FUNCTION" | "PROCEDURE" | "ROUTINE" => {
+            let (op, _) = statement.operation(None)?;
+            let read = statement.current_view();
+            let (schema, name) = crate::bind::object_name(name)?;
+            let all = Reading::new(statement, read.view(), &op, session).routines(schema.as_deref(), &name);
+            let what = kind.to_lowercase();
+            all.is_empty()
+                .then(|| error("42883", format!("could not find a {what} named \"{name}\"")))
         }
         _ => return unsupported(format!("{tag} … OWNER TO")),
     };

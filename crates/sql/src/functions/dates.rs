@@ -391,7 +391,7 @@ pub(super) const ROWS: &[Row] = &[
         Ok(Value::Int64(now_us(env)))
     }),
     ("statement_timestamp", "->timestamptz", |_, env, _| {
-        Ok(Value::Int64(now_us(env)))
+        Ok(Value::Int64(env.op.statement_ms.saturating_mul(1000)))
     }),
     ("clock_timestamp", "!->timestamptz", |_, _, _| {
         Ok(Value::Int64(nestor_database::clock::now_ms().saturating_mul(1000)))

@@ -354,6 +354,11 @@ fn text(ast: &Statement) -> Option<&str> {
     }
 }
 
+/// Whether a statement is one that was wrapped.
+pub fn is_wrapped(ast: &Statement) -> bool {
+    text(ast).is_some()
+}
+
 /// Whether a statement is about roles, also one that is not right.
 pub fn is_roles(ast: &Statement) -> bool {
     text(ast).is_some_and(|text| is_of_roles(tokens(text).iter()))
@@ -569,6 +574,18 @@ fn owner(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
     let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
     let _ = parser.parse_keyword(Keyword::ONLY);
     let name = parser.parse_object_name(false)?;
+    if ["FUNCTION", "PROCEDURE", "ROUTINE"].contains(&kind.as_str()) && parser.consume_token(&Token::LParen) {
+        // Whichever of a name it is, nothing changes.
+        let mut open = 1;
+        while open > 0 {
+            match parser.next_token().token {
+                Token::LParen => open += 1,
+                Token::RParen => open -= 1,
+                Token::EOF => return parser.expected("a parenthesis", parser.peek_token()),
+                _ => {}
+            }
+        }
+    }
     parser.expect_keywords(&[Keyword::OWNER, Keyword::TO])?;
     let owner = parser.parse_identifier()?;
     Ok(Own::Owner {

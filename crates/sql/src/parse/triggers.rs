@@ -3,7 +3,7 @@
 use super::own::Own;
 use super::tokens::{closing, is, solid};
 use super::trigger::{Event, Trigger};
-use sqlparser::ast::{Ident, ObjectName};
+use sqlparser::ast::{Expr, Ident, ObjectName};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -93,7 +93,11 @@ pub(super) fn create(parser: &mut Parser<'_>) -> Read<Own> {
     let condition = match parser.parse_keyword(Keyword::WHEN) {
         true => {
             parser.expect_token(&Token::LParen)?;
-            let condition = parser.parse_expr()?;
+            let mut condition = parser.parse_expr()?;
+            // Dumps have more parentheses around it than are needed.
+            while let Expr::Nested(inner) = condition {
+                condition = *inner;
+            }
             parser.expect_token(&Token::RParen)?;
             Some(Box::new(condition))
         }

@@ -177,7 +177,7 @@ fn calling(
     (planned, params): (&Planned, &[Value]),
     to: &mut dyn Taker,
 ) -> Result<u64> {
-    let state = statement.state()?;
+    let state = statement.state(!planned.tables.is_empty())?;
     let (op, _) = statement.operation(None)?;
     let mut reading = Reading::new(statement, &state, &op, session);
     reading.calls = true;

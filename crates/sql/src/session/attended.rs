@@ -150,6 +150,7 @@ pub(super) fn attend<'r>(
     let mut statement = Statement::new(database, slot, terms, kind, (interrupt.clone(), started));
     statement.caller = facts.account.as_ref().map(|account| account.caller.clone());
     statement.protocol = "postgresql";
+    statement.has_time_of_transaction = true;
     statement.asserted = Some(&write::assertions::Checks);
     statement.lock_timeout = lock_timeout;
     statement.build_bytes_max = facts.switches.build_bytes;

@@ -142,6 +142,11 @@ impl Session {
                 })?;
                 Ok(Some((Some(fields), types)))
             }
+            Ast::Call(call) if !parse::own::is_wrapped(ast) => self
+                .statement(database, text, OpKind::Read, |statement, facts| {
+                    super::procedural::describe_call(statement, facts, call, types)
+                })
+                .map(Some),
             _ => Ok(None),
         }
     }

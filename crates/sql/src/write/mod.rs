@@ -340,22 +340,34 @@ fn reads_before(write: &Write) -> bool {
     of_conflict.is_some() || write.returning.as_ref().is_some_and(|returning| returning.reads)
 }
 
-/// How a statement writes that calls routines or triggers; `None` for others.
-fn before(
+/// The rows of a statement that calls routines: it reads the state as it is now, whatever these write.
+fn called_rows(
     statement: &Statement<'_>,
     session: &SessionFacts,
-    ws: &WriteSet,
-    ((ast, types), cell, within): ((&Ast, &[Type]), Option<&WriteCell>, Option<&with::Within<'_>>),
-    fires: bool,
+    ws: &mut WriteSet,
+    (planned, params): (&planned::Planned, &[Value]),
     op: &OpContext,
-) -> Result<Option<Arc<planned::Planned>>> {
-    let state = within.map_or(ws, |within| within.state);
-    let reading = Reading::new(statement, state, op, session);
-    let Ok(planned) = planned(&reading, (ast, types), cell, within)? else {
-        return Ok(None);
+    gathered: &mut Gathered,
+) -> Result<Vec<Tuple>> {
+    let state = match planned.tables.is_empty() {
+        true => ws.catalog_state(),
+        false => ws.state(),
     };
-    let has_triggers = fires && !planned.write.table.triggers.is_empty();
-    Ok((planned.calls || has_triggers).then_some(planned))
+    let mut rows: Vec<Tuple> = Vec::new();
+    statement.lend(ws, || {
+        let mut reading = Reading::new(statement, &state, op, session);
+        reading.calls = true;
+        let tables = Tables {
+            tables: &planned.tables,
+            reading: &reading,
+        };
+        run_plan(&tables, &planned.plan, params, &Shared::default(), &mut |row| {
+            gathered.grow(size_of::<Tuple>() + row.iter().map(Value::weight).sum::<usize>())?;
+            rows.push(row);
+            Ok(())
+        })
+    })?;
+    Ok(rows)
 }
 
 /// Runs a statement that writes, with its cell if it is prepared, `within` a WITH if that is there: it reads the state that the whole statement
@@ -373,45 +385,16 @@ fn attempt(
     let mut done_before: Option<Vec<triggers::Done>> = None;
     let (planned, rows) = loop {
         statement.interrupt.check()?;
-        if let Some(asked) = before(statement, session, &*ws, ((ast, types), cell, within), fires, &op)? {
-            check_transaction(statement)?;
-            if within.is_some() && asked.calls {
-                return unsupported("a call of a function in PL/pgSQL beside a part of WITH that writes");
+        let asked = {
+            let state = within.map_or(&*ws, |within| within.state);
+            let reading = Reading::new(statement, state, &op, session);
+            let planned = planned(&reading, (ast, types), cell, within)?;
+            if let Ok(planned) = &planned {
+                check_rights(&reading, &planned.write)?;
             }
-            if !asked.held.is_empty() {
-                return unsupported("triggers and calls of functions in PL/pgSQL beside FOR UPDATE");
-            }
-            if done_before.is_none() {
-                done_before = Some(match fires {
-                    true => calling.before(ws, &asked.write)?,
-                    false => Vec::new(),
-                });
-            }
-            if asked.calls {
-                let state = ws.state();
-                let mut rows: Vec<Tuple> = Vec::new();
-                statement.lend(ws, || {
-                    let mut reading = Reading::new(statement, &state, &op, session);
-                    reading.calls = true;
-                    check_rights(&reading, &asked.write)?;
-                    let tables = Tables {
-                        tables: &asked.tables,
-                        reading: &reading,
-                    };
-                    run_plan(&tables, &asked.plan, params, &Shared::default(), &mut |row| {
-                        gathered.grow(size_of::<Tuple>() + row.iter().map(Value::weight).sum::<usize>())?;
-                        rows.push(row);
-                        Ok(())
-                    })
-                })?;
-                break (asked, rows);
-            }
-        }
-        let state = within.map_or(&*ws, |within| within.state);
-        let holding = Holding::new(state);
-        let mut reading = Reading::new(statement, state, &op, session);
-        reading.holding = Some(&holding);
-        let planned = match planned(&reading, (ast, types), cell, within)? {
+            planned
+        };
+        let planned = match asked {
             Ok(planned) => planned,
             Err(_) if within.is_some() => {
                 return fail("0A000", "writing through a duality view within WITH is not supported");
@@ -421,7 +404,24 @@ fn attempt(
                 return duality::run(statement, session, ws, (&view, executed), gathered);
             }
         };
-        check_rights(&reading, &planned.write)?;
+        if fires && done_before.is_none() && !planned.write.table.triggers.is_empty() {
+            done_before = Some(calling.before(ws, &planned.write)?);
+        }
+        if planned.calls {
+            check_transaction(statement)?;
+            if within.is_some() {
+                return unsupported("a call of a function in PL/pgSQL beside a part of WITH that writes");
+            }
+            if !planned.held.is_empty() {
+                return unsupported("a call of a function in PL/pgSQL beside FOR UPDATE");
+            }
+            let rows = called_rows(statement, session, ws, (&planned, params), &op, gathered)?;
+            break (planned, rows);
+        }
+        let state = within.map_or(&*ws, |within| within.state);
+        let holding = Holding::new(state);
+        let mut reading = Reading::new(statement, state, &op, session);
+        reading.holding = Some(&holding);
         for ns in &planned.held {
             reading.check_right(ns, Right::Update)?;
         }

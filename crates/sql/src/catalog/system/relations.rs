@@ -165,6 +165,15 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
                     out.push(depends(default, (number, 0), "n"));
                 }
             }
+            for (routine, ty) in super::server::routines_of_rows(facts, &relations) {
+                let mut row = depends((1255, i64::from(routine)), (i64::from(ty), 0), "n");
+                row.retain(|(name, _)| *name != "refclassid");
+                row.push(("refclassid", oid(1247)));
+                out.push(row);
+                // The type is the table's.
+                let table = i64::from(ty.saturating_sub(ROW_TYPES));
+                out.push(depends((1247, i64::from(ty)), (table, 0), "i"));
+            }
             out
         }
         "pg_tables" => {

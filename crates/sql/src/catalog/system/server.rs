@@ -5,10 +5,12 @@ use super::{
     EXTENSIONS, Extension, FUNCTIONS, Facts, OWNER, PG_CATALOG, ROW_ARRAYS, ROW_TYPES, Relation, Row, int, oid, text,
 };
 use super::{classes, io};
-use crate::catalog::routines::{Mode, Returns, Routine};
+use crate::catalog::routines::{Mode, Returns, Routine, rows_type};
 use crate::functions::{self, Param};
 use crate::types::Type;
+use crate::types::composite::Composite;
 use nestor_model::{Array, Result, Value};
+use std::sync::Arc;
 
 /// The rows of a table of `pg_catalog` that is not about relations; none of one that stands for what there is not.
 ///
@@ -121,12 +123,18 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             })
             .collect(),
         "pg_proc" => {
-            let own = facts.routines();
+            let (own, path) = (facts.routines(), facts.path());
+            let relations = match own.is_empty() {
+                true => Arc::default(),
+                false => facts.relations()?,
+            };
             procedures()
                 .into_iter()
                 .chain(own.iter().map(|own| {
                     let schema = own.schema.as_deref().unwrap_or("public");
-                    routine(own, super::schema_number(facts, schema))
+                    routine(own, super::schema_number(facts, schema), &|ty| {
+                        type_number(&relations, &path, ty)
+                    })
                 }))
                 .collect()
         }
@@ -169,20 +177,21 @@ const PLPGSQL: i64 = 13_540;
 const TRIGGER: u32 = 2279;
 
 /// The row of `pg_proc` of a function that somebody has made.
-fn routine(own: &Routine, schema: i64) -> Row {
-    let types = own.args.iter().map(|arg| oid(arg.ty.oid())).collect();
+fn routine(own: &Routine, schema: i64, number_of: &dyn Fn(&Type) -> u32) -> Row {
+    let types = own.args.iter().map(|arg| oid(number_of(&arg.ty))).collect();
     let gives_rows = matches!(
         own.returns,
         Returns::Rows(_) | Returns::RowsOf(_) | Returns::Record(true)
     );
     let result = match &own.returns {
-        Returns::One(ty) => ty.oid(),
+        Returns::One(ty) => number_of(ty),
         Returns::Nothing => Type::Void.oid(),
         Returns::Rows(columns) => match columns.as_slice() {
-            [(_, ty)] => ty.oid(),
+            [(_, ty)] => number_of(ty),
             _ => Type::Record.oid(),
         },
-        Returns::RowsOf(_) | Returns::Row(_) | Returns::Record(_) => Type::Record.oid(),
+        Returns::RowsOf(name) => number_of(&rows_type(name)),
+        Returns::Row(_) | Returns::Record(_) => Type::Record.oid(),
         Returns::Trigger => TRIGGER,
     };
     let defaults = own.args.iter().filter(|arg| arg.default.is_some()).count();
@@ -214,7 +223,7 @@ fn routine(own: &Routine, schema: i64) -> Row {
     if all.iter().any(|own| own.mode != Mode::In) {
         let modes = all.iter().map(|own| text(own.mode.letter()));
         row.push(("proargmodes", Value::Array(Array::new(modes.collect()))));
-        let types = all.iter().map(|own| oid(own.ty.oid()));
+        let types = all.iter().map(|own| oid(number_of(&own.ty)));
         row.push(("proallargtypes", Value::Array(Array::new(types.collect()))));
         if let Some(variadic) = all.iter().find(|own| own.mode == Mode::Variadic) {
             let element = variadic.ty.element().map_or(0, Type::oid);
@@ -222,6 +231,55 @@ fn routine(own: &Routine, schema: i64) -> Row {
         }
     }
     row
+}
+
+/// The number of a type; of the rows of a table that which `pg_type` has for it.
+pub(super) fn type_number(relations: &[Relation], path: &[String], ty: &Type) -> u32 {
+    let of = |own: &Composite, base: u32| {
+        let name = own.table()?;
+        let is_it = |relation: &&Relation| {
+            let table = &relation.table;
+            match name.split_once('.') {
+                Some((schema, name)) => table.schema == schema && table.name == name,
+                None => table.name == name && (path.contains(&table.schema) || table.schema == "public"),
+            }
+        };
+        relations
+            .iter()
+            .find(is_it)
+            .map(|relation| relation.oid.saturating_add(base))
+    };
+    let found = match ty {
+        Type::Composite(own) => of(own, ROW_TYPES),
+        Type::Array(inner) => match &**inner {
+            Type::Composite(own) => of(own, ROW_ARRAYS),
+            _ => None,
+        },
+        _ => None,
+    };
+    found.unwrap_or_else(|| ty.oid())
+}
+
+/// The types of tables' rows that routines have: `pg_depend` has that they depend on them.
+pub(super) fn routines_of_rows(facts: &dyn Facts, relations: &[Relation]) -> Vec<(u32, u32)> {
+    let path = facts.path();
+    let mut out = Vec::new();
+    for own in &facts.routines() {
+        let mut types: Vec<Type> = own.parameters.iter().map(|own| own.ty.clone()).collect();
+        match &own.returns {
+            Returns::One(ty) => types.push(ty.clone()),
+            Returns::RowsOf(name) => types.push(rows_type(name)),
+            _ => {}
+        }
+        for ty in types {
+            let is_row = matches!(ty.element().unwrap_or(&ty), Type::Composite(of) if of.table().is_some());
+            let number = type_number(relations, &path, ty.element().unwrap_or(&ty));
+            if is_row && number != 0 {
+                out.push((own.oid, number));
+            }
+        }
+    }
+    out
 }
 
 /// A setting's name as `SHOW` spells it.

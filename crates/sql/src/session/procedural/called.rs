@@ -353,7 +353,7 @@ pub(super) fn procedure(
     (types, params): (&[Type], &[Value]),
 ) -> Result<(Arc<Routine>, Vec<Value>)> {
     check_transaction(statement)?;
-    let state = statement.state()?;
+    let state = statement.state(false)?;
     let (op, _) = statement.operation(None)?;
     let mut reading = Reading::new(statement, &state, &op, facts);
     reading.calls = true;

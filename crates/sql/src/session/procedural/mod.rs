@@ -19,12 +19,13 @@ use self::cursors::Cursor;
 use self::values::Variable;
 use super::Session;
 use crate::asked;
+use crate::bind::Binder;
 use crate::catalog::routines::Routine;
 use crate::error::{fail, unsupported};
 use crate::parse::procedural::{Conflict, parse};
 use crate::run::procedures::{Deeper, Returned};
 use crate::run::query::Field;
-use crate::run::tables::SessionFacts;
+use crate::run::tables::{Reading, SessionFacts};
 use crate::types::Type;
 use crate::types::{style, zone};
 use nestor_database::Database;
@@ -137,6 +138,29 @@ pub(super) fn run_block(statement: &Statement<'_>, facts: &SessionFacts, languag
         Flow::Next | Flow::Return => Ok(()),
         Flow::Leave { .. } => fail("42601", "EXIT cannot be used outside a loop, unless it has a label"),
     }
+}
+
+/// What is known of a CALL without running it: the columns that it gives, if any, and the types of its parameters.
+///
+/// Errors: those of [`run_call`] before the procedure begins.
+pub(super) fn describe_call(
+    statement: &Statement<'_>,
+    facts: &SessionFacts,
+    call: &Function,
+    types: Vec<Type>,
+) -> Result<(Option<Vec<Field>>, Vec<Type>)> {
+    let read = statement.read_view()?;
+    let (op, _) = statement.operation(None)?;
+    let reading = Reading::new(statement, read.view(), &op, facts);
+    let mut binder = Binder::new(&reading, types);
+    binder.describes = true;
+    let (routine, _) = binder.procedure(call)?;
+    let outs = routine.outs();
+    let fields = outs
+        .into_iter()
+        .map(|(name, ty)| Field::new(name, ty))
+        .collect::<Vec<_>>();
+    Ok(((!fields.is_empty()).then_some(fields), binder.params))
 }
 
 /// Calls a procedure: the columns and the row that it gives, if it has any.
