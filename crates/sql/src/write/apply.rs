@@ -21,7 +21,7 @@ use nestor_model::{Binary, DocRef, Document, RawDoc, Result, Value, ValueRef};
 use nestor_planner::relation::{Env, Scalar as _, Tuple};
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::update::{Update, UpdateOptions};
-use nestor_storage::Bytes;
+use nestor_storage::{Bytes, View as _, WriteSet};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -49,6 +49,8 @@ pub(super) struct Applying<'a, 'w, 's> {
     pub(super) got: &'a std::sync::Mutex<Got>,
     /// Who calls triggers.
     pub(super) calling: Calling<'a, 's>,
+    /// The state that the rows were computed in, where a function may have changed them since.
+    pub(super) seen: Option<&'a WriteSet>,
     /// The columns that the row which is written assigns, where triggers ask for them.
     pub(super) assigned: Arc<[String]>,
 }
@@ -312,6 +314,22 @@ impl Applying<'_, '_, '_> {
         self.insert_moved(moved)
     }
 
+    /// Refuses to write a row that a function of the statement, or a trigger of another row, has changed since it was computed.
+    ///
+    /// Errors: 27000.
+    fn check_seen(&self, record: &Bytes, now: Option<&Bytes>, event: Event) -> Result<()> {
+        let Some(seen) = self.seen else { return Ok(()) };
+        let before = seen.get(self.writer.collection().records, record)?;
+        let is_same = match (&before, now) {
+            (Some(before), Some(now)) => before[..] == now[..],
+            (before, now) => before.is_none() && now.is_none(),
+        };
+        match is_same {
+            true => Ok(()),
+            false => Err(triggers::modified(event)),
+        }
+    }
+
     /// Changes the document of a record, if it is still there.
     pub(super) fn update_one(
         &mut self,
@@ -320,7 +338,9 @@ impl Applying<'_, '_, '_> {
         others: Vec<Value>,
         moved: &mut Vec<Moved>,
     ) -> Result<()> {
-        let Some(before) = self.writer.get(record)? else {
+        let before = self.writer.get(record)?;
+        self.check_seen(record, before.as_ref(), Event::Update)?;
+        let Some(before) = before else {
             return Ok(());
         };
         self.gathered.grow(before.len() * WRITTEN_FACTOR)?;
@@ -467,7 +487,9 @@ impl Applying<'_, '_, '_> {
 
     /// Deletes a record, if it is still there.
     pub(super) fn delete_one(&mut self, record: &Bytes, others: &[Value]) -> Result<()> {
-        let Some(before) = self.writer.get(record)? else {
+        let before = self.writer.get(record)?;
+        self.check_seen(record, before.as_ref(), Event::Delete)?;
+        let Some(before) = before else {
             return Ok(());
         };
         self.gathered.grow(before.len() * WRITTEN_FACTOR)?;

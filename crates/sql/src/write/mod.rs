@@ -340,6 +340,11 @@ fn reads_before(write: &Write) -> bool {
     of_conflict.is_some() || write.returning.as_ref().is_some_and(|returning| returning.reads)
 }
 
+/// Whether a statement changes or deletes rows that it has read.
+fn changes_rows(write: &Write) -> bool {
+    !matches!(write.action, Action::Insert { .. })
+}
+
 /// The rows of a statement that calls routines: it reads the state as it is now, whatever these write.
 fn called_rows(
     statement: &Statement<'_>,
@@ -383,7 +388,7 @@ fn attempt(
     let (op, mut scope) = statement.operation(None)?;
     let calling = triggers::Calling { statement, session };
     let mut done_before: Option<Vec<triggers::Done>> = None;
-    let (planned, rows) = loop {
+    let (planned, rows, seen) = loop {
         statement.interrupt.check()?;
         let asked = {
             let state = within.map_or(&*ws, |within| within.state);
@@ -415,8 +420,10 @@ fn attempt(
             if !planned.held.is_empty() {
                 return unsupported("a call of a function in PL/pgSQL beside FOR UPDATE");
             }
+            // What these write is not what the rows were computed of.
+            let state = changes_rows(&planned.write).then(|| ws.state());
             let rows = called_rows(statement, session, ws, (&planned, params), &op, gathered)?;
-            break (planned, rows);
+            break (planned, rows, state);
         }
         let state = within.map_or(&*ws, |within| within.state);
         let holding = Holding::new(state);
@@ -439,7 +446,12 @@ fn attempt(
             Ok(())
         })?;
         if holding.noted().settle(statement, ws)? {
-            break (planned, rows);
+            let triggers_see = [Event::Update, Event::Delete];
+            let sees = triggers_see
+                .iter()
+                .any(|event| triggers::has_before(&planned.write.table, *event));
+            let state = (fires && sees && changes_rows(&planned.write)).then(|| ws.state());
+            break (planned, rows, state);
         }
     };
     let write = &planned.write;
@@ -478,6 +490,7 @@ fn attempt(
         before: before.as_ref().map(|before| before as &dyn Before),
         got: &session.got,
         calling,
+        seen: seen.as_ref(),
         assigned: Arc::default(),
     };
     let result = match (&write.element, &write.action) {

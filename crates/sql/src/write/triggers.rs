@@ -9,7 +9,7 @@ use crate::bind::entry::{self, Object};
 use crate::bind::merge::Merging;
 use crate::bind::write::{Action, Write};
 use crate::catalog::{Catalog as _, Table};
-use crate::error::{fail, unsupported};
+use crate::error::{Field, error, unsupported, with};
 use crate::parse::trigger::{Event, Trigger};
 use crate::run::procedures::{Fate, Fired, check_transaction};
 use crate::run::reader::row_of;
@@ -18,7 +18,7 @@ use crate::types::stored;
 use nestor_database::statement::Statement;
 use nestor_database::write::rows::RowWriter;
 use nestor_model::statement::work;
-use nestor_model::{DocRef, Document, Namespace, Result, Value};
+use nestor_model::{DocRef, Document, Error, Namespace, Result, Value};
 use nestor_storage::{View, WriteSet};
 use std::sync::Arc;
 
@@ -276,18 +276,22 @@ impl Calling<'_, '_> {
                 _ => false,
             };
             if !is_same && kept {
-                let what = match event {
-                    Event::Delete => "deleted",
-                    _ => "updated",
-                };
-                return fail(
-                    "27000",
-                    format!("tuple to be {what} was already modified by an operation triggered by the current command"),
-                );
+                return Err(modified(event));
             }
         }
         Ok(kept)
     }
+}
+
+/// 27000: a row is not as it was when the statement computed what becomes of it.
+pub(super) fn modified(event: Event) -> Error {
+    let what = match event {
+        Event::Delete => "deleted",
+        _ => "updated",
+    };
+    let message = format!("tuple to be {what} was already modified by an operation triggered by the current command");
+    let hint = "Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows.";
+    with(error("27000", message), &[(Field::Hint, hint)])
 }
 
 /// The row of a document as triggers see it.
