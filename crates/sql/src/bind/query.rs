@@ -281,19 +281,6 @@ impl Binder<'_> {
                 let rows: Vec<&[Ast]> = values.rows.iter().map(|row| row.content.as_slice()).collect();
                 self.values(&rows, &[])
             }
-            SetExpr::Table(table) => {
-                let text = match (&table.schema_name, &table.table_name) {
-                    (schema, Some(name)) => (schema.clone(), name.clone()),
-                    _ => return fail("42601", "TABLE needs a name"),
-                };
-                match self.table(text.0.as_deref(), &text.1)? {
-                    Some(found) => {
-                        let bound = self.scan(&found);
-                        Ok(visible(bound))
-                    }
-                    None => fail("42P01", format!("relation \"{}\" does not exist", text.1)),
-                }
-            }
             SetExpr::SetOperation { .. } => self.deeper(|binder| binder.sets(body)),
             _ => unsupported("a statement that writes within a query"),
         }

@@ -480,12 +480,10 @@ impl Binder<'_> {
                 "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
             );
         }
-        let column = |all: &[Expr], at: usize| {
-            Expr::column(
-                at,
-                columns.get(at).map_or("?column?", |c| c.name.as_str()),
-                all[at].ty(),
-            )
+        let column = |all: &[Expr], at: usize| match columns.get(at) {
+            Some(own) => Expr::column(at, &own.name, all[at].ty()),
+            // What is not given is called what it is.
+            None => Expr::column(at, all[at].to_string(), all[at].ty()),
         };
         let mut plan: Plan = Relation::Project {
             input: Box::new(plan),

@@ -1,5 +1,5 @@
 //! Forms of queries that the grammar's library does not read, written as ones that it does: aliases of USING, samples of tables, functions of
-//! `ROWS FROM` whose columns are defined there, `GROUP BY DISTINCT`, `ONLY (t)` and `t *`, `(row).*`, and a SELECT of nothing.
+//! `ROWS FROM` whose columns are defined there, `GROUP BY DISTINCT`, `ONLY (t)` and `t *`, `(row).*`, TABLE, and a SELECT of nothing.
 //!
 //! What has no place of its own in the library's trees is a name, or a call of a function, that no statement has unless it is quoted.
 
@@ -28,6 +28,9 @@ pub(crate) const ONE_ROW: &str = "one row";
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     let has = |word: &str| tokens.iter().any(|token| is(token, word));
     let (uses, samples, groups, selects) = (has("using"), has("tablesample"), has("group"), has("select"));
+    if has("table") {
+        name_tables(tokens);
+    }
     let rows_from = Token::make_word(ROWS_FROM, Some('"'));
     let defines = tokens.iter().any(|token| token.token == rows_from);
     if uses {
@@ -47,6 +50,43 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     name_fields(tokens);
     if selects {
         name_nothing(tokens);
+    }
+}
+
+/// `TABLE t` is `SELECT * FROM t` wherever a query may stand.
+fn name_tables(tokens: &mut Vec<TokenWithSpan>) {
+    let before = [
+        "all",
+        "analyze",
+        "as",
+        "distinct",
+        "except",
+        "explain",
+        "for",
+        "intersect",
+        "union",
+        "verbose",
+    ];
+    let begins = |tokens: &[TokenWithSpan], at: usize| {
+        let last = tokens[..at]
+            .iter()
+            .rfind(|token| !matches!(token.token, Token::Whitespace(_)));
+        last.is_none_or(|last| {
+            let opens = matches!(last.token, Token::LParen | Token::RParen | Token::SemiColon);
+            opens || before.iter().any(|word| is(last, word))
+        })
+    };
+    let mut at = 0;
+    while at < tokens.len() {
+        let is_named = |tokens: &[TokenWithSpan]| {
+            let name = next_solid(tokens, at + 1);
+            name.is_some_and(|name| matches!(tokens[name].token, Token::Word(_)))
+        };
+        if is(&tokens[at], "table") && is_named(tokens) && begins(tokens, at) {
+            let select = made("SELECT * FROM", &tokens[at]);
+            tokens.splice(at..=at, select);
+        }
+        at += 1;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Routines that are no queries: blocks, and bodies of several statements. They run statements of their own while a statement runs.
 //!
-//! Whoever computes rows that may call such a routine reads a copy of the state ([`WriteSet::state`]), so that the transaction is free for the
+//! Whoever computes rows that may call such a routine reads a copy of the state ([`nestor_storage::WriteSet::state`]), so that the transaction is free for the
 //! routine's statements, and says so by [`Reading::calls`]; where nobody does a call is refused. A statement that writes lends its write set
 //! ([`Statement::lend`]) and is done again as a whole when one of the routine's statements meets a conflict. All of this
 //! takes a transaction: outside of one a statement asks for it ([`crate::asked::want_transaction`]) before it does anything.

@@ -153,7 +153,7 @@ impl<S: Scalar> Groups<S> {
         Ok(known.map(|(row, _)| row).collect())
     }
 
-    /// Of each row the group with all columns that it belongs to, [`NO_ROW`](nestor_model::vector::NO_ROW) where there is none yet.
+    /// Of each row the group with all columns that it belongs to, [`NO_ROW`] where there is none yet.
     pub fn look_up(&mut self, keys: &KeysOf, rows: usize) -> Vec<u32> {
         let columns: Vec<usize> = (0..self.by.len()).collect();
         if let Table::Words(words) = &mut self.table {
