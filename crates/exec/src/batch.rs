@@ -3,7 +3,7 @@
 use crate::interrupt::Interrupt;
 use crate::plan_cache::PlanCache;
 use nestor_columns::Columns;
-use nestor_model::statement::{ROW, work};
+use nestor_model::statement::{self, ROW, work};
 use nestor_model::{Result, Timestamp};
 use nestor_query::env::OpContext;
 use nestor_storage::log::{Interest, LogPosition, LogReader};
@@ -12,6 +12,9 @@ use nestor_storage::{Scratch, View};
 
 /// Bytes a blocking operator may hold before it spills or fails (`internalQueryMaxBlockingSortMemoryUsageBytes`).
 pub const BLOCKING_MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+/// All statements together hold so many times as much as an operator that may go to files, at least.
+const POOL_PART: usize = 4;
 
 /// Opens the log behind a position.
 pub type ReadLog<'l> = dyn Fn(LogPosition, Interest) -> LogReader + 'l;
@@ -53,6 +56,21 @@ impl<'v> Batch<'v> {
             op,
             ..*self
         }
+    }
+
+    /// Bytes that an operator may hold before it puts what it can into files: what is wanted of it, else a quarter of what all statements together
+    /// may hold, unless [`BLOCKING_MEMORY_BYTES_MAX`] was set to something else; `None` where it must not.
+    pub(crate) fn room(&self) -> Option<usize> {
+        self.spill_dir?;
+        let wanted = statement::manners().operator_bytes_max;
+        if wanted < usize::MAX {
+            return Some(wanted);
+        }
+        if self.memory_bytes_max != BLOCKING_MEMORY_BYTES_MAX {
+            return Some(self.memory_bytes_max);
+        }
+        let part = statement::account().map_or(0, |account| account.pool().limit() / POOL_PART);
+        Some(part.max(BLOCKING_MEMORY_BYTES_MAX))
     }
 
     /// A batch with unlimited work.

@@ -2,7 +2,6 @@
 
 use super::apart::{Apart, LEVEL_MAX, Waiting};
 use super::groups::{Groups, first_rows};
-use super::spilled;
 use super::{BoxRows, Drained, Rows, Run};
 use crate::kept::Kept;
 use nestor_model::Result;
@@ -55,7 +54,7 @@ impl<S: Scalar> Rows<S> for Distinct<S> {
         }
         let mut numbers = Vec::new();
         loop {
-            let room = spilled::room(run).filter(|_| self.level < LEVEL_MAX);
+            let room = run.batch.room().filter(|_| self.level < LEVEL_MAX);
             while let Some(chunk) = self.input.next_chunk(run)? {
                 let _values = Scope::begin();
                 if let Some(apart) = &mut self.apart {

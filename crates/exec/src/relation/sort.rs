@@ -105,7 +105,7 @@ impl<S: Scalar> Sort<S> {
         if keep == 0 {
             return Ok(Sorted::Here(rows.into_iter()));
         }
-        let room = spilled::room(run);
+        let room = run.batch.room();
         let mut runs = Vec::new();
         if keep <= LAST_KNOWN_MAX {
             self.tell(None);

@@ -5,7 +5,7 @@
 use super::sort::{Keyed, compare};
 use super::{Rows, Run};
 use crate::spill::{self, Spilled};
-use nestor_model::statement::{self, BYTES_PER_UNIT, ROW, work};
+use nestor_model::statement::{BYTES_PER_UNIT, ROW, work};
 use nestor_model::{Array, Document, Error, ErrorCode, RawDocBuf, Result, Value, ValueRef};
 use nestor_planner::relation::{Scalar, SortKey, Tuple};
 use nestor_storage::{Scratch, ScratchFile};
@@ -14,17 +14,6 @@ use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 
 /// Bytes written to and read from a file at a time.
 pub(super) const BUFFER_BYTES: usize = 1 << 16;
-/// All statements together hold so many times as much as an operator that may spill, at least.
-const POOL_PART: usize = 4;
-
-/// Bytes that an operator may hold before it spills; `None` where it must not.
-pub(super) fn room<S>(run: &Run<'_, '_, S>) -> Option<usize> {
-    run.batch.spill_dir?;
-    let part = statement::account().map_or(0, |account| account.pool().limit() / POOL_PART);
-    let wanted = statement::manners().operator_bytes_max;
-    Some(part.max(run.batch.memory_bytes_max).min(wanted))
-}
-
 /// A file that rows are written to.
 ///
 /// Errors: disk must not be used; those of files.

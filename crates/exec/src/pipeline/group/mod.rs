@@ -240,13 +240,12 @@ impl GroupOp {
         let beside = beside + self.helper.as_ref().map_or(0, Helper::bytes);
         let held = self.table.held() + beside;
         self.kept.set(held)?;
-        if held > batch.memory_bytes_max {
-            if beside > 0 {
-                self.give_numbered(batch)?;
-            }
-            if self.table.held() > batch.memory_bytes_max {
-                self.make_room(batch)?;
-            }
+        // Numbered groups take less memory than those of the table, where they only go to leave it again: they may take more than these.
+        if beside > 0 && held > batch.room().unwrap_or(batch.memory_bytes_max) {
+            self.give_numbered(batch)?;
+        }
+        if self.table.held() > batch.memory_bytes_max {
+            self.make_room(batch)?;
         }
         Ok(())
     }

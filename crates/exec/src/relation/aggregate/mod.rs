@@ -19,7 +19,6 @@ use self::part::{Part, Prepared, Shape};
 use super::apart::{Apart, LEVEL_MAX, Waiting};
 use super::restrict::Restriction;
 use super::rows::wanted;
-use super::spilled;
 use super::{BoxRows, Rows, Run, row_done};
 use crate::helper::Permit;
 use crate::kept::Kept;
@@ -129,7 +128,7 @@ impl<S: Scalar> Aggregated<S> {
     fn read(&mut self, run: &Run<'_, '_, S>) -> Result<Part<S>> {
         let wanted = wanted(self.limit.as_ref(), run)?.filter(|wanted| *wanted <= WANTED_MAX);
         let spills = wanted.is_none() && self.level < LEVEL_MAX && self.shape.spills();
-        let room = spilled::room(run).filter(|_| spills);
+        let room = run.batch.room().filter(|_| spills);
         let (shape, input, kept) = (&self.shape, &mut self.input, &mut self.kept);
         let held = Cell::new(0);
         let is_full = || room.is_some_and(|room| held.get() > room);
