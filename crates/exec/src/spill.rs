@@ -1,8 +1,9 @@
 //! Temporary files of blocking operators.
 
-use nestor_model::{Document, Error, ErrorCode, Result, Value};
+use nestor_model::statement::{BYTES_PER_UNIT, ROW, work};
+use nestor_model::{Document, Error, ErrorCode, RawDocBuf, Result, Value};
 use nestor_storage::{Scratch, ScratchFile};
-use std::io;
+use std::io::{self, Read};
 
 /// The figures of the temporary files of a blocking operator, as explain prints them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +45,25 @@ impl Spilled {
 /// A file in `dir` (made if missing) that is gone when it is closed.
 pub fn temporary_file(dir: &Scratch) -> Result<ScratchFile> {
     dir.file().map_err(io_error)
+}
+
+/// The next document of a temporary file, which begins with its length. Counts as work.
+///
+/// Errors: those of the file; DataCorruptionDetected for bytes that are none; those of the interrupt.
+pub(crate) fn read_document(input: &mut impl Read) -> Result<RawDocBuf> {
+    let mut len = [0; 4];
+    input.read_exact(&mut len).map_err(io_error)?;
+    let mut bytes = len.to_vec();
+    let len = u32::from_le_bytes(len) as usize;
+    work(ROW + len / BYTES_PER_UNIT)?;
+    bytes.resize(len.max(4), 0);
+    input.read_exact(&mut bytes[4..]).map_err(io_error)?;
+    RawDocBuf::validate_spilled(bytes).map_err(|e| {
+        Error::new(
+            ErrorCode::DataCorruptionDetected,
+            format!("spilled row does not decode: {e}"),
+        )
+    })
 }
 
 /// A failure of a temporary file as an error of the command.

@@ -6,11 +6,11 @@ use super::sort::{Keyed, compare};
 use super::{Rows, Run};
 use crate::spill::{self, Spilled};
 use nestor_model::statement::{BYTES_PER_UNIT, ROW, work};
-use nestor_model::{Array, Document, Error, ErrorCode, RawDocBuf, Result, Value, ValueRef};
+use nestor_model::{Array, Document, Error, ErrorCode, Result, Value, ValueRef};
 use nestor_planner::relation::{Scalar, SortKey, Tuple};
 use nestor_storage::{Scratch, ScratchFile};
 use std::cmp::Ordering;
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{BufReader, BufWriter, Seek, SeekFrom, Write};
 
 /// Bytes written to and read from a file at a time.
 pub(super) const BUFFER_BYTES: usize = 1 << 16;
@@ -87,23 +87,13 @@ impl Written {
             return Ok(None);
         }
         self.left -= 1;
-        let mut len = [0; 4];
-        self.file.read_exact(&mut len).map_err(spill::io_error)?;
-        let mut bytes = len.to_vec();
-        let len = u32::from_le_bytes(len) as usize;
-        work(ROW + len / BYTES_PER_UNIT)?;
-        bytes.resize(len.max(4), 0);
-        self.file.read_exact(&mut bytes[4..]).map_err(spill::io_error)?;
-        let damaged = || {
-            Error::new(
-                ErrorCode::DataCorruptionDetected,
-                "a row of a temporary file does not decode",
-            )
-        };
-        let row = RawDocBuf::validate_spilled(bytes).map_err(|_| damaged())?;
+        let row = spill::read_document(&mut self.file)?;
         match row.as_raw().get("") {
             Some(ValueRef::Array(values)) => Ok(Some(values.iter().map(|value| value.to_value()).collect())),
-            _ => Err(damaged()),
+            _ => Err(Error::new(
+                ErrorCode::DataCorruptionDetected,
+                "a row of a temporary file has no values",
+            )),
         }
     }
 }

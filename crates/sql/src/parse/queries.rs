@@ -339,39 +339,41 @@ fn leave_out_descendants(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
+/// Words behind a table, and its alias if it has one, with which something else begins.
+pub(crate) const BEHIND_TABLE: [&str; 24] = [
+    "where",
+    "as",
+    "join",
+    "left",
+    "right",
+    "full",
+    "inner",
+    "cross",
+    "natural",
+    "on",
+    "using",
+    "set",
+    "order",
+    "group",
+    "having",
+    "limit",
+    "offset",
+    "fetch",
+    "for",
+    "union",
+    "intersect",
+    "except",
+    "returning",
+    "window",
+];
+
 /// Whether a token stands behind a table and behind no factor of a product.
 fn ends_table(tokens: &[TokenWithSpan], at: Option<usize>) -> bool {
-    let words = [
-        "where",
-        "as",
-        "join",
-        "left",
-        "right",
-        "full",
-        "inner",
-        "cross",
-        "natural",
-        "on",
-        "using",
-        "set",
-        "order",
-        "group",
-        "having",
-        "limit",
-        "offset",
-        "fetch",
-        "for",
-        "union",
-        "intersect",
-        "except",
-        "returning",
-        "window",
-    ];
     match at {
         None => true,
         Some(at) => {
             matches!(tokens[at].token, Token::SemiColon | Token::RParen | Token::Comma)
-                || words.iter().any(|word| is(&tokens[at], word))
+                || BEHIND_TABLE.iter().any(|word| is(&tokens[at], word))
         }
     }
 }

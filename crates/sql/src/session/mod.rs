@@ -801,23 +801,11 @@ impl Session {
     }
 
     fn set(&mut self, set: &Set) -> Result<()> {
+        if let Some((name, value, is_local)) = settings::assigned(set) {
+            self.warn_of_local(is_local);
+            return self.change_setting(&name, Some(&value), is_local);
+        }
         match set {
-            Set::SingleAssignment {
-                scope,
-                variable,
-                values,
-                ..
-            } => {
-                let name = variable.to_string();
-                let is_local = matches!(scope, Some(ast::ContextModifier::Local));
-                self.warn_of_local(is_local);
-                let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-                self.change_setting(&name, Some(&values.join(", ")), is_local)
-            }
-            Set::SetTimeZone { local, value } => {
-                self.warn_of_local(*local);
-                self.change_setting("timezone", Some(&value.to_string()), *local)
-            }
             Set::SetNames { charset_name, .. } => {
                 self.change_setting("client_encoding", Some(&charset_name.value), false)
             }

@@ -9,8 +9,27 @@ use crate::types::encoding::Encoding;
 use crate::types::style::{Dates, Intervals, Order, Style};
 use crate::types::zone::{self, Zone};
 use nestor_model::{Error, Result};
+use sqlparser::ast::{ContextModifier, Set};
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// The setting that a SET of one setting changes, its value, and whether that is for the transaction.
+pub fn assigned(set: &Set) -> Option<(String, String, bool)> {
+    match set {
+        Set::SingleAssignment {
+            scope,
+            variable,
+            values,
+            ..
+        } => {
+            let is_local = matches!(scope, Some(ContextModifier::Local));
+            let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+            Some((variable.to_string(), values.join(", "), is_local))
+        }
+        Set::SetTimeZone { local, value } => Some(("timezone".to_owned(), value.to_string(), *local)),
+        _ => None,
+    }
+}
 
 /// What a session begins with.
 pub fn initial() -> BTreeMap<String, String> {

@@ -70,11 +70,11 @@ fn events(write: &Write) -> Vec<(Event, Vec<String>)> {
     }
 }
 
-/// Whether a statement has triggers that are called.
-fn is_any(write: &Write) -> bool {
-    events(write).iter().any(|(event, columns)| {
+/// Whether a table has triggers that one of the events calls.
+fn is_any(table: &Table, events: &[(Event, Vec<String>)]) -> bool {
+    events.iter().any(|(event, columns)| {
         let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-        write.table.triggers.iter().any(|own| own.takes(*event, &columns))
+        table.triggers.iter().any(|own| own.takes(*event, &columns))
     })
 }
 
@@ -145,14 +145,18 @@ impl Calling<'_, '_> {
     ///
     /// Errors: those of the triggers; that the statement has to run within a transaction.
     pub(super) fn before(&self, ws: &mut WriteSet, write: &Write) -> Result<Vec<Done>> {
-        if write.table.triggers.is_empty() || !is_any(write) {
+        if write.table.triggers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let events = events(write);
+        if !is_any(&write.table, &events) {
             return Ok(Vec::new());
         }
         check_transaction(self.statement)?;
         if write.element.is_some() {
             return unsupported("to write elements of a table that has triggers");
         }
-        let done: Vec<Done> = events(write)
+        let done: Vec<Done> = events
             .into_iter()
             .map(|(event, columns)| Done {
                 table: write.table.clone(),

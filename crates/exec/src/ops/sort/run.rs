@@ -15,7 +15,7 @@ use crate::kept::Kept;
 use crate::row::{Row, RowDoc};
 use crate::spill;
 use nestor_model::statement::{BYTES_PER_UNIT, ROW, work};
-use nestor_model::{Document, Error, ErrorCode, RawDocBuf, Result, Value};
+use nestor_model::{Document, Result, Value};
 use nestor_query::env::DocMeta;
 use nestor_storage::{Bytes, Scratch, ScratchFile};
 use std::cmp::Reverse;
@@ -187,11 +187,11 @@ impl RunReader {
             None
         };
         let meta = if flags[0] & HAS_META != 0 {
-            Some(Box::new(meta_of(&self.document()?.into())))
+            Some(Box::new(meta_of(&spill::read_document(&mut self.input)?.into())))
         } else {
             None
         };
-        let doc = RowDoc::Raw(self.document()?);
+        let doc = RowDoc::Raw(spill::read_document(&mut self.input)?);
         Ok(Sortable {
             key,
             arrival,
@@ -209,20 +209,6 @@ impl RunReader {
         let mut bytes = vec![0; len];
         self.input.read_exact(&mut bytes).map_err(spill::io_error)?;
         Ok(bytes)
-    }
-
-    fn document(&mut self) -> Result<RawDocBuf> {
-        let len = self.u32()?;
-        let mut bytes = len.to_le_bytes().to_vec();
-        work(ROW + len as usize / BYTES_PER_UNIT)?;
-        bytes.resize((len as usize).max(4), 0);
-        self.input.read_exact(&mut bytes[4..]).map_err(spill::io_error)?;
-        RawDocBuf::validate_spilled(bytes).map_err(|e| {
-            Error::new(
-                ErrorCode::DataCorruptionDetected,
-                format!("spilled row does not decode: {e}"),
-            )
-        })
     }
 }
 

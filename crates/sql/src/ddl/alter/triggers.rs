@@ -111,7 +111,7 @@ fn change(
     change: impl FnOnce(&mut Vec<Trigger>) -> Result<()>,
 ) -> Result<()> {
     let Some(found) = found(&*ws, ns)? else {
-        return fail("42P01", format!("relation \"{}\" does not exist", ns.coll));
+        return Err(no_table(ns));
     };
     let mut triggers = found.declared.triggers.to_vec();
     change(&mut triggers)?;
@@ -272,6 +272,10 @@ pub(in crate::ddl) fn rename(
     Ok("ALTER TRIGGER")
 }
 
+fn no_table(ns: &Namespace) -> nestor_model::Error {
+    error("42P01", format!("relation \"{}\" does not exist", ns.coll))
+}
+
 fn none(name: &str, ns: &Namespace) -> nestor_model::Error {
     error(
         "42704",
@@ -293,14 +297,10 @@ pub(in crate::ddl) fn drop(
     session.deferred.check_none_of(&ns, "DROP TRIGGER")?;
     let name = ident(name);
     statement.atomically(progress, |ws| {
-        if ws.catalog().get(&ns).is_none() {
-            let missing = error("42P01", format!("relation \"{}\" does not exist", ns.coll));
-            return pass_over(if_exists, missing);
-        }
-        let declared = ws
-            .catalog()
-            .get(&ns)
-            .and_then(|collection| Declared::of_collection(collection));
+        let Some(collection) = ws.catalog().get(&ns) else {
+            return pass_over(if_exists, no_table(&ns));
+        };
+        let declared = Declared::of_collection(collection);
         let is_there = declared.is_some_and(|own| own.triggers.iter().any(|own| own.name == name));
         if !is_there {
             let missing = error(
@@ -309,10 +309,7 @@ pub(in crate::ddl) fn drop(
             );
             return pass_over(if_exists, if if_exists { missing } else { none(&name, &ns) });
         }
-        change(statement, ws, &ns, |triggers| {
-            triggers.retain(|own| own.name != name);
-            Ok(())
-        })
+        remove(statement, ws, &ns, &name)
     })?;
     Ok("DROP TRIGGER")
 }
@@ -339,8 +336,7 @@ pub(super) fn switch(
 ) -> Result<()> {
     statement.atomically(progress, |ws| {
         if ws.catalog().get(ns).is_none() {
-            let missing = error("42P01", format!("relation \"{}\" does not exist", ns.coll));
-            return pass_over(if_exists, missing);
+            return pass_over(if_exists, no_table(ns));
         }
         change(statement, ws, ns, |triggers| {
             let mut any = name == "*";

@@ -234,8 +234,7 @@ impl<'k> Known<'k> {
                     false => statement(query)?,
                 }
                 using.iter().try_for_each(|own| expression(own))?;
-                if let Some(name) = names.iter().find(|name| self.target(name).is_err()) {
-                    let _ = name;
+                if names.iter().any(|name| self.target(name).is_err()) {
                     let told = error(
                         "42601",
                         "loop variable of loop over rows must be a record variable or list of scalar variables",

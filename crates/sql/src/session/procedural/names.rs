@@ -5,6 +5,7 @@
 
 use super::Running;
 use crate::parse::own;
+use crate::parse::queries::BEHIND_TABLE;
 use crate::types::Type;
 use nestor_model::{Result, Value};
 use sqlparser::keywords::Keyword;
@@ -56,37 +57,13 @@ const TAKES: [&str; 9] = [
     "select", "with", "values", "insert", "update", "delete", "merge", "table", "call",
 ];
 
-/// Words behind a table that are no alias.
-const NO_ALIAS: [&str; 32] = [
-    "on",
-    "using",
-    "where",
-    "join",
-    "left",
-    "right",
-    "full",
-    "inner",
-    "cross",
-    "natural",
-    "group",
-    "order",
-    "having",
-    "limit",
-    "offset",
-    "fetch",
-    "for",
-    "union",
-    "except",
-    "intersect",
-    "window",
-    "set",
+/// Words behind a table that are no alias either, beside those of [`BEHIND_TABLE`].
+const NO_ALIAS: [&str; 8] = [
     "values",
     "select",
     "default",
-    "returning",
     "when",
     "tablesample",
-    "as",
     "lateral",
     "with",
     "overriding",
@@ -402,7 +379,9 @@ fn clause(frame: &mut Frame, word: &str, before: &str, next: &str, is_distinct: 
             return true;
         }
         "as" if frame.place == Place::BehindTable => return true,
-        word if frame.place == Place::BehindTable && NO_ALIAS.contains(&word) => Place::Value,
+        word if frame.place == Place::BehindTable && (BEHIND_TABLE.contains(&word) || NO_ALIAS.contains(&word)) => {
+            Place::Value
+        }
         _ => return false,
     };
     frame.place = place;

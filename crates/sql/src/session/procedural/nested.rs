@@ -305,19 +305,9 @@ impl Running<'_, '_> {
     }
 
     fn set_setting(&mut self, set: &Set) -> Result<()> {
-        match set {
-            Set::SingleAssignment {
-                scope,
-                variable,
-                values,
-                ..
-            } => {
-                let is_local = matches!(scope, Some(ast::ContextModifier::Local));
-                let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-                self.ask(&variable.to_string(), Some(values.join(", ")), is_local)
-            }
-            Set::SetTimeZone { local, value } => self.ask("timezone", Some(value.to_string()), *local),
-            _ => unsupported("SET of this form within a block"),
+        match settings::assigned(set) {
+            Some((name, value, is_local)) => self.ask(&name, Some(value), is_local),
+            None => unsupported("SET of this form within a block"),
         }
     }
 
