@@ -173,6 +173,11 @@ impl RowBatch {
         }
     }
 
+    /// Whether fewer rows are wanted than a batch may have.
+    pub fn is_bounded(&self) -> bool {
+        self.rows_max < ROWS_MAX
+    }
+
     /// Does `fill`, which adds at most `room` more rows.
     pub fn with_room<R>(&mut self, room: usize, fill: impl FnOnce(&mut Self) -> R) -> R {
         let before = self.rows_max;
@@ -237,6 +242,28 @@ impl RowBatch {
         let start = self.bytes.len();
         let mut writer = RawWriter::onto(std::mem::take(&mut self.bytes));
         write(&mut writer);
+        self.add_written(start, writer);
+    }
+
+    /// As [`RowBatch::push_written`], also of a document that is only counted, or nothing when `write` fails, whatever it has written.
+    ///
+    /// Errors: those of `write`.
+    pub fn push_tried(&mut self, write: impl FnOnce(&mut RawWriter) -> Result<()>) -> Result<()> {
+        let start = self.bytes.len();
+        let mut writer = RawWriter::onto(std::mem::take(&mut self.bytes));
+        let written = write(&mut writer);
+        match (&written, self.wanted) {
+            (Ok(()), Wanted::Documents) => self.add_written(start, writer),
+            _ => {
+                self.bytes = writer.abandon();
+                self.len += usize::from(written.is_ok());
+            }
+        }
+        written
+    }
+
+    /// Adds the document of a writer that began at `start`.
+    fn add_written(&mut self, start: usize, writer: RawWriter) {
         self.bytes = writer.finish();
         self.len += 1;
         self.row_bytes += self.bytes.len() - start;
@@ -271,6 +298,12 @@ impl RowBatch {
     pub fn iter(&self) -> impl Iterator<Item = RowRef<'_>> {
         debug_assert!(!self.takes_buckets && !self.takes_columns, "a bucket is no row");
         self.rows.iter().map(|slot| row(slot, &self.bytes))
+    }
+
+    /// The row at a place. Not for a batch that takes buckets.
+    pub fn get(&self, at: usize) -> Option<RowRef<'_>> {
+        debug_assert!(!self.takes_buckets && !self.takes_columns, "a bucket is no row");
+        self.rows.get(at).map(|slot| row(slot, &self.bytes))
     }
 
     /// The rows and buckets, in order.

@@ -124,6 +124,46 @@ fn long_arrays_unwind_without_copies_of_the_whole() {
     assert_eq!(answer, ["{_id: null, n: 200000, s: 600000}"]);
 }
 
+/// What a group takes in batches is what a client gets row by row, and what is counted.
+#[test]
+fn rows_of_elements_are_the_same_together_and_one_by_one() {
+    each_database(|database, random| {
+        let unwind = *random.pick(&[
+            r#"{$unwind: "$a"}"#,
+            r#"{$unwind: {path: "$a", preserveNullAndEmptyArrays: true}}"#,
+            r#"{$unwind: {path: "$a", includeArrayIndex: "i"}}"#,
+        ]);
+        let all = [
+            r#"{$group: {_id: null, all: {$push: "$$ROOT"}}}"#,
+            r#"{$unwind: "$all"}"#,
+            r#"{$replaceWith: "$all"}"#,
+        ];
+        let before = *random.pick(&STAGES);
+        let large = r#"{$set: {pad: {$reduce: {input: {$range: [0, 9]}, initialValue: "0123456789abcdef", in: {$concat: ["$$value", "$$value"]}}}}}"#;
+        for first in [vec![], vec![before], vec![before, large], vec![r#"{$unwind: "$b"}"#]] {
+            let one_by_one: Vec<&str> = first.iter().copied().chain([unwind]).collect();
+            let expected = database.rows("c", &one_by_one);
+            let together: Vec<&str> = one_by_one.iter().copied().chain(all).collect();
+            assert_eq!(database.rows("c", &together), expected, "{first:?}, {unwind}");
+            for limit in [1, 7, 200] {
+                let stage = format!("{{$limit: {limit}}}");
+                let counted: Vec<&str> = one_by_one
+                    .iter()
+                    .copied()
+                    .chain([stage.as_str(), r#"{$count: "n"}"#])
+                    .collect();
+                let found = expected.len().min(limit);
+                let answer = if found > 0 {
+                    vec![format!("{{n: {found}}}")]
+                } else {
+                    vec![]
+                };
+                assert_eq!(database.rows("c", &counted), answer, "{first:?}, {unwind}, {limit}");
+            }
+        }
+    });
+}
+
 /// Stages whose answer depends only on the documents and their order, so that a pipeline of them may be cut anywhere.
 const STAGES: [&str; 13] = [
     r#"{$match: {k: {$gt: 0}}}"#,

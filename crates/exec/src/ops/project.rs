@@ -75,6 +75,10 @@ impl Projecting {
             DocRef::Raw(raw) if self.projection.is_simple() && row.meta.is_none() => {
                 out.push_written(|writer| self.projection.apply_raw(raw, writer));
             }
+            DocRef::Raw(raw) if self.projection.is_written() && row.meta.is_none() => {
+                let mut env = Env::new(row.doc, batch.op);
+                out.push_tried(|writer| self.projection.write(raw, &mut env, writer))?;
+            }
             doc => {
                 let mut env = Env::new(doc, batch.op).with_meta(row.meta);
                 let doc = self.projection.apply(&mut env, None)?;

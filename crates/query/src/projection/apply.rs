@@ -1,10 +1,10 @@
-//! Applying any projection, computed fields included.
+//! Applying any projection, computed fields included. What is done for documents that are no bytes here is done for bytes in [`super::written`].
 
 use super::{Child, Compute, Mode, Node, Projection, find_only};
 use crate::env::{Env, OpContext};
 use crate::matcher::{MatchDetails, Predicate};
 use nestor_model::statement::{charge, mark, work};
-use nestor_model::{Array, DocRef, Document, Result, Str, Value, ValueRef};
+use nestor_model::{Array, DocRef, Document, RawWriter, Result, Str, Value, ValueRef};
 
 impl Projection {
     /// Projects `env.root`. `details` says where the filter matched, for the positional `$`.
@@ -14,19 +14,30 @@ impl Projection {
     pub fn apply<'a>(&'a self, env: &mut Env<'a>, details: Option<&MatchDetails>) -> Result<Document> {
         let root = env.root;
         let mut doc = match root {
-            DocRef::Raw(raw) if self.root.has_plain && !self.root.has_computed => self.apply_raw_to_buf(raw).into(),
-            _ => project_document(&self.root, self.mode, root),
+            DocRef::Raw(raw) if self.root.has_computed => {
+                let mut out = RawWriter::with_capacity(raw.len() + raw.len() / 4);
+                self.write(raw, env, &mut out)?;
+                out.into_doc().into()
+            }
+            DocRef::Raw(raw) if self.root.has_plain => self.apply_raw_to_buf(raw).into(),
+            _ => self.of_fields(env)?,
         };
-        if self.root.has_computed {
-            let mark = mark();
-            compute_fields(&self.root, self.mode, env, &mut doc)?;
-            mark.settle(doc.weight())?;
-        }
         for (path, slice) in &self.slices {
             doc = slice.apply(doc.as_ref(), path.parts());
         }
         if let Some(path) = &self.positional {
             doc = find_only::positional(doc.as_ref(), path.parts(), details)?;
+        }
+        Ok(doc)
+    }
+
+    /// Of a document that is no bytes: what is kept shares the memory of its values.
+    fn of_fields<'a>(&'a self, env: &mut Env<'a>) -> Result<Document> {
+        let mut doc = project_document(&self.root, self.mode, env.root);
+        if self.root.has_computed {
+            let mark = mark();
+            compute_fields(&self.root, self.mode, env, &mut doc)?;
+            mark.settle(doc.weight())?;
         }
         Ok(doc)
     }
@@ -121,7 +132,7 @@ fn compute_value<'a>(node: &'a Node, mode: Mode, env: &mut Env<'a>, old: Value) 
     }
 }
 
-fn first_match(root: DocRef<'_>, field: &str, predicate: &Predicate, op: &OpContext) -> Result<Value> {
+pub(super) fn first_match(root: DocRef<'_>, field: &str, predicate: &Predicate, op: &OpContext) -> Result<Value> {
     let Some(ValueRef::Array(items)) = root.get(field) else {
         return Ok(Value::Missing);
     };

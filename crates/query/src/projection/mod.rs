@@ -10,8 +10,8 @@
 //! | exclusion | left out | kept | (only `$meta`, `$elemMatch`) as below |
 //! | `$addFields` | – | kept | in place when the field exists, else appended |
 //!
-//! [`Projection::apply_raw`] copies bytes and works when nothing is computed ([`Projection::is_simple`]);
-//! [`Projection::apply`] does everything.
+//! [`Projection::apply_raw`] copies bytes and works when nothing is computed ([`Projection::is_simple`]), [`Projection::write`] when
+//! fields are computed too ([`Projection::is_written`]); [`Projection::apply`] does everything.
 
 mod apply;
 mod effect;
@@ -21,6 +21,7 @@ mod raw;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod written;
 
 pub use effect::Effect;
 pub use find_only::Slice;
@@ -159,6 +160,11 @@ impl Projection {
     /// True when nothing is computed, so that [`Projection::apply_raw`] works.
     pub fn is_simple(&self) -> bool {
         !self.root.has_computed && self.slices.is_empty() && self.positional.is_none()
+    }
+
+    /// True when [`Projection::write`] does all of it.
+    pub fn is_written(&self) -> bool {
+        self.slices.is_empty() && self.positional.is_none()
     }
 
     /// True when it only keeps or leaves out top-level fields.

@@ -18,7 +18,7 @@ impl Projection {
     }
 }
 
-fn fields(node: &Node, mode: Mode, doc: RawDoc<'_>, out: &mut RawWriter) {
+pub(super) fn fields(node: &Node, mode: Mode, doc: RawDoc<'_>, out: &mut RawWriter) {
     let mut unseen = all_of(node.children.len());
     for element in doc.elements() {
         let Some(at) = node.position(element.name()) else {
@@ -71,7 +71,7 @@ fn all_of(count: usize) -> u64 {
     }
 }
 
-fn elements(node: &Node, mode: Mode, items: RawDoc<'_>, out: &mut RawWriter) {
+pub(super) fn elements(node: &Node, mode: Mode, items: RawDoc<'_>, out: &mut RawWriter) {
     let mut kept = 0;
     for item in ArrayRef::Raw(items) {
         match item {

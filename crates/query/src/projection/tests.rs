@@ -1,7 +1,9 @@
 use super::*;
 use crate::env::{Env, OpContext, Scope};
 use crate::matcher::MatchExpr;
-use nestor_model::{Array, Document, Value, doc};
+use nestor_model::random::Random;
+use nestor_model::statement::{VALUE_BYTES_MAX, charge, mark};
+use nestor_model::{Array, Document, ErrorCode, Str, Value, doc};
 
 fn list(items: impl IntoIterator<Item = Value>) -> Value {
     items.into_iter().collect::<Array>().into()
@@ -247,4 +249,100 @@ fn included_paths_are_all_that_is_kept() {
         assert_eq!(paths, expected, "{spec:?}");
     }
     assert_eq!(parse(&doc! { "a": 0 }, Policy::Find).included_paths(), None);
+}
+
+/// A random document of few names, so that names of a specification meet fields of each kind.
+fn document(random: &Random, levels: usize) -> Document {
+    let fields = (0..random.next() % 4).map(|_| (name(random), value(random, levels)));
+    let mut out = Document::new();
+    for (name, value) in fields {
+        out.set(&name, value);
+    }
+    out
+}
+
+fn name(random: &Random) -> Str {
+    ["a", "b", "c", "d"][(random.next() % 4) as usize].into()
+}
+
+fn value(random: &Random, levels: usize) -> Value {
+    match random.next() % if levels > 0 { 5 } else { 3 } {
+        0 => Value::Int32((random.next() % 9) as i32),
+        1 => Value::Null,
+        2 => "text".into(),
+        3 => document(random, levels - 1).into(),
+        _ => list((0..random.next() % 3).map(|_| value(random, levels - 1))),
+    }
+}
+
+/// A random specification: paths of up to three names, kept, left out or computed.
+fn specification(random: &Random, policy: Policy) -> Document {
+    let mut spec = Document::new();
+    for _ in 0..=random.next() % 3 {
+        let path: Vec<Str> = (0..=random.next() % 3).map(|_| name(random)).collect();
+        let computed: Value = match random.next() % 4 {
+            0 => "$a".into(),
+            1 => "$b.c".into(),
+            2 => "$$REMOVE".into(),
+            _ => doc! { "$literal": doc! { "x": 1 } }.into(),
+        };
+        let is_kept = policy == Policy::Project && random.next().is_multiple_of(2);
+        let value = if is_kept { Value::Int32(1) } else { computed };
+        spec.set(&path.join("."), value);
+    }
+    spec
+}
+
+#[test]
+fn bytes_and_values_give_the_same() {
+    let random = Random::new(7);
+    let mut compared = 0;
+    for round in 0..20_000 {
+        let policy = [Policy::Project, Policy::AddFields][round % 2];
+        let spec = specification(&random, policy);
+        // Paths that collide are refused.
+        if Projection::parse(spec.as_ref(), &mut Scope::new(), policy).is_ok() {
+            apply(spec, policy, &document(&random, 3));
+            compared += 1;
+        }
+    }
+    assert!(compared > 10_000, "{compared}");
+}
+
+#[test]
+fn of_names_that_come_twice_the_first_is_computed() {
+    let mut doc = doc! { "a": 1, "b": 2 };
+    doc.push("a", 3);
+    let spec = doc! { "a": doc! { "$add": list(["$a".into(), 10.into()]) }, "c": "$b" };
+    let expected = r#"{"a": 11, "b": 2, "a": 3, "c": 2}"#;
+    assert_eq!(apply(spec, Policy::AddFields, &doc), expected);
+}
+
+#[test]
+fn many_fields_are_computed_once_each() {
+    let doc: Document = (0..150)
+        .map(|n| (format!("f{}", n * 2).into(), Value::Int32(n)))
+        .collect();
+    let spec: Document = (0..200).map(|n| (format!("f{n}").into(), "$f0".into())).collect();
+    let computed = apply(spec, Policy::AddFields, &doc);
+    assert_eq!(computed.matches("\": 0").count(), 200);
+    assert!(computed.starts_with(r#"{"f0": 0, "f2": 0, "#), "{computed}");
+    assert!(computed.ends_with(r#""f197": 0, "f199": 0}"#), "{computed}");
+}
+
+/// What an expression gives once more for each field is counted, whether it is copied or not.
+#[test]
+fn copies_count_as_memory() {
+    let doc = doc! { "a": "x".repeat(1 << 20) };
+    let spec: Document = (0..9).map(|n| (format!("f{n}").into(), "$a".into())).collect();
+    let projection = parse(&spec, Policy::AddFields);
+    let op = OpContext::default();
+    let others = mark();
+    charge(VALUE_BYTES_MAX - (8 << 20)).expect("as much as may be");
+    for doc in [doc.clone(), doc.to_raw().into()] {
+        let computed = projection.apply(&mut Env::new(doc.as_ref(), &op), None);
+        let error = computed.map(|_| ()).expect_err("too much");
+        assert_eq!(error.code(), ErrorCode::ExceededMemoryLimit);
+    }
+    others.release();
 }

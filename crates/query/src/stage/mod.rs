@@ -51,7 +51,7 @@ pub use redact::{Redact, redact};
 pub use sources::{CollStats, CurrentOp, SessionsOf, SourceStage, SqlQuery};
 pub use union_with::UnionWith;
 pub use unpack::Unpack;
-pub use unwind::{Unwind, Unwound};
+pub use unwind::{Splice, Unwind, Unwound};
 pub use window::{Bound, Bounds, SetWindowFields, WindowFunction};
 pub use written::Written;
 

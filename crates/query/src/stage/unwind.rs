@@ -2,7 +2,10 @@
 
 use super::{ParseContext, Stage};
 use crate::field_names::validate_path;
-use nestor_model::{ArrayRef, DocRef, Document, Error, Path, RawDocBuf, RawWriter, Result, Str, Value, ValueRef};
+use nestor_model::raw::RawElement;
+use nestor_model::{
+    ArrayRef, DocRef, Document, Error, Path, RawDoc, RawDocBuf, RawWriter, Result, Str, Value, ValueRef,
+};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -112,17 +115,16 @@ pub struct Unwound {
     /// The document with something small in place of the array, so that the copies for its elements share the rest.
     base: Option<Document>,
     items: std::iter::Enumerate<std::vec::IntoIter<Value>>,
-    splice: Option<Splice>,
+    splice: Option<(RawDocBuf, Splice)>,
 }
 
 /// Documents whose bytes beside the array are no more than these are copied for each element, which costs less than
 /// taking them apart.
 const SPLICED_BYTES_MAX: usize = 1024;
 
-/// A document as bytes, in which elements take the place of their array.
+/// A place in a document that is bytes, in which elements take the place of their array.
 #[derive(Debug)]
-struct Splice {
-    doc: RawDocBuf,
+pub struct Splice {
     /// Where the array's field lies.
     field: Range<usize>,
     /// Where the next element begins in the bytes of the array.
@@ -131,16 +133,16 @@ struct Splice {
 }
 
 impl Splice {
-    /// Of a document that is bytes, few of them beside the array at `path`, which has elements.
-    fn new(doc: &Document, path: &Path) -> Option<Self> {
-        let ([part], DocRef::Raw(raw)) = (path.parts(), doc.as_ref()) else {
+    /// In a document that has few bytes beside the array at `path`, which has elements.
+    fn new(doc: RawDoc<'_>, path: &Path) -> Option<Self> {
+        let [part] = path.parts() else {
             return None;
         };
-        let element = raw.elements().find(|element| element.name() == part.name.as_str())?;
+        let element = doc.elements().find(|element| element.name() == part.name.as_str())?;
         let ValueRef::Array(ArrayRef::Raw(items)) = element.value() else {
             return None;
         };
-        if items.is_empty() || raw.len() - items.len() > SPLICED_BYTES_MAX {
+        if items.is_empty() || doc.len() - items.len() > SPLICED_BYTES_MAX {
             return None;
         }
         let field = element.offset()..element.offset() + element.as_bytes().len();
@@ -148,28 +150,48 @@ impl Splice {
             array_bytes: items.len(),
             field,
             next: HEADER_BYTES,
-            doc: doc.to_raw(),
         })
     }
 
-    fn is_done(&self) -> bool {
+    /// True when there are no more elements.
+    pub fn is_done(&self) -> bool {
         // The array's last byte ends it.
         self.next + 1 >= self.array_bytes
     }
 
-    fn next(&mut self, name: &str) -> Option<Document> {
-        let bytes = self.doc.as_bytes();
-        let field = self.doc.as_raw().elements_from(self.field.start).next()?;
+    /// Passes by an element of `doc`, which it was made of, and gives it; `None` when there are no more.
+    fn pass<'d>(&mut self, doc: RawDoc<'d>) -> Option<RawElement<'d>> {
+        let field = doc.elements_from(self.field.start).next()?;
         let ValueRef::Array(ArrayRef::Raw(items)) = field.value() else {
             return None;
         };
         let item = items.elements_from(self.next).next()?;
         self.next += item.as_bytes().len();
-        let mut writer = RawWriter::with_capacity(bytes.len() - self.array_bytes + item.as_bytes().len());
-        writer.append_element_bytes(&bytes[HEADER_BYTES..self.field.start]);
-        writer.append(name, item.value());
-        writer.append_element_bytes(&bytes[self.field.end..bytes.len() - 1]);
-        Some(writer.into_doc().into())
+        Some(item)
+    }
+
+    /// Writes the fields of the next document that comes of `doc`, which it was made of.
+    pub fn write(&mut self, doc: RawDoc<'_>, out: &mut RawWriter) {
+        let Some(item) = self.pass(doc) else {
+            return;
+        };
+        let bytes = doc.as_bytes();
+        let (before, behind) = (
+            &bytes[HEADER_BYTES..self.field.start],
+            &bytes[self.field.end..bytes.len() - 1],
+        );
+        // Type and name are those of the array's field but for the type.
+        let name = self.field.start + 1..self.field.end - self.array_bytes;
+        out.append_element_bytes(before);
+        out.append_element_bytes(&item.as_bytes()[..1]);
+        out.append_element_bytes(&bytes[name]);
+        out.append_element_bytes(item.value_bytes());
+        out.append_element_bytes(behind);
+    }
+
+    /// Passes by the next document that comes of `doc`, which it was made of.
+    pub fn skip(&mut self, doc: RawDoc<'_>) {
+        self.pass(doc);
     }
 }
 
@@ -179,7 +201,7 @@ const HEADER_BYTES: usize = 4;
 impl Unwound {
     /// True when [`Unwind::next`] will give no more.
     pub fn is_done(&self) -> bool {
-        self.base.is_none() && self.splice.as_ref().is_none_or(Splice::is_done)
+        self.base.is_none() && self.splice.as_ref().is_none_or(|(_, splice)| splice.is_done())
     }
 }
 
@@ -207,17 +229,23 @@ impl Unwind {
         }
     }
 
+    /// Where elements take the place of their array in a document that is bytes, if that can be done by copying few of them.
+    pub fn splice(&self, doc: RawDoc<'_>) -> Option<Splice> {
+        match self.index {
+            None => Splice::new(doc, &self.path),
+            Some(_) => None,
+        }
+    }
+
     /// Begins with a document; [`Unwind::next`] gives the documents that come of it.
     pub fn start(&self, mut doc: Document) -> Unwound {
-        let splice = match self.index {
-            None => Splice::new(&doc, &self.path),
-            Some(_) => None,
-        };
-        if splice.is_some() {
+        if let DocRef::Raw(raw) = doc.as_ref()
+            && let Some(splice) = self.splice(raw)
+        {
             return Unwound {
                 base: None,
                 items: Vec::new().into_iter().enumerate(),
-                splice,
+                splice: Some((doc.to_raw(), splice)),
             };
         }
         let found = match value_at(doc.as_ref(), &self.path) {
@@ -252,8 +280,14 @@ impl Unwind {
 
     /// The next document, if there is one.
     pub fn next(&self, unwound: &mut Unwound) -> Option<Document> {
-        if let Some(splice) = &mut unwound.splice {
-            return splice.next(&self.path.parts()[0].name);
+        if let Some((doc, splice)) = &mut unwound.splice {
+            if splice.is_done() {
+                return None;
+            }
+            let doc = doc.as_raw();
+            let mut writer = RawWriter::with_capacity(doc.len());
+            splice.write(doc, &mut writer);
+            return Some(writer.into_doc().into());
         }
         let Some((at, item)) = unwound.items.next() else {
             return unwound.base.take();
