@@ -167,6 +167,13 @@ pub trait Computed: fmt::Debug + Send + Sync {
     /// Errors: those of the expressions.
     fn values(&self, doc: DocRef<'_>) -> Result<Vec<Value>>;
 
+    /// Whether the index has a document at all, beside what its filter says.
+    ///
+    /// Errors: those of the condition.
+    fn has(&self, _: DocRef<'_>) -> Result<bool> {
+        Ok(true)
+    }
+
     /// The paths of the fields that are looked at.
     fn paths(&self) -> Vec<Str>;
 

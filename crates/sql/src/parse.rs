@@ -29,6 +29,7 @@ pub mod procedural;
 pub mod queries;
 pub mod recursion;
 pub mod roles;
+pub mod routines;
 pub mod subscripts;
 mod tokens;
 pub mod trigger;
@@ -177,6 +178,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     end_copy(&mut tokens);
     copying::spell_out(&mut tokens);
     created::spell_out(&mut tokens);
+    routines::leave_out(&mut tokens)?;
     triggers::spell_out(&mut tokens);
     altered::spell_out(&mut tokens);
     options::leave_out_names(&mut tokens)?;

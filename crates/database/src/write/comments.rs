@@ -22,6 +22,13 @@ pub const COLLECTION: &str = "system.comments";
 /// The fields that have comments on parts.
 const PARTS: [&str; 3] = ["columns", "indexes", "constraints"];
 
+/// By what comments on something are called that is built in and has no collection: its number behind zeros, as no UUID is.
+pub fn built_in(number: i64) -> [u8; 16] {
+    let mut out = [0; 16];
+    out[8..].copy_from_slice(&number.to_be_bytes());
+    out
+}
+
 fn id(uuid: [u8; 16]) -> Value {
     Value::Binary(Binary {
         subtype: 4,

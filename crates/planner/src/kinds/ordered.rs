@@ -35,7 +35,8 @@ pub const KIND: KindDef = KindDef {
     open: |spec, _| Arc::new(FieldKeys::new(spec)),
 };
 
-/// Checks what SQL says of a key pattern: `keys`, the number of parts that are the key there, and `include`, paths of fields.
+/// Checks what SQL says of a key pattern: `keys`, the number of parts that are the key there, and `include`, paths of fields; `orders`, of each
+/// part of the key whether it descends (1) and whether nulls come first there (2).
 ///
 /// Errors: 14 for one that is no object, 2 for one of another form.
 fn included(value: ValueRef<'_>, key: &Document) -> Result<Value> {
@@ -47,6 +48,15 @@ fn included(value: ValueRef<'_>, key: &Document) -> Result<Value> {
             expression::OPTION
         );
     };
+    let is_order =
+        |order: ValueRef<'_>| nestor_model::number::safe_i64(order).is_some_and(|order| (0..4).contains(&order));
+    let orders = said.get("orders").map(|orders| match orders {
+        ValueRef::Array(orders) => orders.iter().all(is_order) && orders.iter().count() <= key.iter().count(),
+        _ => false,
+    });
+    if orders == Some(true) && said.iter().count() == 1 {
+        return Ok(value.to_value());
+    }
     let keys = said.get("keys").and_then(nestor_model::number::safe_i64);
     let is_count = keys.and_then(|keys| usize::try_from(keys).ok());
     let is_count = is_count.is_some_and(|keys| (1..=key.iter().count()).contains(&keys));
@@ -59,7 +69,7 @@ fn included(value: ValueRef<'_>, key: &Document) -> Result<Value> {
         }
         _ => false,
     };
-    if !is_count || !are_paths || said.iter().count() != 2 {
+    if !is_count || !are_paths || orders == Some(false) || said.iter().count() != 2 + usize::from(orders.is_some()) {
         bail!(
             BadValue,
             "The field '{}' of an index on fields says how many of them are 'keys' and which others it has to 'include'",

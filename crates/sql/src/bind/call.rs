@@ -142,6 +142,11 @@ impl Binder<'_> {
                     FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => asts.push(expr),
                     FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => star = true,
                     FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)) if name == "row" => {}
+                    FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. }
+                        if !functions::is_known(&name) && !is_built_in(&name) =>
+                    {
+                        return Err(crate::error::no_function(format!("{name}(…)")));
+                    }
                     _ => return unsupported("arguments of this form"),
                 }
             }
@@ -241,7 +246,7 @@ impl Binder<'_> {
         }
         // A function that gives rows stands beside the row, once for each.
         let table = match populated {
-            Some((name, columns)) => Some(functions::records(name, &args, columns)?),
+            Some((name, columns)) => Some(functions::whole_records(name, &args, columns.whole())?),
             None => self.table_function(&name, &args)?,
         };
         if let Some(table) = table {
@@ -645,6 +650,14 @@ impl Binder<'_> {
                 args.push(self.catalog_texts(texts)?);
                 functions::call("catalog_text", args)
             }
+            ("pg_relation_is_updatable", 2) => {
+                args.truncate(1);
+                args[0] = coerce(args[0].clone(), &Type::Oid, Context::Explicit)?;
+                args.push(self.catalog_texts(name)?);
+                let known = coerce(functions::call("catalog_text", args)?, &Type::Int4, Context::Explicit)?;
+                let none = Expr::constant(Value::Int32(0), Type::Int4);
+                self.function_call("coalesce", vec![known, none])
+            }
             ("pg_sequence_last_value", 1) => {
                 args[0] = coerce(args[0].clone(), &Type::Oid, Context::Explicit)?;
                 args.push(self.catalog_texts(name)?);
@@ -787,7 +800,19 @@ impl Binder<'_> {
     ///
     /// Errors: those of its arguments.
     pub(super) fn table_function(&mut self, name: &str, args: &[Expr]) -> Result<Option<functions::Table>> {
-        let table = functions::table(name, args)?;
+        let table = match (name, args) {
+            ("aclexplode", [list]) => {
+                let mut numbers = Document::new();
+                for (oid, role) in self.catalog.texts("regrole")?.unwrap_or_default() {
+                    numbers.push(role, oid);
+                }
+                functions::table(
+                    name,
+                    &[list.clone(), Expr::constant(Value::Document(numbers), Type::Jsonb)],
+                )?
+            }
+            _ => functions::table(name, args)?,
+        };
         if let Some(table) = &table {
             table.args.iter().for_each(|arg| self.note_params(arg));
         }

@@ -11,7 +11,9 @@ use super::names::is_plain_collation;
 use super::storage;
 use super::types::{check_column, data_type};
 use crate::catalog::schemas::PUBLIC;
-use crate::catalog::{Check, Column, Foreign, Identity, IdentityKind, Kind, Later, Referential, Table, Timing};
+use crate::catalog::{
+    Check, Column, Foreign, Identity, IdentityKind, Kind, Later, Referential, RowSecurity, Table, Timing,
+};
 use crate::error::{fail, unsupported};
 use crate::parse::trigger::Trigger;
 use crate::types::Type;
@@ -86,6 +88,8 @@ pub struct Declared {
     pub foreign: Vec<Foreign>,
     /// Storage parameters, as `name=value`.
     pub storage: Vec<String>,
+    /// What was said of policies.
+    pub row_security: RowSecurity,
     /// Its triggers, by name.
     pub triggers: Arc<[Trigger]>,
 }
@@ -154,6 +158,7 @@ impl Declared {
             foreign: self.foreign.clone(),
             later: self.later(),
             storage: self.storage.clone(),
+            row_security: self.row_security,
             triggers: self.triggers.clone(),
             ..Table::new(name, self.columns.clone(), Kind::Collection(ns.clone()))
         }
@@ -181,6 +186,7 @@ impl Declared {
     pub fn of(create: &CreateTable, name: &str) -> Result<Self> {
         let mut out = Self {
             storage: storage::parameters(&create.table_options)?,
+            row_security: storage::row_security(&create.table_options)?,
             ..Self::default()
         };
         let mut keys: Vec<Vec<String>> = Vec::new();
@@ -420,6 +426,7 @@ impl Declared {
                 }
             }
             text.push_str(foreign.timing.words());
+            text.push_str(if foreign.is_valid { "" } else { " NOT ENFORCED" });
             texts.push(text);
         }
         let whole = format!(
@@ -498,9 +505,6 @@ pub fn names(columns: &[IndexColumn]) -> Result<Vec<String>> {
 /// Errors: 42601 for what contradicts itself, 0A000 for one that does not hold.
 fn timing(said: Option<ConstraintCharacteristics>) -> Result<Timing> {
     let Some(said) = said else { return Ok(Timing::AtOnce) };
-    if said.enforced == Some(false) {
-        return unsupported("a constraint that is not enforced");
-    }
     let is_deferred = said.initially == Some(DeferrableInitial::Deferred);
     match (said.deferrable, is_deferred) {
         (Some(false), true) => fail("42601", "constraint declared INITIALLY DEFERRED must be DEFERRABLE"),
@@ -543,6 +547,7 @@ fn foreign_key(constraint: String, columns: Vec<String>, key: &ForeignKeyConstra
         on_delete: action(key.on_delete)?,
         on_update: action(key.on_update)?,
         timing: timing(key.characteristics)?,
+        is_valid: key.characteristics.is_none_or(|said| said.enforced != Some(false)),
         columns,
     })
 }

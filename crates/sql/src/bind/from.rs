@@ -657,7 +657,7 @@ impl Binder<'_> {
         let scope = Scope::default();
         if let Some((name, columns, arg)) = self.populated(name, args)? {
             let columns = match columns {
-                Some(columns) => columns,
+                Some(found) => found.columns,
                 None => self.defined(alias.map_or(&[][..], |alias| &alias.columns))?,
             };
             let arg = self.expr(arg, &scope)?;

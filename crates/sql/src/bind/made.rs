@@ -3,8 +3,8 @@
 use super::types::data_type;
 use super::write::{is_writing, modifying};
 use super::{ident, object_name};
-use crate::catalog::Catalog;
 use crate::catalog::routines::{Argument, Body, Mode, Parameter, Returns, Routine};
+use crate::catalog::{Catalog, Table};
 use crate::error::{fail, state, unsupported};
 use crate::parse;
 use crate::parse::triggers::PROCEDURE;
@@ -64,15 +64,20 @@ pub fn row_type(catalog: &dyn Catalog, name: &str) -> Result<Type> {
         Some((schema, plain)) => (Some(schema), plain),
         None => (None, name),
     };
-    let Some(table) = catalog.table(schema, plain)? else {
-        return fail("42704", format!("type \"{name}\" does not exist"));
-    };
+    match catalog.table(schema, plain)? {
+        Some(table) => Ok(rows(&table)),
+        None => fail("42704", format!("type \"{name}\" does not exist")),
+    }
+}
+
+/// The type of a table's rows.
+pub fn rows(table: &Table) -> Type {
     let attributes = table.columns.iter().map(|column| Attribute {
         name: column.name.clone(),
         ty: column.ty.clone(),
         modifier: column.modifier,
     });
-    Ok(Type::Composite(Arc::new(Composite::of_row_type(attributes.collect()))))
+    Type::Composite(Arc::new(Composite::of_row_type(attributes.collect())))
 }
 
 /// A type whose columns are known.
@@ -356,7 +361,9 @@ fn body(routine: &Routine, text: &str) -> Result<Body> {
             format!("return type mismatch in function declared to return {declared}"),
         );
     }
-    if let ([Statement::Query(query)], true) = (statements.as_slice(), is_plain)
+    // What is put into the statement that calls it ends there, so what calls itself is run.
+    let calls_itself = parse::calls(text).contains(&routine.name);
+    if let ([Statement::Query(query)], true) = (statements.as_slice(), is_plain && !calls_itself)
         && !is_writing(query)
         && query.locks.is_empty()
         && modifying(&Statement::Query(query.clone())).is_none()

@@ -194,6 +194,8 @@ pub struct Binder<'c> {
     pub calls: bool,
     /// What is bound is a CALL.
     takes_procedures: bool,
+    /// The expression is a default.
+    is_default: bool,
     /// The columns that a statement defines for a function in FROM.
     defined_for_routine: Option<Vec<(String, Type)>>,
     /// The duality view that a statement turned out to write to, which is no matter of the binder's.
@@ -227,6 +229,7 @@ impl<'c> Binder<'c> {
             routines: 0,
             calls: false,
             takes_procedures: false,
+            is_default: false,
             defined_for_routine: None,
             describes: false,
             duality: None,
@@ -245,7 +248,21 @@ impl<'c> Binder<'c> {
     ///
     /// Errors: those of [`types::data_type`].
     fn data_type(&self, ty: &DataType) -> Result<(Type, i32)> {
-        types::known_type(ty, &|schema, name| self.catalog.made_type(schema, name))
+        let failed = std::cell::RefCell::new(None);
+        let known = types::known_type(ty, &|schema, name| {
+            let made = self.catalog.made_type(schema, name);
+            made.or_else(|| match self.table(schema, name) {
+                Ok(table) => table.map(|table| made::rows(&table)),
+                Err(error) => {
+                    failed.replace(Some(error));
+                    None
+                }
+            })
+        });
+        match failed.into_inner() {
+            Some(error) => Err(error),
+            None => known,
+        }
     }
 
     /// The table of a name.

@@ -176,6 +176,10 @@ impl Binder<'_> {
         if let Some(expr) = self.put_in(&routine, &args, &ty)? {
             return Ok(Some(expr));
         }
+        if self.is_default {
+            // A default stands where there is no query that a subquery could be a part of.
+            return Ok(Some(self.run_call(&routine, args, &ty)));
+        }
         let (plan, _) = self.routine_plan(&routine, args.iter().map(outward).collect(), scope)?;
         let first = Relation::Limit {
             input: Box::new(plan),

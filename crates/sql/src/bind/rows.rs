@@ -11,8 +11,25 @@ use nestor_model::Result;
 use sqlparser::ast::{DataType, Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, Value as Literal};
 use std::sync::Arc;
 
-/// Names and types of columns.
-type Columns = Vec<(String, Type)>;
+/// What `json_populate_record` gives: its columns, and the composite type that they are of, if that is declared.
+pub(super) struct Columns {
+    pub(super) columns: Vec<(String, Type)>,
+    composite: Option<Arc<Composite>>,
+}
+
+impl Columns {
+    /// The type of a whole row.
+    pub(super) fn whole(&self) -> Arc<Composite> {
+        self.composite.clone().unwrap_or_else(|| {
+            let each = self.columns.iter().map(|(name, ty)| Attribute {
+                name: name.clone(),
+                ty: ty.clone(),
+                modifier: -1,
+            });
+            Arc::new(Composite::of_row_type(each.collect()))
+        })
+    }
+}
 
 /// What names a table alone, of `t.*`.
 pub(super) fn whole_row(name: &ObjectName) -> Option<Ast> {
@@ -178,7 +195,9 @@ impl Binder<'_> {
         }
         if let Some(Type::Composite(own)) = self.catalog.made_type(schema.as_deref(), &table) {
             let columns = own.attributes.iter().map(|own| (own.name.clone(), own.ty.clone()));
-            return Ok(Some((name, Some(columns.collect()), json)));
+            let columns = columns.collect();
+            let composite = Some(own);
+            return Ok(Some((name, Some(Columns { columns, composite }), json)));
         }
         let Some(found) = self.table(schema.as_deref(), &table)? else {
             return Err(error("42704", format!("type \"{table}\" does not exist")));
@@ -187,6 +206,8 @@ impl Binder<'_> {
             .columns
             .iter()
             .map(|column| (column.name.clone(), column.ty.clone()));
-        Ok(Some((name, Some(columns.collect()), json)))
+        let columns = columns.collect();
+        let composite = None;
+        Ok(Some((name, Some(Columns { columns, composite }), json)))
     }
 }

@@ -2,6 +2,7 @@
 //! kept with the table and shown (`pg_class.reloptions`, dumps), and change nothing.
 
 use super::ident;
+use crate::catalog::RowSecurity;
 use crate::error::{self, Field, error, fail, unsupported};
 use nestor_model::Result;
 use sqlparser::ast::{CreateTableOptions, Expr, Ident, SqlOption, UnaryOperator, Value};
@@ -94,6 +95,60 @@ fn check(name: &str, value: &str) -> Result<()> {
     }
 }
 
+/// What a table keeps beside its parameters: names that no parameter has.
+const ROW_SECURITY: [&str; 2] = ["row security", "row security of the owner"];
+
+/// What was said of policies of a table.
+///
+/// Errors: those of [`parameters`].
+pub fn row_security(options: &CreateTableOptions) -> Result<RowSecurity> {
+    let CreateTableOptions::With(given) = options else {
+        return Ok(RowSecurity::default());
+    };
+    let names = given.iter().map(pair).collect::<Result<Vec<_>>>()?;
+    let [is_on, is_forced] = ROW_SECURITY.map(|own| names.iter().any(|(name, _)| name == own));
+    Ok(RowSecurity { is_on, is_forced })
+}
+
+/// The options of a table of whose policies something else is said now.
+///
+/// Errors: those of [`parameters`].
+pub fn with_row_security(before: &CreateTableOptions, said: RowSecurity) -> Result<CreateTableOptions> {
+    let mut all: Vec<SqlOption> = Vec::new();
+    if let CreateTableOptions::With(before) = before {
+        for option in before {
+            if !ROW_SECURITY.contains(&pair(option)?.0.as_str()) {
+                all.push(option.clone());
+            }
+        }
+    }
+    let kept = ROW_SECURITY.into_iter().zip([said.is_on, said.is_forced]);
+    all.extend(kept.filter(|(_, is_so)| *is_so).map(|(name, _)| SqlOption::KeyValue {
+        key: Ident::with_quote('"', name),
+        value: Expr::value(Value::Boolean(true)),
+    }));
+    Ok(match all.is_empty() {
+        true => CreateTableOptions::None,
+        false => CreateTableOptions::With(all),
+    })
+}
+
+/// Refuses options of a statement that are what tables keep beside them.
+///
+/// Errors: 22023.
+pub fn check_given(options: &CreateTableOptions) -> Result<()> {
+    let CreateTableOptions::With(given) = options else {
+        return Ok(());
+    };
+    for option in given {
+        let (name, _) = pair(option)?;
+        if ROW_SECURITY.contains(&name.as_str()) {
+            return fail("22023", format!("unrecognized parameter \"{name}\""));
+        }
+    }
+    Ok(())
+}
+
 /// The parameters of a table, as `name=value`.
 ///
 /// Errors: 22023, 0A000.
@@ -109,6 +164,7 @@ pub fn parameters(options: &CreateTableOptions) -> Result<Vec<String>> {
         match (name.as_str(), value.as_str()) {
             // Rows had numbers of their own once.
             ("oids", "false" | "off" | "no" | "0") => {}
+            (name, _) if ROW_SECURITY.contains(&name) => {}
             ("oids", _) => return unsupported("a table declared WITH OIDS"),
             _ => {
                 check(&name, &value)?;

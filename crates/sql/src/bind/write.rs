@@ -366,7 +366,10 @@ impl Binder<'_> {
         match column.and_then(|column| column.default.as_deref()) {
             Some(text) if target.path.len() == 1 => {
                 let ast = crate::parse::expression(text)?;
-                let value = self.expr(&ast, &Scope::default())?;
+                let is_default = std::mem::replace(&mut self.is_default, true);
+                let value = self.expr(&ast, &Scope::default());
+                self.is_default = is_default;
+                let value = value?;
                 let mut is_computed_elsewhere = false;
                 value.for_each_column(&mut |_| is_computed_elsewhere = true);
                 match is_computed_elsewhere {

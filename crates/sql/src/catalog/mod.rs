@@ -165,6 +165,15 @@ impl Timing {
     }
 }
 
+/// What was said of policies of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowSecurity {
+    /// They hold.
+    pub is_on: bool,
+    /// They hold for the owner, too.
+    pub is_forced: bool,
+}
+
 /// Columns whose values are the key of a row of another table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foreign {
@@ -182,6 +191,8 @@ pub struct Foreign {
     pub on_update: Referential,
     /// When it is looked at.
     pub timing: Timing,
+    /// It is known to hold of all rows, and not of those that were written since it is there alone.
+    pub is_valid: bool,
 }
 
 /// Columns whose values no two rows share, once the statement or the transaction is over.
@@ -257,6 +268,8 @@ pub struct Table {
     pub later: Vec<Later>,
     /// Storage parameters, as `name=value`.
     pub storage: Vec<String>,
+    /// Its rows are those of policies, of which there are none: only superusers read and write it.
+    pub row_security: RowSecurity,
     /// Its triggers, by name.
     pub triggers: Arc<[Trigger]>,
     /// What gives its rows, of materialized views.
@@ -295,6 +308,7 @@ impl Table {
             foreign: Vec::new(),
             later: Vec::new(),
             storage: Vec::new(),
+            row_security: RowSecurity::default(),
             triggers: Arc::default(),
             materialized: None,
             check_option: None,

@@ -4,7 +4,7 @@ use super::namespace_in;
 use super::table::Kind;
 use crate::bind::declared::Declared;
 use crate::bind::{entry, ident, object_name};
-use crate::catalog::schemas;
+use crate::catalog::{schemas, system};
 use crate::error::{fail, unsupported};
 use crate::run::tables::{Reading, SessionFacts, index_name};
 use nestor_database::rights::Action as Right;
@@ -12,7 +12,7 @@ use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, comments};
 use nestor_model::{Document, Namespace, Result, Value};
 use nestor_storage::{Collection, View as _, WriteSet};
-use sqlparser::ast::{CommentObject, Ident, ObjectName, ObjectNamePart};
+use sqlparser::ast::{CommentObject, FunctionDesc, Ident, ObjectName, ObjectNamePart};
 use std::sync::Arc;
 
 /// What somebody says something about.
@@ -21,13 +21,39 @@ pub(super) enum Object<'o> {
     Of(CommentObject, &'o ObjectName),
     /// A constraint of a table.
     Constraint(&'o Ident, &'o ObjectName),
+    /// A function, which is said to be of a kind.
+    Routine(&'o str, &'o FunctionDesc),
 }
 
 /// A part of a collection, or the collection.
 struct Place {
-    collection: Arc<Collection>,
+    /// Whose right it takes.
+    of: Namespace,
+    /// By what its document of comments is called.
+    uuid: [u8; 16],
     /// The field of its document of comments, and within it the name.
     part: Option<(&'static str, String)>,
+}
+
+impl Place {
+    fn new(collection: &Collection, part: Option<(&'static str, String)>) -> Self {
+        let schema = collection.ns.coll.strip_prefix(schemas::ENTRIES);
+        let of = schema.map(|schema| Namespace::new(&*collection.ns.db, schema));
+        Self {
+            of: of.unwrap_or_else(|| collection.ns.clone()),
+            uuid: collection.uuid,
+            part,
+        }
+    }
+
+    /// What is built in and has no collection.
+    fn built_in(session: &SessionFacts, number: i64) -> Self {
+        Self {
+            of: Namespace::new(session.database.as_str(), comments::COLLECTION),
+            uuid: comments::built_in(number),
+            part: None,
+        }
+    }
 }
 
 /// COMMENT ON.
@@ -39,28 +65,24 @@ pub(super) fn comment(
     progress: &mut Progress,
 ) -> Result<&'static str> {
     statement.atomically(progress, |ws| {
-        let Place { collection, part } = place(statement, session, ws, object)?;
-        let schema = collection.ns.coll.strip_prefix(schemas::ENTRIES);
-        let of = schema.map(|schema| Namespace::new(&*collection.ns.db, schema));
-        session.check_right(of.as_ref().unwrap_or(&collection.ns), Right::CollMod)?;
+        let Place { of, uuid, part } = place(statement, session, ws, object)?;
+        session.check_right(&of, Right::CollMod)?;
         // An empty text is none, as with PostgreSQL.
         let text = text.filter(|text| !text.is_empty());
-        comments::change(statement, ws, &collection.ns.db, collection.uuid, |said| {
-            match (&part, text) {
-                (None, Some(text)) => said.set("comment", text),
-                (None, None) => drop(said.remove("comment")),
-                (Some((kind, name)), text) => {
-                    let mut of_kind = match said.remove(kind) {
-                        Some(Value::Document(of_kind)) => of_kind,
-                        _ => Document::new(),
-                    };
-                    match text {
-                        Some(text) => of_kind.set(name, text),
-                        None => drop(of_kind.remove(name)),
-                    }
-                    if !of_kind.is_empty() {
-                        said.set(kind, of_kind);
-                    }
+        comments::change(statement, ws, &of.db, uuid, |said| match (&part, text) {
+            (None, Some(text)) => said.set("comment", text),
+            (None, None) => drop(said.remove("comment")),
+            (Some((kind, name)), text) => {
+                let mut of_kind = match said.remove(kind) {
+                    Some(Value::Document(of_kind)) => of_kind,
+                    _ => Document::new(),
+                };
+                match text {
+                    Some(text) => of_kind.set(name, text),
+                    None => drop(of_kind.remove(name)),
+                }
+                if !of_kind.is_empty() {
+                    said.set(kind, of_kind);
                 }
             }
         })
@@ -86,10 +108,7 @@ fn place(statement: &Statement<'_>, session: &SessionFacts, ws: &WriteSet, objec
                 let message = format!("column \"{column}\" of relation \"{}\" does not exist", ns.coll);
                 return fail("42703", message);
             }
-            Ok(Place {
-                collection,
-                part: Some(("columns", column)),
-            })
+            Ok(Place::new(&collection, Some(("columns", column))))
         }
         Object::Of(CommentObject::Index, name) => {
             let (_, name) = object_name(name)?;
@@ -101,24 +120,40 @@ fn place(statement: &Statement<'_>, session: &SessionFacts, ws: &WriteSet, objec
                 Some((collection.clone(), index.name.to_string()))
             });
             match found {
-                Some((collection, name)) => Ok(Place {
-                    collection,
-                    part: Some(("indexes", name)),
-                }),
+                Some((collection, name)) => Ok(Place::new(&collection, Some(("indexes", name)))),
                 None => fail("42704", format!("index \"{name}\" does not exist")),
             }
         }
         Object::Of(CommentObject::Schema, name) => {
             let (_, name) = object_name(name)?;
             match ws.catalog().get(&schemas::entry(&session.database, &name)) {
-                Some(collection) => Ok(Place {
-                    collection: collection.clone(),
-                    part: None,
-                }),
-                None if matches!(name.as_str(), schemas::PUBLIC | "pg_catalog" | "information_schema") => {
+                Some(collection) => Ok(Place::new(collection, None)),
+                None if name == schemas::PUBLIC => Ok(Place::built_in(session, system::PUBLIC)),
+                None if matches!(name.as_str(), "pg_catalog" | "information_schema") => {
                     unsupported(format!("COMMENT ON SCHEMA {name}"))
                 }
                 None => fail("3F000", format!("schema \"{name}\" does not exist")),
+            }
+        }
+        Object::Of(CommentObject::Extension, name) => {
+            let (_, name) = object_name(name)?;
+            match system::EXTENSIONS.iter().find(|own| own.name == name) {
+                Some(own) => Ok(Place::built_in(session, own.number())),
+                None => fail("42704", format!("extension \"{name}\" does not exist")),
+            }
+        }
+        Object::Routine(kind, described) => {
+            let entry = super::routines::entry_of(ws, session, (kind, described))?;
+            Ok(Place::new(&*self::found(ws, &entry)?, None))
+        }
+        Object::Of(CommentObject::Type, name) => {
+            let path = session.path();
+            let (schema, plain) = object_name(name)?;
+            let all = schemas::candidates(ws, &session.database, &path, (schema.as_deref(), &plain));
+            let mut all = all.iter().filter_map(|ns| ws.catalog().get(ns));
+            match all.find(|own| entry::type_of(own).is_some()) {
+                Some(own) => Ok(Place::new(own, None)),
+                None => fail("42704", format!("type \"{plain}\" does not exist")),
             }
         }
         Object::Of(kind, name) => {
@@ -136,7 +171,7 @@ fn place(statement: &Statement<'_>, session: &SessionFacts, ws: &WriteSet, objec
             if !is(&collection) {
                 return fail("42809", format!("\"{}\" is not a {wanted}", ns.coll));
             }
-            Ok(Place { collection, part: None })
+            Ok(Place::new(&collection, None))
         }
         Object::Constraint(constraint, table) => {
             let ns = namespace_in(ws, session, table)?;
@@ -147,10 +182,7 @@ fn place(statement: &Statement<'_>, session: &SessionFacts, ws: &WriteSet, objec
                 let message = format!("constraint \"{constraint}\" for table \"{}\" does not exist", ns.coll);
                 return fail("42704", message);
             }
-            Ok(Place {
-                collection,
-                part: Some(("constraints", constraint)),
-            })
+            Ok(Place::new(&collection, Some(("constraints", constraint))))
         }
     }
 }

@@ -1,13 +1,16 @@
 //! CREATE INDEX and DROP INDEX.
 
 use super::keys::{check_is_whole, limit};
-use super::{namespace, partial};
+use super::namespace;
 use crate::bind::declared::{Declared, distinct};
 use crate::bind::is_plain_collation;
 use crate::bind::{ident, object_name};
+use crate::catalog::system::quoted;
 use crate::catalog::{Column, Table, schemas};
 use crate::error::{error, fail, unsupported};
+use crate::expr::Expr as BoundExpr;
 use crate::notices::pass_over;
+use crate::run::predicate::{self, Predicate};
 use crate::run::tables::{Reading, SessionFacts, index_name};
 use crate::run::{included, indexed};
 use crate::types::Type;
@@ -91,33 +94,49 @@ pub(super) fn create(
                 let taken = error("42P07", format!("relation \"{name}\" already exists"));
                 return pass_over(create.if_not_exists, taken).map(|()| Step::Done);
             }
-            let is_computed = parts.iter().any(|part| part.expr.is_some());
+            let predicate = match &create.predicate {
+                Some(predicate) => predicate::of(&Reading::new(statement, &*ws, &op, session), &table, predicate)?,
+                None => Predicate::default(),
+            };
+            let is_computed = !predicate.conditions.is_empty() || parts.iter().any(|part| part.expr.is_some());
             let included = included_columns(&table, &include)?;
             // In a unique index they would be part of what is unique.
             let read = readable(&parts, &included, create.unique);
             let all: Vec<&Part<'_>> = parts.iter().chain(&read).collect();
             let (mut listed, nullable) = match is_computed {
-                true => (computed(&table, &all, &name)?, Vec::new()),
+                true => (computed(&table, &all, &name, predicate.conditions)?, Vec::new()),
                 false => plain(&table, &all, method, &name)?,
             };
-            if !included.is_empty() {
+            let orders: Vec<i32> = parts.iter().map(Part::order).collect();
+            let is_said = parts
+                .iter()
+                .any(|part| part.order() != if part.descends { 3 } else { 0 } || part.descends && is_computed);
+            if !included.is_empty() || is_said {
                 let mut option = listed
                     .get(expression::OPTION)
                     .and_then(ValueRef::as_document)
                     .map(DocRef::to_document);
                 let paths: Vec<String> = included.iter().map(|column| column.path.clone()).collect();
-                included::say(option.get_or_insert_default(), parts.len(), &paths);
+                if !included.is_empty() {
+                    included::say(option.get_or_insert_default(), parts.len(), &paths);
+                }
+                if is_said {
+                    included::say_orders(option.get_or_insert_default(), &orders);
+                }
                 listed.set(expression::OPTION, option.unwrap_or_default());
+            }
+            if create.unique && is_computed && create.nulls_distinct == Some(false) {
+                return unsupported(
+                    "NULLS NOT DISTINCT of an index on expressions, or with conditions that no filter says",
+                );
             }
             if create.unique {
                 let columns = parts.iter().filter_map(|part| table.column(&part.name));
                 check_is_whole(columns)?;
                 listed.push("unique", true);
             }
-            if let Some(predicate) = &create.predicate {
-                let reading = Reading::new(statement, &*ws, &op, session);
-                let filter = partial::filter(&reading, &table, predicate)?;
-                listed.push("partialFilterExpression", filter);
+            if !predicate.filter.is_empty() {
+                listed.push("partialFilterExpression", predicate.filter);
             }
             if create.unique && !is_computed && create.nulls_distinct != Some(false) {
                 limit(&mut listed, nullable);
@@ -214,9 +233,19 @@ struct Part<'c> {
     /// The column, or what an index without a name is called by.
     name: String,
     descends: bool,
+    /// Where its nulls are, if that was said.
+    nulls_first: Option<bool>,
     class: Option<&'c ObjectName>,
     /// What it is, if it is no column.
     expr: Option<&'c Expr>,
+}
+
+impl Part<'_> {
+    /// Whether it descends (1) and nulls come first (2), as they do in descending order where nothing is said of them.
+    fn order(&self) -> i32 {
+        let nulls_first = self.nulls_first.unwrap_or(self.descends);
+        i32::from(self.descends) + 2 * i32::from(nulls_first)
+    }
 }
 
 /// The parts that a statement names.
@@ -243,13 +272,11 @@ fn parts(create: &CreateIndex) -> Result<Vec<Part<'_>>> {
             Some(OrderBySort::Desc) => true,
             Some(_) => return unsupported("an index in this order"),
         };
-        if descends && expr.is_some() && create.columns.len() > 1 {
-            return unsupported("an expression in descending order beside other parts of an index");
-        }
         // Absent fields come first in indexes; which nulls come first is settled where rows are sorted.
         parts.push(Part {
             name,
             descends,
+            nulls_first: order.options.nulls_first,
             class: column.operator_class.as_ref(),
             expr,
         });
@@ -281,6 +308,7 @@ fn readable(parts: &[Part<'_>], included: &[&Column], unique: bool) -> Vec<Part<
         out.push(Part {
             name: column.name.clone(),
             descends: false,
+            nulls_first: None,
             class: None,
             expr: None,
         });
@@ -330,9 +358,24 @@ fn plain(table: &Table, parts: &[&Part<'_>], method: Method, name: &str) -> Resu
     Ok((doc! { "v": 2, "key": key, "name": name }, nullable))
 }
 
-/// The specification of an index some parts of which are computed.
-fn computed(table: &Arc<Table>, parts: &[&Part<'_>], name: &str) -> Result<Document> {
+/// The specification of an index some parts of which are computed, or whose rows are those of which conditions hold that no filter says.
+///
+/// One of columns alone computes the first of them.
+fn computed(
+    table: &Arc<Table>,
+    parts: &[&Part<'_>],
+    name: &str,
+    conditions: Vec<(String, BoundExpr)>,
+) -> Result<Document> {
     let (mut key, mut texts, mut used) = (Document::new(), Vec::new(), Vec::new());
+    let has_expressions = parts.iter().any(|part| part.expr.is_some());
+    let mut use_columns = |bound: &BoundExpr| {
+        bound.for_each_column(&mut |at| {
+            if !used.contains(&at) {
+                used.push(at);
+            }
+        });
+    };
     for part in parts {
         let (text, bound) = match part.expr {
             Some(expr) => (expr.to_string(), indexed::bound(table, expr)?),
@@ -341,36 +384,35 @@ fn computed(table: &Arc<Table>, parts: &[&Part<'_>], name: &str) -> Result<Docum
                 let Some(column) = table.column(&part.name).map(|_| Expr::Identifier(column)) else {
                     return missing(&part.name);
                 };
-                (column.to_string(), indexed::bound(table, &column)?)
+                (quoted(&part.name), indexed::bound(table, &column)?)
             }
         };
         if let Some(class) = part.class {
             check_class(class, &bound.ty())?;
         }
-        bound.for_each_column(&mut |at| {
-            if !used.contains(&at) {
-                used.push(at);
-            }
-        });
-        match part.expr {
-            Some(_) => {
+        use_columns(&bound);
+        let is_computed = part.expr.is_some() || !has_expressions && texts.is_empty();
+        match is_computed {
+            true => {
                 let plain = text.replace(['.', '$'], "_");
                 let mut all = std::iter::once(plain.clone()).chain((2..).map(|n| format!("{plain} {n}")));
                 let free = all.find(|name| key.get(name).is_none()).unwrap_or(plain);
                 key.push(free, expression::NAME);
             }
-            None => {
+            false => {
                 let path = table.column(&part.name).map(|column| column.path.clone());
                 key.push(path.unwrap_or_default(), if part.descends { -1 } else { 1 });
             }
         }
         texts.push(text);
     }
+    let (conditions, bound): (Vec<String>, Vec<BoundExpr>) = conditions.into_iter().unzip();
+    bound.iter().for_each(use_columns);
     let types: Vec<String> = used
         .iter()
         .map(|at| table.columns[*at].ty.written(table.columns[*at].modifier))
         .collect();
-    let option = indexed::option(table, &used, &types, &texts);
+    let option = indexed::option(table, &used, &types, (&texts, &conditions));
     Ok(doc! { "v": 2, "key": key, "name": name, "sql": option })
 }
 

@@ -1,6 +1,6 @@
 //! Statements that change what tables there are.
 //!
-//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes ([`partial`] with a predicate), [`sequence`] sequences, [`schema`](mod@schema) schemas, [`database`] databases, [`temporary`] those that go with their session, [`enums`] and [`composites`] types, [`routines`] functions, [`extension`] those that are built in, [`assertion`] assertions; [`comment`] says something about them, [`owner`] whose they are, [`keys`] has what making and altering tables share, [`like`] what they take of others. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
+//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes, [`sequence`] sequences, [`schema`](mod@schema) schemas, [`database`] databases, [`temporary`] those that go with their session, [`enums`] and [`composites`] types, [`routines`] functions, [`extension`] those that are built in, [`assertion`] assertions; [`comment`] says something about them, [`owner`] whose they are, [`keys`] has what making and altering tables share, [`like`] what they take of others. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
 
 mod alter;
 mod assertion;
@@ -13,9 +13,9 @@ pub mod extension;
 mod index;
 mod keys;
 mod like;
+pub(crate) mod lock;
 mod materialized;
 mod owner;
-mod partial;
 mod roles;
 mod routines;
 mod schema;
@@ -185,6 +185,13 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
         } => {
             let object = comment::Object::Constraint(constraint, table);
             comment::comment(statement, session, &object, text.as_deref(), progress)?
+        }
+        Own::CommentOnRoutine { kind, routine, text } => {
+            let object = comment::Object::Routine(kind, routine);
+            comment::comment(statement, session, &object, text.as_deref(), progress)?
+        }
+        Own::AlterRoutine { kind, routine, change } => {
+            routines::alter(statement, session, (kind, routine, change), progress)?
         }
         Own::Database(what) => database::run(statement, session, what, progress)?,
         Own::Roles(what) => roles::run(statement, session, what, progress)?,

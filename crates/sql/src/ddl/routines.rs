@@ -7,6 +7,7 @@ use crate::catalog::schemas;
 use crate::error::{self, error, fail, unsupported};
 use crate::notices::{self, pass_over};
 use crate::parse;
+use crate::parse::routines::{Change, Says};
 use crate::parse::trigger::Trigger;
 use crate::parse::triggers::ANY_ROUTINE;
 use crate::run::tables::{Reading, SessionFacts};
@@ -18,7 +19,7 @@ use nestor_model::{CollectionOptions, Namespace, Result, doc};
 use nestor_storage::{View, WriteSet};
 use sqlparser::ast::{
     ArgMode, CreateFunction, CreateFunctionBody, DataType, DropBehavior, DropFunction, Expr, FunctionDesc, Ident,
-    ObjectName, Value as Literal,
+    ObjectName, Statement as Ast, Value as Literal,
 };
 use std::sync::Arc;
 
@@ -208,6 +209,141 @@ fn meant(ws: &WriteSet, session: &SessionFacts, described: &FunctionDesc) -> Res
         all.retain(|routine| routine.args.iter().map(|arg| &arg.ty).eq(&types));
     }
     Ok(all)
+}
+
+/// The one routine that a statement means, which is said to be of a kind: `function`, `procedure` or `routine`.
+///
+/// Errors: 42883, 42725 for several, 42809 for one of another kind.
+fn the_one(ws: &WriteSet, session: &SessionFacts, (kind, described): (&str, &FunctionDesc)) -> Result<Arc<Routine>> {
+    let mut described = described.clone();
+    for arg in described.args.iter_mut().flatten() {
+        keep_type(ws, session, &mut arg.data_type)?;
+    }
+    let found = meant(ws, session, &described)?;
+    let name = made::plain(&described.name)?;
+    let routine = match found.as_slice() {
+        [only] => only.clone(),
+        [] => {
+            let types = described.args.iter().flatten();
+            let types = types.map(|arg| match crate::bind::types::data_type(&arg.data_type) {
+                Ok((ty, _)) => ty.to_string(),
+                Err(_) => arg.data_type.to_string(),
+            });
+            return fail(
+                "42883",
+                match &described.args {
+                    Some(_) => format!("{kind} {name}({}) does not exist", types.collect::<Vec<_>>().join(", ")),
+                    None => format!("could not find a {kind} named \"{name}\""),
+                },
+            );
+        }
+        _ => {
+            let told = error("42725", format!("{kind} name \"{name}\" is not unique"));
+            let hint = format!("Specify the argument list to select the {kind} unambiguously.");
+            return Err(error::with(told, &[(error::Field::Hint, &hint)]));
+        }
+    };
+    if kind != "routine" && routine.is_procedure != (kind == "procedure") {
+        return fail(
+            "42809",
+            format!("{} is not a {kind}", routine.shown().replace(", ", ",")),
+        );
+    }
+    Ok(routine)
+}
+
+/// The entry of the routine that a statement means.
+///
+/// Errors: 42883, 42725, 42809.
+pub(super) fn entry_of(ws: &WriteSet, session: &SessionFacts, named: (&str, &FunctionDesc)) -> Result<Namespace> {
+    let routine = the_one(ws, session, named)?;
+    Ok(entry::function(
+        &session.database,
+        routine.schema.as_deref(),
+        &routine.key(),
+    ))
+}
+
+/// ALTER FUNCTION: the entry has another name, or says something else.
+///
+/// Errors: 42883, 42725, 42809, 42723 where there is one of the new name, 3F000; 0A000 for another name of what something declared calls.
+pub(super) fn alter(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    (kind, described, change): (&str, &FunctionDesc, &Change),
+    progress: &mut Progress,
+) -> Result<&'static str> {
+    let db = session.database.as_str();
+    statement.atomically(progress, |ws| {
+        let before = the_one(ws, session, (kind, described))?;
+        let from = entry::function(db, before.schema.as_deref(), &before.key());
+        let own = |schema: Option<&str>, name: &str| match schema {
+            Some(schema) => Namespace::new(db, schemas::collection(schema, name)),
+            None => Namespace::new(db, name),
+        };
+        session.check_right(&own(before.schema.as_deref(), &before.name), Right::CollMod)?;
+        let Some(found) = ws.catalog().get(&from).cloned() else {
+            return fail("42883", format!("{kind} {} does not exist", before.shown()));
+        };
+        let text = entry::text(&found).unwrap_or_default();
+        let Some(Ast::CreateFunction(mut create)) = parse::parse(&text)?.pop() else {
+            return fail("XX000", "the entry of a function says none");
+        };
+        let mut schema = before.schema.clone();
+        match change {
+            Change::Rename(to) => create.name = ObjectName::from(vec![Ident::with_quote('"', crate::bind::ident(to))]),
+            Change::Schema(to) => {
+                let to = crate::bind::ident(to);
+                if to != schemas::PUBLIC && !schemas::exists(&*ws, db, &to) {
+                    return fail("3F000", format!("schema \"{to}\" does not exist"));
+                }
+                schema = (to != schemas::PUBLIC).then_some(to);
+            }
+            Change::Says(all) => {
+                for said in all {
+                    match said {
+                        Says::Behavior(behavior) => create.behavior = Some(behavior.clone()),
+                        Says::Nulls(nulls) => create.called_on_null = Some(nulls.clone()),
+                        Says::Parallel(parallel) => create.parallel = Some(parallel.clone()),
+                        Says::Usual => {}
+                    }
+                }
+            }
+        }
+        let routine = made::routine(&create, 0)?;
+        let to = entry::function(db, schema.as_deref(), &routine.key());
+        if to != from {
+            session.check_right(&own(schema.as_deref(), &routine.name), Right::CreateCollection)?;
+            if ws.catalog().get(&to).is_some() {
+                let schema = schema.as_deref().unwrap_or(schemas::PUBLIC);
+                let shown = routine.shown().replace(", ", ",");
+                return fail("42723", format!("{kind} {shown} already exists in schema \"{schema}\""));
+            }
+            for (ns, trigger) in triggers_of(ws, db, &before) {
+                let calls = (
+                    Some(schema.clone().unwrap_or_else(|| schemas::PUBLIC.to_owned())),
+                    routine.name.clone(),
+                );
+                super::alter::triggers::call(statement, ws, (&ns, &trigger), calls)?;
+            }
+            if user(ws, db, &before.name).is_some() {
+                return unsupported("another name or schema of a function that something declared calls");
+            }
+            catalog::rename(statement, ws, &found, &to, (false, false))?;
+        }
+        let create = self::kept(create);
+        let text = create.to_string();
+        entry::check_text(&text)?;
+        let Some(found) = ws.catalog().get(&to).cloned() else {
+            return fail("XX000", "the entry of a function is gone");
+        };
+        catalog::set_validator(statement, ws, &found, &entry::validator(entry::FUNCTION, &text))
+    })?;
+    Ok(match kind {
+        "procedure" => "ALTER PROCEDURE",
+        "routine" => "ALTER ROUTINE",
+        _ => "ALTER FUNCTION",
+    })
 }
 
 /// The triggers that call a function.

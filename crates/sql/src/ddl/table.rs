@@ -234,8 +234,14 @@ fn check(create: &CreateTable) -> Result<()> {
         || create.inherits.is_some()
         || create.partition_of.is_some()
         || create.strict;
-    let says_enforced =
-        |constraint: &TableConstraint| matches!(constraint, TableConstraint::Check(check) if check.enforced.is_some());
+    let says_enforced = |constraint: &TableConstraint| match constraint {
+        TableConstraint::Check(check) => check.enforced.is_some(),
+        TableConstraint::ForeignKey(key) => key.characteristics.is_some_and(|said| said.enforced.is_some()),
+        TableConstraint::Unique(key) => key.characteristics.is_some_and(|said| said.enforced.is_some()),
+        TableConstraint::PrimaryKey(key) => key.characteristics.is_some_and(|said| said.enforced.is_some()),
+        _ => false,
+    };
+    crate::bind::storage::check_given(&create.table_options)?;
     match refused || create.constraints.iter().any(says_enforced) {
         true => unsupported("a clause of this CREATE TABLE"),
         false => Ok(()),

@@ -3,6 +3,7 @@
 //! A row of a table has a name, a signature (`"text,int4->text"`; `any` takes all types, `anyarray` and `anyelement` go together, `...` behind the last
 //! one takes more of it) and a function over values. Operators are functions whose names are signs.
 
+mod access;
 mod advisory;
 mod args;
 mod arithmetic;
@@ -38,7 +39,7 @@ mod uuids;
 
 pub use crate::expr::function::{Function, Param, Run};
 pub(crate) use records::typed_into;
-pub use records::{is_of_records, records};
+pub use records::{is_of_records, records, whole_records};
 pub(crate) use system::PRIVILEGES;
 pub use system::{AMBIGUOUS, HOLDS, STANDARD, folded, object_number, part_key, sequences_key, type_number};
 pub use tables::{Table, as_documents, once, side_by_side, table};

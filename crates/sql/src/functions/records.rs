@@ -5,6 +5,7 @@ use crate::error::fail;
 use crate::expr::Expr;
 use crate::functions::coerce;
 use crate::types::cast::Context;
+use crate::types::composite::Composite;
 use crate::types::{Type, input, json, zone};
 use nestor_model::statement::work;
 use nestor_model::vector::{self, Builder};
@@ -22,6 +23,8 @@ const DATES_MS: u64 = 1_900 * 365 * DAY_MS as u64;
 struct Records {
     columns: Vec<(String, Type)>,
     several: bool,
+    /// A row is one value of a composite type.
+    whole: bool,
 }
 
 /// A value of JSON as one of a type. Errors: those of reading its text.
@@ -65,6 +68,9 @@ impl Records {
             return fail("22023", "cannot call this function on a scalar");
         };
         let columns = self.columns.iter();
+        if self.whole {
+            return columns.map(|(_, ty)| typed(value, ty)).collect();
+        }
         columns
             .map(|(name, ty)| typed(doc.get(name).unwrap_or(ValueRef::Missing), ty))
             .collect()
@@ -91,7 +97,7 @@ impl TableFunction for Records {
     }
 
     fn fields(&self) -> Option<&dyn Any> {
-        self.several.then_some(&self.columns as &dyn Any)
+        (self.several && !self.whole).then_some(&self.columns as &dyn Any)
     }
 }
 
@@ -127,8 +133,17 @@ pub fn is_of_records(name: &str) -> bool {
     )
 }
 
+/// The function for rows that each are a value of a composite type. Errors: 42883.
+pub fn whole_records(name: &str, args: &[Expr], composite: Arc<Composite>) -> Result<Table> {
+    made(name, args, (vec![("row".to_owned(), Type::Composite(composite))], true))
+}
+
 /// The function for columns of these names and types. Errors: 42883.
 pub fn records(name: &str, args: &[Expr], columns: Vec<(String, Type)>) -> Result<Table> {
+    made(name, args, (columns, false))
+}
+
+fn made(name: &str, args: &[Expr], (columns, whole): (Vec<(String, Type)>, bool)) -> Result<Table> {
     let [arg] = args else {
         return fail("42883", format!("function {name} takes one argument"));
     };
@@ -143,6 +158,7 @@ pub fn records(name: &str, args: &[Expr], columns: Vec<(String, Type)>) -> Resul
         call: Arc::new(Records {
             columns: columns.clone(),
             several: name.ends_with("set"),
+            whole,
         }),
         args: vec![arg],
         columns,

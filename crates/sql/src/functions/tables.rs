@@ -501,6 +501,22 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
             let given = cast(&[Type::Array(Box::new(Type::Text))])?;
             plain("pg_options_to_table", |_| listed(Vec::new()), given, columns.to_vec())
         }
+        // The numbers of roles are given where it is bound.
+        "aclexplode" => {
+            let columns = vec![
+                ("grantor".to_owned(), Type::Oid),
+                ("grantee".to_owned(), Type::Oid),
+                ("privilege_type".to_owned(), Type::Text),
+                ("is_grantable".to_owned(), Type::Bool),
+            ];
+            let run = |args: &[Value]| listed(super::access::explode(&args[0], &args[1])?);
+            plain(
+                "aclexplode",
+                run,
+                cast(&[Type::Array(Box::new(Type::Text)), Type::Jsonb])?,
+                columns,
+            )
+        }
         // Nothing is partitioned.
         "pg_partition_ancestors" => plain(
             "pg_partition_ancestors",

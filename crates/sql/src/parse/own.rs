@@ -9,13 +9,14 @@ use super::databases::{self, Databases};
 use super::dialect::Sql;
 use super::maintain::{self, Maintain, VERBS};
 use super::roles::{self, Roles};
+use super::routines::{self, Change};
 use super::triggers;
 use super::word::{is, word};
 use crate::parse::trigger::Trigger;
 use nestor_model::Result;
 use sqlparser::ast::{
-    CreateView, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, SequenceOptions,
-    Statement, Value,
+    CreateView, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, FunctionDesc, Ident, ObjectName,
+    SequenceOptions, Statement, Value,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -35,6 +36,24 @@ pub enum Own {
         table: ObjectName,
         /// What is said.
         text: Option<String>,
+    },
+    /// `COMMENT ON FUNCTION name(types) IS text`
+    CommentOnRoutine {
+        /// What it is said to be: `function`, `procedure` or `routine`.
+        kind: String,
+        /// Its name and the types of its arguments.
+        routine: FunctionDesc,
+        /// What is said.
+        text: Option<String>,
+    },
+    /// `ALTER FUNCTION name(types)`
+    AlterRoutine {
+        /// What it is said to be.
+        kind: String,
+        /// Its name and the types of its arguments.
+        routine: FunctionDesc,
+        /// What becomes of it.
+        change: Change,
     },
     /// `ALTER SEQUENCE name` with options.
     AlterSequence(AlterSequence),
@@ -224,6 +243,12 @@ const CREATE_ASSERTION: [&str; 2] = ["CREATE", "ASSERTION"];
 /// The words that begin such a statement, and one that stands in it further on.
 const BEGINNINGS: &[(&[&str], &str)] = &[
     (&["COMMENT", "ON", "CONSTRAINT"], ""),
+    (&["COMMENT", "ON", "FUNCTION"], ""),
+    (&["COMMENT", "ON", "PROCEDURE"], ""),
+    (&["COMMENT", "ON", "ROUTINE"], ""),
+    (&["ALTER", "FUNCTION"], ""),
+    (&["ALTER", "PROCEDURE"], ""),
+    (&["ALTER", "ROUTINE"], ""),
     (&["ALTER", "VIEW"], "RENAME"),
     (&["ALTER", "MATERIALIZED"], "RENAME"),
     (&["ALTER", "INDEX"], "RENAME"),
@@ -429,6 +454,9 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
     }
     if parser.parse_keyword(Keyword::COMMENT) {
         parser.expect_keyword(Keyword::ON)?;
+        if routines::KINDS.contains(&word(&parser.peek_token().token).as_str()) {
+            return routines::comment(parser);
+        }
         parser.expect_keyword(Keyword::CONSTRAINT)?;
         let constraint = parser.parse_identifier()?;
         parser.expect_keyword(Keyword::ON)?;
@@ -491,6 +519,9 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
     parser.expect_keyword(Keyword::ALTER)?;
     if parser.parse_keyword(Keyword::TRIGGER) {
         return triggers::alter(parser);
+    }
+    if routines::KINDS.contains(&word(&parser.peek_token().token).as_str()) {
+        return routines::alter(parser);
     }
     if parser.parse_keyword(Keyword::TYPE) {
         return attributes::read(parser).map(Own::AlterAttributes);

@@ -1,9 +1,10 @@
-//! The columns that INCLUDE of CREATE INDEX names: what the option `sql` of an index says of them.
+//! The columns that INCLUDE of CREATE INDEX names, and orders that are not those of the entries: what the option `sql` of an index says of them.
 //!
 //! ```text
 //! {key: {a: 1}, unique: true, sql: {keys: 1, include: ["b"]}}                                          (a) INCLUDE (b), unique
 //! {key: {a: 1, b: 1}, sql: {keys: 1, include: ["b"]}}                                                  (a) INCLUDE (b)
 //! {key: {"lower(a)": "expression"}, sql: {table: …, paths: …, parts: …, keys: 1, include: ["b"]}}      (lower(a)) INCLUDE (b), unique
+//! {key: {a: 1}, sql: {orders: [2]}}                                                                    (a NULLS FIRST)
 //! ```
 //!
 //! Those of constraints stand in the declaration of their table.
@@ -38,6 +39,31 @@ fn said(option: DocRef<'_>) -> Vec<String> {
             .filter_map(|path| path.as_str().map(str::to_owned))
             .collect(),
         _ => Vec::new(),
+    }
+}
+
+/// Says of the parts of an index how SQL has them in order, as `pg_index.indoption` does.
+pub fn say_orders(option: &mut Document, orders: &[i32]) {
+    option.push(
+        ORDERS,
+        Value::Array(Array::new(orders.iter().map(|order| Value::Int32(*order)).collect())),
+    );
+}
+
+/// The name of orders in the option.
+const ORDERS: &str = "orders";
+
+/// How SQL has the parts of an index in order, `None` where their entries say it.
+pub fn orders_of(spec: &IndexSpec) -> Option<Vec<i32>> {
+    let option = spec.option(expression::OPTION).and_then(ValueRef::as_document)?;
+    match option.get(ORDERS)? {
+        ValueRef::Array(orders) => {
+            let orders = orders
+                .iter()
+                .map(|order| safe_i64(order).and_then(|order| i32::try_from(order).ok()));
+            orders.collect()
+        }
+        _ => None,
     }
 }
 

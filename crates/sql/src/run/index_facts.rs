@@ -3,12 +3,14 @@
 use super::{included, indexed};
 use crate::bind::declared::Declared;
 use crate::bind::entry::{self, Object};
+use crate::bind::ident;
 use crate::catalog::system::{self, IndexFacts};
 use crate::catalog::{Column, Table, Timing, partial};
 use nestor_model::extjson::{self, Form};
 use nestor_model::{Document, ValueRef};
 use nestor_planner::kinds::expression;
 use nestor_storage::{Collection, Index};
+use sqlparser::ast::Expr;
 use std::sync::Arc;
 
 /// What is told of an index of a collection, of whose indexes `said` says something by their names.
@@ -29,9 +31,17 @@ pub(super) fn facts(
             _ => "1".to_owned(),
         };
         match texts.get(at).filter(|_| direction == expression::NAME) {
-            Some(text) => (text.clone(), direction),
+            Some(text) => match column_named(text).and_then(|name| table.column(&name)) {
+                Some(column) => (column.path.clone(), "1".to_owned()),
+                None => (text.clone(), direction),
+            },
             None => (path.to_owned(), direction),
         }
+    });
+    let parts: Vec<(String, String)> = parts.take(keys).collect();
+    let orders = included::orders_of(&index.spec).unwrap_or_else(|| {
+        let each = parts.iter().map(|(_, direction)| if direction == "-1" { 3 } else { 0 });
+        each.collect()
     });
     let primary = index.name == "_id_";
     let mut unique = declared.iter().flat_map(|declared| &declared.unique);
@@ -45,7 +55,8 @@ pub(super) fn facts(
     IndexFacts {
         oid: system::index_oid(u64::from(index.id.0)),
         name: index_name(collection, index),
-        parts: parts.take(keys).collect(),
+        parts,
+        orders,
         included,
         unique: index.unique || primary || timing != Timing::AtOnce,
         timing,
@@ -53,6 +64,14 @@ pub(super) fn facts(
         primary,
         comment: said.get(&index.name).and_then(ValueRef::as_str).map(str::to_owned),
         partial: predicate(index, table),
+    }
+}
+
+/// The name of the column that an expression is, if it is one.
+fn column_named(text: &str) -> Option<String> {
+    match crate::parse::expression(text) {
+        Ok(Expr::Identifier(name)) => Some(ident(&name)),
+        _ => None,
     }
 }
 
@@ -70,9 +89,18 @@ pub(crate) fn nulls_are_equal(index: &Index, columns: &[Column]) -> bool {
     !leaves_out && index.key_pattern.iter().any(|(path, _)| is_nullable(path))
 }
 
-/// The predicate of an index in the words of SQL, or else as commands have it.
-fn predicate(index: &Index, table: &Table) -> Option<String> {
-    let filter = index.partial_filter.as_ref()?;
+/// The predicate of an index: the filter in the words of SQL, or else as commands have it, and the conditions beside it.
+fn predicate(index: &Index, table: &Table) -> Option<(Option<String>, Vec<String>)> {
+    let filter = index
+        .partial_filter
+        .as_ref()
+        .and_then(|filter| filter_text(index, filter, table));
+    let conditions = indexed::conditions_of(&index.spec);
+    (filter.is_some() || !conditions.is_empty()).then_some((filter, conditions))
+}
+
+/// What a filter says beside that values of a unique key are there.
+fn filter_text(index: &Index, filter: &Document, table: &Table) -> Option<String> {
     let said = match index.unique {
         true => partial::said(filter, &index.key_pattern),
         false => vec![filter.clone()],

@@ -1,10 +1,11 @@
 //! Indexes on expressions: what the option `sql` of their specifications says, and how their keys are computed.
 //!
 //! ```text
-//! {table: "CREATE TABLE t (email TEXT, n INT)", paths: ["email", "_id"], parts: ["lower(email)", "n"]}
+//! {table: "CREATE TABLE t (email TEXT, n INT)", paths: ["email", "_id"], parts: ["lower(email)", "n"], where: ["length(email) < 50"]}
 //! ```
 //!
-//! `table` has the columns that the expressions name, `paths` the fields that these are. So an index can be opened without the catalog that it
+//! `table` has the columns that the expressions name, `paths` the fields that these are; `where` has what no filter can say of the rows that the
+//! index has, condition by condition. So an index can be opened without the catalog that it
 //! stands in, and its keys do not depend on a session.
 
 use super::reader::row_of;
@@ -38,6 +39,8 @@ pub struct Indexed {
     pub texts: Vec<String>,
     /// Each as [`normal`] has it.
     normal: Vec<String>,
+    /// What holds of the rows that the index has.
+    conditions: Vec<Expr>,
 }
 
 /// Lets indexes on expressions be computed in this process.
@@ -62,8 +65,16 @@ pub fn normal(expr: &Expr, columns: &[Column]) -> String {
 /// What says in the option that nulls of documents are JSON's in columns of `jsonb`.
 const JSON_NULLS: &str = "jsonNulls";
 
-/// The option `sql` of an index on expressions over a table.
-pub fn option(table: &Table, used: &[usize], types: &[String], texts: &[String]) -> Document {
+/// The name of the conditions in the option.
+const CONDITIONS: &str = "where";
+
+/// The option `sql` of an index on expressions over a table, with the conditions that hold of the rows that it has.
+pub fn option(
+    table: &Table,
+    used: &[usize],
+    types: &[String],
+    (texts, conditions): (&[String], &[String]),
+) -> Document {
     let quote = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let columns = used.iter().zip(types);
     let columns: Vec<String> = columns
@@ -77,6 +88,9 @@ pub fn option(table: &Table, used: &[usize], types: &[String], texts: &[String])
         list(used.iter().map(|at| table.columns[*at].path.as_str()).collect()),
     );
     out.push("parts", list(texts.iter().map(String::as_str).collect()));
+    if !conditions.is_empty() {
+        out.push(CONDITIONS, list(conditions.iter().map(String::as_str).collect()));
+    }
     if used.iter().any(|at| table.columns[*at].has_json_nulls()) {
         out.push(JSON_NULLS, true);
     }
@@ -87,6 +101,12 @@ pub fn option(table: &Table, used: &[usize], types: &[String], texts: &[String])
 pub fn texts_of(spec: &IndexSpec) -> Vec<String> {
     let option = spec.option(expression::OPTION).and_then(ValueRef::as_document);
     option.map_or_else(Vec::new, |option| texts(option, "parts").unwrap_or_default())
+}
+
+/// What no filter says of the rows that an index has, as it is written.
+pub fn conditions_of(spec: &IndexSpec) -> Vec<String> {
+    let option = spec.option(expression::OPTION).and_then(ValueRef::as_document);
+    option.map_or_else(Vec::new, |option| texts(option, CONDITIONS).unwrap_or_default())
 }
 
 /// The texts that an array of a specification has.
@@ -105,6 +125,7 @@ pub fn moved(before: &Document, now: &dyn Fn(&str) -> Option<Column>) -> Result<
     let option = before.as_ref();
     let table = option.get("table").and_then(ValueRef::as_str).unwrap_or_default();
     let (paths, mut parts) = (texts(option, "paths")?, texts(option, "parts")?);
+    let mut conditions = texts(option, CONDITIONS).unwrap_or_default();
     let Some(Statement::CreateTable(create)) = crate::parse::parse(table)?.pop() else {
         return fail("22023", "the option sql of an index says no table");
     };
@@ -113,7 +134,7 @@ pub fn moved(before: &Document, now: &dyn Fn(&str) -> Option<Column>) -> Result<
         let Some(column) = now(&path) else { return Ok(None) };
         let before = ident(&def.name);
         if before != column.name {
-            for part in &mut parts {
+            for part in parts.iter_mut().chain(&mut conditions) {
                 *part = with_column_renamed(part, &before, &column.name);
             }
         }
@@ -125,7 +146,7 @@ pub fn moved(before: &Document, now: &dyn Fn(&str) -> Option<Column>) -> Result<
         .collect();
     let used: Vec<usize> = (0..columns.len()).collect();
     let table = Table::new("t", columns, Kind::Collection(Namespace::new("", "t")));
-    let anew = self::option(&table, &used, &types, &parts);
+    let anew = self::option(&table, &used, &types, (&parts, &conditions));
     let mut out = before.clone();
     anew.iter().for_each(|(name, value)| out.set(name, value.to_value()));
     Ok(Some(out))
@@ -161,20 +182,26 @@ impl Indexed {
             });
         }
         let table = Table::new("t", columns, Kind::Collection(Namespace::new("", "t")));
-        Self::over(Arc::new(table), texts(option, "parts")?)
+        let conditions = texts(option, CONDITIONS).unwrap_or_default();
+        Self::over(Arc::new(table), texts(option, "parts")?, &conditions)
     }
 
     /// Expressions over a table.
     ///
     /// Errors: those of binding them, 42P17 for those whose values change, 0A000 for types that have no order in indexes.
-    fn over(table: Arc<Table>, texts: Vec<String>) -> Result<Self> {
+    fn over(table: Arc<Table>, texts: Vec<String>, conditions: &[String]) -> Result<Self> {
         let mut parts = Vec::new();
         for text in &texts {
             let ast = crate::parse::expression(text)?;
             parts.push(bound(&table, &ast)?);
         }
+        let conditions = conditions
+            .iter()
+            .map(|text| condition(&table, &crate::parse::expression(text)?));
+        let conditions = conditions.collect::<Result<_>>()?;
         let normal = parts.iter().map(|part| normal(part, &table.columns)).collect();
         Ok(Self {
+            conditions,
             table,
             parts,
             texts,
@@ -187,15 +214,21 @@ impl Indexed {
         &self.normal
     }
 
+    /// Whether the index has all rows of which these conditions hold, as far as its own conditions say; they are as [`normal`] has them.
+    pub fn serves(&self, asked: &[String]) -> bool {
+        let own = self.conditions.iter().map(|own| normal(own, &self.table.columns));
+        own.into_iter().all(|own| asked.contains(&own))
+    }
+
     /// Whether a part is an expression as [`normal`] has it.
     pub fn is_part(&self, at: usize, expr: &str) -> bool {
         self.normal.get(at).is_some_and(|own| own == expr)
     }
 
-    /// The values of a row's key, as documents would hold them.
+    /// What expressions give for a row.
     ///
     /// Errors: those of the expressions.
-    fn key(&self, doc: DocRef<'_>) -> Result<Vec<Value>> {
+    fn of_row<'e>(&self, exprs: &'e [Expr], doc: DocRef<'_>) -> Result<Vec<(&'e Expr, Value)>> {
         let row = row_of(&self.table, &vec![true; self.table.columns.len()], doc, None)?;
         // What depends on neither time nor chance needs no more of it.
         let op = OpContext::new(0, Timestamp::default(), 0);
@@ -206,17 +239,32 @@ impl Indexed {
             effects: None,
             compared: None,
         };
-        let each = self.parts.iter().map(|part| match part.value(&row, &env)? {
-            Value::Null => Ok(Value::Null),
-            value => Ok(stored::write(&part.ty(), value)),
-        });
-        each.collect()
+        exprs.iter().map(|expr| Ok((expr, expr.value(&row, &env)?))).collect()
+    }
+
+    /// The values of a row's key, as documents would hold them.
+    ///
+    /// Errors: those of the expressions.
+    fn key(&self, doc: DocRef<'_>) -> Result<Vec<Value>> {
+        let each = self
+            .of_row(&self.parts, doc)?
+            .into_iter()
+            .map(|(part, value)| match value {
+                Value::Null => Value::Null,
+                value => stored::write(&part.ty(), value),
+            });
+        Ok(each.collect())
     }
 }
 
 impl Computed for Indexed {
     fn values(&self, doc: DocRef<'_>) -> Result<Vec<Value>> {
         self.key(doc)
+    }
+
+    fn has(&self, doc: DocRef<'_>) -> Result<bool> {
+        let all = self.of_row(&self.conditions, doc)?;
+        Ok(all.iter().all(|(_, value)| matches!(value, Value::Bool(true))))
     }
 
     fn paths(&self) -> Vec<Str> {
@@ -244,6 +292,15 @@ pub fn bound(table: &Arc<Table>, ast: &Ast) -> Result<Expr> {
         Type::ObjectId | Type::Bytea => Ok(expr),
         ty => unsupported(format!("an expression of type {ty} in an index")),
     }
+}
+
+/// A condition of the rows that an index has.
+///
+/// Errors: as [`Indexed::of`]; 42804 for what is no condition.
+pub fn condition(table: &Arc<Table>, ast: &Ast) -> Result<Expr> {
+    let expr = Binder::new(&Nothing, Vec::new()).predicate(table, ast)?;
+    check(&expr)?;
+    Ok(expr)
 }
 
 /// Functions whose results depend on the session or on time.

@@ -195,7 +195,9 @@ pub fn computed(
     }
     let asked = Asked::of(conditions, table, env)?;
     let mut best: Option<(usize, &Arc<IndexInfo>, IndexBounds)> = None;
-    for (index, own) in of_expressions.filter(|(index, _)| may_serve(index, &asked.filter)) {
+    let serves =
+        |index: &IndexInfo, own: &indexed::Indexed| may_serve(index, &asked.filter) && own.serves(&asked.conditions);
+    for (index, own) in of_expressions.filter(|(index, own)| serves(index, own)) {
         let mut bounds = IndexBounds::all(index);
         let mut known = 0;
         for (at, part) in bounds.parts.iter_mut().enumerate() {
@@ -291,6 +293,8 @@ pub fn within(
 struct Asked {
     /// The expression as indexes have it, how it compares, and the values: several that it may be equal to.
     compared: Vec<(String, Comparison, Vec<Value>)>,
+    /// The conditions as indexes have them.
+    conditions: Vec<String>,
     /// The conditions as a filter.
     filter: MatchExpr,
 }
@@ -306,7 +310,12 @@ impl Asked {
         }
         let filter = find::filter(conditions, table, env)?.filter;
         let filter = MatchExpr::parse(filter.as_ref(), &mut Scope::new())?.normalize();
-        Ok(Self { compared, filter })
+        let conditions = conditions.iter().map(|own| indexed::normal(own, &table.columns));
+        Ok(Self {
+            compared,
+            conditions: conditions.collect(),
+            filter,
+        })
     }
 
     /// The values of a part of an index that may be asked for, and whether they are single ones.

@@ -14,9 +14,10 @@ use crate::catalog::answers::{Answers, Asked, Current, Kept};
 use crate::catalog::documents::{Inference, SAMPLE};
 use crate::catalog::files::Named;
 use crate::catalog::routines::Routine;
-use crate::catalog::system::{self, Facts, RELATIONS, Relation, SequenceFacts};
+use crate::catalog::system::{self, Facts, RELATIONS, Relation, Said, SequenceFacts};
 use crate::catalog::{Catalog, Column, Kind, Table, known, schemas};
 use crate::error::{fail, unsupported};
+use crate::run::said;
 use crate::types::Type;
 use nestor_database::connections::Slot;
 use nestor_database::operation::pipeline::Purpose;
@@ -547,6 +548,10 @@ impl Facts for Reading<'_, '_> {
         Ok(said.collect())
     }
 
+    fn said_of_made(&self) -> Result<Vec<Said>> {
+        Ok(said::of_made(self.view, &self.session.database, &self.comments()?))
+    }
+
     fn schemas(&self) -> Vec<(i64, String)> {
         let own = schemas::all(self.view, &self.session.database).into_iter();
         own.map(|(id, name)| (i64::from(RELATIONS.saturating_add(id)), name))
@@ -795,7 +800,7 @@ impl Catalog for Reading<'_, '_> {
         let setting = self.session.settings.get("search_path").map(String::as_str);
         let is_plain = setting.is_none_or(|setting| setting == schemas::PUBLIC) && !self.session.temporary.is_used();
         if schema.is_none() && is_plain {
-            return match self.table_at(&Namespace::new(db, name))? {
+            return match self.session.guarded(self.table_at(&Namespace::new(db, name))?)? {
                 Some(table) => Ok(Some(table)),
                 None => self.sequence_of_column(schema, name),
             };
@@ -804,7 +809,7 @@ impl Catalog for Reading<'_, '_> {
         let is_there = |ns: &&Namespace| self.view.catalog().get(ns).is_some() && self.may_find(ns);
         // Who may read none of them is told so.
         let found = match all.iter().find(is_there).or(all.last()) {
-            Some(ns) => self.table_at(ns)?,
+            Some(ns) => self.session.guarded(self.table_at(ns)?)?,
             None => None,
         };
         match found {

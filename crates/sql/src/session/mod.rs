@@ -772,32 +772,21 @@ impl Session {
         Ok("TRUNCATE TABLE".to_owned())
     }
 
-    /// LOCK TABLE IN ACCESS SHARE MODE: nobody is to drop or alter what this transaction reads, and to a transaction with one snapshot all of it
-    /// stays as it is.
+    /// LOCK TABLE: nobody is to drop or alter the tables, nor, in modes that say so, to write to them until the transaction ends.
     ///
-    /// Errors: 25P01 outside of transactions, 42P01, 0A000 for other modes and for transactions that see what others commit.
+    /// Errors: 25P01 outside of transactions; those of [`ddl::lock`].
     fn lock(&mut self, database: &Database, text: &str, lock: &ast::Lock) -> Result<()> {
-        let level = self
-            .block
-            .as_ref()
-            .filter(|block| !block.implicit)
-            .map(|block| block.isolation);
-        let Some(level) = level else {
+        if self.block.as_ref().is_none_or(|block| block.implicit) {
             return fail("25P01", "LOCK TABLE can only be used in transaction blocks");
-        };
-        if lock.lock_mode != Some(ast::LockTableMode::AccessShare) || level.is_read_committed() {
-            return unsupported("LOCK TABLE but for ACCESS SHARE in repeatable read and serializable transactions");
         }
-        for table in &lock.tables {
-            let read = parse::parse(&format!("SELECT FROM {}", table.name))?;
-            let Some(Ast::Query(query)) = read.first() else {
-                continue;
-            };
-            self.statement(database, text, OpKind::Read, |statement, facts| {
-                query::describe(statement, facts, query, Vec::new()).map(drop)
-            })?;
-        }
-        Ok(())
+        let tables = self.statement(database, text, OpKind::Read, |statement, facts| {
+            ddl::lock::tables(statement, facts, lock)
+        })?;
+        // What others committed who had locked them is seen from here on.
+        self.statement(database, text, OpKind::Read, |_, _| ddl::lock::wait(lock, &tables))?;
+        self.statement(database, text, OpKind::Update, |statement, _| {
+            ddl::lock::keep(statement, lock, &tables)
+        })
     }
 
     fn set(&mut self, set: &Set) -> Result<()> {

@@ -5,8 +5,8 @@ use crate::bind::write::{Conflict, Inferred};
 use crate::catalog::{Table, partial};
 use crate::error::fail;
 use crate::expr::Expr;
-use crate::run::find;
 use crate::run::indexed;
+use crate::run::predicate;
 use crate::run::probe::scanned;
 use nestor_database::write::rows::RowWriter;
 use nestor_exec::catalog::indexes;
@@ -61,7 +61,7 @@ fn none_matches<T>() -> Result<T> {
 impl By {
     /// The unique index on expressions, or on columns, that has the rows of which a predicate holds.
     fn inferred(inferred: &Inferred, table: &Table, collection: &Arc<Collection>, env: &Env<'_>) -> Result<Self> {
-        let filter = find::filter(&inferred.predicate, table, env)?.filter;
+        let filter = predicate::said(&inferred.predicate, table, env)?;
         let said = MatchExpr::parse(filter.as_ref(), &mut Scope::new())?.normalize();
         let mut wanted: Vec<String> = inferred
             .parts
@@ -99,7 +99,12 @@ impl By {
                 }
             };
             own.sort();
-            if own != wanted {
+            let conditions = inferred
+                .predicate
+                .iter()
+                .map(|own| indexed::normal(own, &table.columns));
+            let has_all = |index: &indexed::Indexed| index.serves(&conditions.collect::<Vec<_>>());
+            if own != wanted || !indexed::of(index).is_none_or(has_all) {
                 continue;
             }
             return Ok(match indexed::of(index) {

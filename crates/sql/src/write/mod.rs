@@ -426,14 +426,11 @@ fn attempt(
             break (planned, rows, state);
         }
         let state = within.map_or(&*ws, |within| within.state);
-        let holding = Holding::new(state);
+        let holding = Holding::new(&*ws);
         let mut reading = Reading::new(statement, state, &op, session);
         reading.holding = Some(&holding);
         for ns in &planned.held {
             reading.check_right(ns, Right::Update)?;
-        }
-        if within.is_some() && !planned.held.is_empty() {
-            return fail("0A000", "FOR UPDATE beside a part of WITH that writes is not supported");
         }
         let tables = Tables {
             tables: &planned.tables,
@@ -445,7 +442,12 @@ fn attempt(
             rows.push(row);
             Ok(())
         })?;
-        if holding.noted().settle(statement, ws)? {
+        let noted = holding.noted();
+        let is_held = match within {
+            Some(_) => with::hold(statement, ws, noted)?,
+            None => noted.settle(statement, ws)?,
+        };
+        if is_held {
             let triggers_see = [Event::Update, Event::Delete];
             let sees = triggers_see
                 .iter()

@@ -4,16 +4,18 @@
 //! run once and to its end, whoever reads it. Keys of other tables are looked at when all of them have written.
 
 use super::foreign::Changes;
-use super::{Done, attempt as attempt_part, rows_of_bound};
+use super::{Done, attempt as attempt_part, check_transaction, rows_of_bound};
 use crate::bind::write::{is_writing, writing};
 use crate::bind::{Binder, ScopeColumn, ident};
-use crate::error::fail;
+use crate::error::{fail, unsupported};
 use crate::run::gathered::Gathered;
+use crate::run::held::{Holding, Noted};
 use crate::run::query::{Field, finished};
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::Type;
+use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
-use nestor_model::{Result, Value};
+use nestor_model::{Result, Value, bail};
 use nestor_planner::relation::Tuple;
 use nestor_storage::WriteSet;
 use sqlparser::ast::{Cte, Query, Statement as Ast, With};
@@ -97,7 +99,7 @@ pub(super) fn attempt(
                 (fields, done.returned)
             }
             false => {
-                let (fields, rows) = rows_of(statement, session, &within, (&alone(cte, with)?, given))?;
+                let (fields, rows) = rows_of((statement, session, ws), &within, (&alone(cte, with)?, given))?;
                 (Some(fields), rows)
             }
         };
@@ -125,7 +127,7 @@ pub(super) fn attempt(
             (None, Some(&within), true),
         )?,
         (Ast::Query(query), None) => {
-            let (fields, returned) = rows_of(statement, session, &within, (query, (types, params)))?;
+            let (fields, returned) = rows_of((statement, session, ws), &within, (query, (types, params)))?;
             Done {
                 rows: returned.len() as u64,
                 fields,
@@ -171,19 +173,53 @@ fn without(ast: &Ast) -> Ast {
     main
 }
 
+/// The rows of a part that writes none, which may hold those that it reads.
 fn rows_of(
-    statement: &Statement<'_>,
-    session: &SessionFacts,
+    (statement, session, ws): (&Statement<'_>, &SessionFacts, &mut WriteSet),
     within: &Within<'_>,
     (query, (types, params)): (&Query, (&[Type], &[Value])),
 ) -> Result<(Vec<Field>, Vec<Tuple>)> {
     let (op, _) = statement.operation(None)?;
-    let reading = Reading::new(statement, within.state, &op, session);
-    let mut binder = Binder::new(&reading, types.to_vec());
-    within.name_parts(&mut binder)?;
-    let bound = finished(binder.query(query)?)?;
-    if !binder.held.is_empty() {
-        return fail("0A000", "FOR UPDATE beside a part of WITH that writes is not supported");
+    loop {
+        statement.interrupt.check()?;
+        let reading = Reading::new(statement, within.state, &op, session);
+        let mut binder = Binder::new(&reading, types.to_vec());
+        within.name_parts(&mut binder)?;
+        let bound = finished(binder.query(query)?)?;
+        for ns in &binder.held {
+            reading.check_right(ns, Right::Update)?;
+        }
+        if binder.calls {
+            check_transaction(statement)?;
+            if !binder.held.is_empty() {
+                return unsupported("a call of a function in PL/pgSQL beside FOR UPDATE");
+            }
+            return statement.lend(ws, || {
+                let mut reading = Reading::new(statement, within.state, &op, session);
+                reading.calls = true;
+                rows_of_bound(binder, &reading, bound, params)
+            });
+        }
+        let holding = Holding::new(ws);
+        let mut reading = Reading::new(statement, within.state, &op, session);
+        reading.holding = Some(&holding);
+        let found = rows_of_bound(binder, &reading, bound, params)?;
+        if hold(statement, ws, holding.noted())? {
+            return Ok(found);
+        }
     }
-    rows_of_bound(binder, &reading, bound, params)
+}
+
+/// Holds the rows that a part wants to; false when it is to be computed again, because somebody was quicker.
+///
+/// Errors: those of [`Noted::settle`]; 112 where other parts have written, so that the whole statement is done again.
+pub(super) fn hold(statement: &Statement<'_>, ws: &mut WriteSet, noted: Noted) -> Result<bool> {
+    let has_written = !ws.is_empty();
+    match noted.settle(statement, ws)? {
+        false if has_written => bail!(
+            WriteConflict,
+            "rows that a part of a statement wants to hold were held meanwhile"
+        ),
+        held => Ok(held),
+    }
 }

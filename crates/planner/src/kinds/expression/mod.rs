@@ -140,6 +140,9 @@ impl IndexKind for Expressions {
 
     fn for_each_key(&self, doc: DocRef<'_>, emit: &mut EmitKey<'_>) -> Result<MultikeyPaths> {
         let computed = self.computed.as_ref().map_err(Clone::clone)?;
+        if !computed.has(doc)? {
+            return Ok(MultikeyPaths::default());
+        }
         let values = computed.values(doc)?;
         let is_none = self.unique && values.iter().any(Value::is_nullish);
         if !is_none {

@@ -1,7 +1,7 @@
 //! What COMMENT ON has said.
 
 use super::relations::constraints;
-use super::{Facts, PUBLIC, Row, oid, text};
+use super::{Facts, PUBLIC, Row, Said, oid, text};
 use nestor_model::{Document, Result, Value, ValueRef};
 
 /// A comment.
@@ -67,11 +67,16 @@ pub(super) fn all(facts: &dyn Facts) -> Result<Vec<Comment>> {
         }
     }
     let of_schemas = facts.said_of_schemas()?;
-    if !of_schemas.iter().any(|(number, _)| *number == PUBLIC) {
+    let of_made = facts.said_of_made()?;
+    let is_public = |(number, class, _): &Said| *number == PUBLIC && *class == NAMESPACE;
+    if !of_made.iter().any(is_public) && !of_schemas.iter().any(|(number, _)| *number == PUBLIC) {
         add(PUBLIC, NAMESPACE, 0, Some("standard public schema".to_owned()));
     }
     for (number, text) in of_schemas {
         add(number, NAMESPACE, 0, Some(text));
+    }
+    for (number, class, text) in of_made {
+        add(number, class, 0, Some(text));
     }
     for sequence in facts.sequences()? {
         add(i64::from(sequence.oid), CLASS, 0, sequence.comment);

@@ -61,6 +61,9 @@ pub const ROW_ARRAYS: u32 = 1_750_000_000;
 /// OIDs of functions, by their place among all.
 pub const FUNCTIONS: u32 = 60_000;
 
+/// What is said of something: its number, the number and name of the catalog that has it, and the text.
+pub type Said = (i64, (i64, &'static str), String);
+
 /// An index as catalogs show it.
 #[derive(Clone, Debug)]
 pub struct IndexFacts {
@@ -70,6 +73,8 @@ pub struct IndexFacts {
     pub name: String,
     /// Its parts: the path, and the direction or kind as the key pattern has it.
     pub parts: Vec<(String, String)>,
+    /// Of each part, whether it descends (1) and whether nulls come first (2).
+    pub orders: Vec<i32>,
     /// The paths of the columns that it includes beside its key.
     pub included: Vec<String>,
     /// No two documents have the same values.
@@ -80,8 +85,8 @@ pub struct IndexFacts {
     pub nulls_equal: bool,
     /// It is the one of `_id`.
     pub primary: bool,
-    /// The filter of a partial index.
-    pub partial: Option<String>,
+    /// The predicate of a partial index: what its filter says, then conditions that no filter says, as they were written.
+    pub partial: Option<(Option<String>, Vec<String>)>,
     /// What is said of it.
     pub comment: Option<String>,
 }
@@ -152,8 +157,16 @@ pub struct Extension {
     /// Its name.
     pub name: &'static str,
     version: &'static str,
-    about: &'static str,
+    /// What it is for.
+    pub about: &'static str,
     oid: i64,
+}
+
+impl Extension {
+    /// Its OID.
+    pub fn number(&self) -> i64 {
+        self.oid
+    }
 }
 
 /// All of them. Their functions are in `pg_catalog`.
@@ -221,6 +234,10 @@ pub trait Facts {
     ///
     /// Errors: those of reading.
     fn said_of_schemas(&self) -> Result<Vec<(i64, String)>>;
+    /// What is said of types and functions that somebody has made and of what is built in, by their numbers, with the catalog.
+    ///
+    /// Errors: those of reading.
+    fn said_of_made(&self) -> Result<Vec<Said>>;
     /// The text of the query of a view in a schema, with schemas before the names of tables that names without one do not find.
     fn qualified(&self, schema: &str, query: &str) -> String;
     /// What the collections of a database take, of those that the user may read; with `of`, just the one that has this OID or an index with it.
@@ -485,6 +502,17 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
                 }
             }
             out
+        }
+        // Bits for UPDATE, INSERT and DELETE; of what is not among them none.
+        "pg_relation_is_updatable" => {
+            let relations = facts.relations()?;
+            let takes = |relation: &&Relation| match relation.table.kind {
+                Kind::Query(_) => relation.updatable.is_some(),
+                Kind::Collection(_) => relation.table.materialized.is_none(),
+                _ => false,
+            };
+            let all = relations.iter().filter(takes);
+            all.map(|relation| (i64::from(relation.oid), "28".to_owned())).collect()
         }
         "pg_sequence_last_value" => {
             let all = facts.sequences()?.into_iter();

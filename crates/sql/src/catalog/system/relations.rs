@@ -298,6 +298,8 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
             let shown = table.storage.iter().map(text).collect();
             row.push(("reloptions", Value::Array(Array::new(shown))));
         }
+        row.push(("relrowsecurity", Value::Bool(table.row_security.is_on)));
+        row.push(("relforcerowsecurity", Value::Bool(table.row_security.is_forced)));
         row.extend(roles::access_list(facts, &roles, relation).map(|list| ("relacl", list)));
         row.push(("relhasrules", Value::Bool(kind != "r")));
         row.push(("reltype", oid(relation.oid.saturating_add(ROW_TYPES))));
@@ -433,11 +435,6 @@ fn index_row(relation: &Relation, index: &IndexFacts) -> Row {
     };
     let paths = index.parts.iter().filter(|(path, _)| number_of(relation, path) == 0);
     let expressions: Vec<&str> = paths.map(|(path, _)| path.as_str()).collect();
-    // Bit 0 is descending, bit 1 nulls first, as SQL has it where nothing is said of nulls.
-    let options = index.parts.iter().map(|(_, direction)| match direction.as_str() {
-        "-1" => 3,
-        _ => 0,
-    });
     vec![
         ("indexrelid", oid(index.oid)),
         ("indrelid", oid(relation.oid)),
@@ -451,7 +448,7 @@ fn index_row(relation: &Relation, index: &IndexFacts) -> Row {
         ("indisready", Value::Bool(true)),
         ("indislive", Value::Bool(true)),
         ("indkey", numbers(numbers_of)),
-        ("indoption", numbers(options)),
+        ("indoption", numbers(index.orders.iter().copied())),
         (
             "indcollation",
             Value::Array(Array::new(index.parts.iter().map(|_| oid(0)).collect())),
@@ -467,7 +464,7 @@ fn index_row(relation: &Relation, index: &IndexFacts) -> Row {
                 false => text(expressions.join(", ")),
             },
         ),
-        ("indpred", index.partial.as_ref().map_or(Value::Null, text)),
+        ("indpred", predicate(relation, index).map_or(Value::Null, text)),
     ]
 }
 
@@ -525,20 +522,46 @@ fn part((path, direction): &(String, String)) -> String {
         ),
     };
     match direction {
-        "1" | "hashed" => path,
-        "-1" => format!("{path} DESC"),
+        "1" | "-1" | "hashed" => path,
         kind => format!("{path} {kind}"),
     }
 }
 
+/// The words for the order of a part of an index.
+fn order(order: i32) -> &'static str {
+    match order {
+        1 => " DESC NULLS LAST",
+        2 => " NULLS FIRST",
+        3 => " DESC",
+        _ => "",
+    }
+}
+
+/// The predicate of an index as SQL writes it.
+fn predicate(relation: &Relation, index: &IndexFacts) -> Option<String> {
+    let (filter, conditions) = index.partial.as_ref()?;
+    let place = Place {
+        columns: &relation.table.columns,
+        path: &[],
+    };
+    let conditions = conditions.iter().map(|own| match deparse::condition(own, place) {
+        Some(shown) => shown,
+        None => format!("({own})"),
+    });
+    let all: Vec<String> = filter.iter().cloned().chain(conditions).collect();
+    Some(match all.as_slice() {
+        [only] => only.clone(),
+        _ => format!("({})", all.join(" AND ")),
+    })
+}
+
 fn indexdef(relation: &Relation, index: &IndexFacts) -> String {
-    let parts: Vec<String> = index
-        .parts
-        .iter()
-        .map(|each| part(&named_part(relation, each)))
+    let parts = index.parts.iter().zip(&index.orders);
+    let parts: Vec<String> = parts
+        .map(|(each, bits)| format!("{}{}", part(&named_part(relation, each)), order(*bits)))
         .collect();
     let unique = if index.unique { "UNIQUE " } else { "" };
-    let filter = match &index.partial {
+    let filter = match predicate(relation, index) {
         Some(filter) => format!(" WHERE {filter}"),
         None => String::new(),
     };
@@ -706,6 +729,7 @@ fn foreigndef(path: &[String], foreign: &Foreign, parent: Option<&Table>) -> Str
         }
     }
     out.push_str(foreign.timing.words());
+    out.push_str(if foreign.is_valid { "" } else { " NOT VALID" });
     out
 }
 
@@ -783,6 +807,10 @@ fn declared_constraints(path: &[String], relation: &Relation, all: &[Relation]) 
     }
     for foreign in &table.foreign {
         let mut own = row(out.len(), &foreign.name, "f");
+        if !foreign.is_valid {
+            own.retain(|(name, _)| *name != "convalidated");
+            own.push(("convalidated", Value::Bool(false)));
+        }
         own.push((
             "conkey",
             numbers(foreign.columns.iter().map(|name| column_number(table, name))),

@@ -13,8 +13,9 @@ use crate::types::Type;
 use nestor_database::write::sequence::Counting;
 use nestor_model::Result;
 use sqlparser::ast::{
-    AlterColumnOperation, AlterTableOperation, ColumnDef, ColumnOption, ColumnOptionDef, CreateTable, DataType,
-    DropBehavior, Expr, GeneratedAs, Ident, IndexColumn, ObjectName, SequenceOptions, TableConstraint, Value,
+    AlterColumnOperation, AlterTableOperation, ColumnDef, ColumnOption, ColumnOptionDef, ConstraintCharacteristics,
+    CreateTable, DataType, DropBehavior, Expr, GeneratedAs, Ident, IndexColumn, ObjectName, SequenceOptions,
+    TableConstraint, Value,
 };
 use std::collections::BTreeSet;
 
@@ -136,6 +137,42 @@ impl Editing<'_> {
                 ..
             } if check.enforced.is_some() => unsupported("a constraint that is ENFORCED or not"),
             Op::AddConstraint {
+                constraint: TableConstraint::ForeignKey(key),
+                ..
+            } if key.characteristics.is_some_and(|said| said.enforced.is_some()) => {
+                unsupported("a constraint that is ENFORCED or not")
+            }
+            Op::AddConstraint {
+                constraint: TableConstraint::ForeignKey(key),
+                not_valid: true,
+            } => {
+                let mut key = key.clone();
+                let mut said = key.characteristics.unwrap_or(ConstraintCharacteristics {
+                    deferrable: None,
+                    initially: None,
+                    enforced: None,
+                });
+                said.enforced = Some(false);
+                key.characteristics = Some(said);
+                self.edit.create.constraints.push(TableConstraint::ForeignKey(key));
+                Ok(())
+            }
+            Op::EnableRowLevelSecurity
+            | Op::DisableRowLevelSecurity
+            | Op::ForceRowLevelSecurity
+            | Op::NoForceRowLevelSecurity => {
+                let create = &mut self.edit.create;
+                let mut said = storage::row_security(&create.table_options)?;
+                match operation {
+                    Op::EnableRowLevelSecurity | Op::DisableRowLevelSecurity => {
+                        said.is_on = *operation == Op::EnableRowLevelSecurity;
+                    }
+                    _ => said.is_forced = *operation == Op::ForceRowLevelSecurity,
+                }
+                create.table_options = storage::with_row_security(&create.table_options, said)?;
+                Ok(())
+            }
+            Op::AddConstraint {
                 constraint,
                 not_valid: false,
             } => {
@@ -149,6 +186,12 @@ impl Editing<'_> {
                 match constraints.find(|constraint| name_of(constraint).as_deref() == Some(&name)) {
                     Some(TableConstraint::Check(check)) => {
                         check.enforced = None;
+                        Ok(())
+                    }
+                    Some(TableConstraint::ForeignKey(key)) => {
+                        if let Some(said) = &mut key.characteristics {
+                            said.enforced = None;
+                        }
                         Ok(())
                     }
                     Some(_) => Ok(()),

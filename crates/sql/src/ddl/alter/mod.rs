@@ -309,8 +309,11 @@ fn new_keys(old: &Table, new: &Table, sources: &[Source]) -> Table {
     let turned: BTreeSet<&String> = turned.map(|(column, _)| &column.name).collect();
     let mut out = new.clone();
     out.foreign.retain(|key| {
-        let was = old.foreign.iter().any(|before| before.name == key.name);
-        !was || key.columns.iter().any(|column| turned.contains(column))
+        let was = old
+            .foreign
+            .iter()
+            .any(|before| before.name == key.name && before.is_valid);
+        key.is_valid && (!was || key.columns.iter().any(|column| turned.contains(column)))
     });
     out
 }

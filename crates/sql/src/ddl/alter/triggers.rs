@@ -127,6 +127,24 @@ fn change(
     catalog::set_validator(statement, ws, &found.collection, &declared.validator(&text))
 }
 
+/// Has a trigger call a function that has another name or schema now.
+///
+/// Errors: those of the catalog.
+pub(in crate::ddl) fn call(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    (ns, name): (&Namespace, &str),
+    (schema, function): (Option<String>, String),
+) -> Result<()> {
+    change(statement, ws, ns, |triggers| {
+        for trigger in triggers.iter_mut().filter(|own| own.name == name) {
+            trigger.schema.clone_from(&schema);
+            trigger.function.clone_from(&function);
+        }
+        Ok(())
+    })
+}
+
 /// CREATE TRIGGER.
 ///
 /// Errors: 42710 for a name that is taken, 42883 for a function that there is not, 42P17 for one of no trigger, 42703; 0A000.

@@ -229,6 +229,13 @@ impl Running<'_, '_> {
                     ..Rows::default()
                 });
             }
+            (Ast::CreateExtension(create), None) => drop(ddl::extension::create(create)?),
+            (Ast::DropExtension(dropped), None) => drop(ddl::extension::drop(dropped)?),
+            (Ast::Lock(lock), None) => {
+                let tables = ddl::lock::tables(self.statement, &self.facts, lock)?;
+                ddl::lock::wait(lock, &tables)?;
+                ddl::lock::keep(self.statement, lock, &tables)?;
+            }
             (Ast::Truncate(truncate), None) => {
                 self.check_writes("TRUNCATE TABLE")?;
                 self.check_alone(text)?;
