@@ -28,6 +28,8 @@ mod database;
 mod expressions;
 #[path = "shared/session.rs"]
 mod session;
+#[path = "shared/spilled.rs"]
+mod spilled;
 
 use database::Database;
 use nestor_model::{Array, DocRef, Document, Value, ValueRef, doc};

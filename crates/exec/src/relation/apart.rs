@@ -1,16 +1,22 @@
-//! Rows of groups for which there is no room: they go to files by what they are grouped by, and each file is grouped when all before it has been given.
+//! Rows for which there is no room: they go to files by what they are grouped, compared or joined by, so that those with equal keys are in the
+//! same file. Each file is read when all before it has been given; if it does not fit into memory either, it is divided once more, by other bits.
 
 use super::Run;
 use super::groups::{KeysOf, keys_of};
+use super::key::RowKey;
 use super::spilled::{self, BUFFER_BYTES, Writing, Written};
 use crate::kept::Kept;
-use crate::spill::Spilled;
-use nestor_model::Result;
+use nestor_model::order::hash_value;
+use nestor_model::vector::Vector;
+use nestor_model::{Result, Value};
 use nestor_planner::relation::{Chunk, Scalar};
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 /// Files that rows are divided among at a time.
-const FILES: u64 = 16;
-/// A file of a file of … is grouped in memory whatever it takes: what has the same number so often has most of it.
+pub(super) const FILES: usize = 16;
+/// A file of a file of … is not divided any more: what has the same number so often has most of it.
 pub(super) const LEVEL_MAX: u32 = 8;
 
 /// Rows that wait, with how often they were divided.
@@ -30,11 +36,43 @@ impl Apart {
     ///
     /// Errors: those of `kept`.
     pub fn new(level: u32, kept: &mut Kept) -> Result<Self> {
-        kept.grow_spilling(FILES as usize * BUFFER_BYTES)?;
+        kept.grow_spilling(FILES * BUFFER_BYTES)?;
         Ok(Self {
             files: (0..FILES).map(|_| None).collect(),
             level,
         })
+    }
+
+    /// The file for rows with the keys that a row has.
+    pub fn file_of(&self, keys: &[Arc<Vector>], row: usize) -> usize {
+        self.file_by(|hasher| {
+            for keys in keys {
+                hash_value(keys.value(row).as_ref(), hasher);
+            }
+        })
+    }
+
+    /// The file for rows with a key.
+    pub fn file_of_key(&self, key: &RowKey) -> usize {
+        self.file_by(|hasher| key.hash(hasher))
+    }
+
+    fn file_by(&self, hash: impl FnOnce(&mut DefaultHasher)) -> usize {
+        let mut hasher = DefaultHasher::new();
+        self.level.hash(&mut hasher);
+        hash(&mut hasher);
+        (hasher.finish() % FILES as u64) as usize
+    }
+
+    /// Puts a row into a file.
+    ///
+    /// Errors: those of files and of the interrupt.
+    pub fn push<S>(&mut self, file: usize, row: Vec<Value>, run: &Run<'_, '_, S>) -> Result<()> {
+        let file = match &mut self.files[file] {
+            Some(file) => file,
+            none => none.insert(spilled::file(run)?),
+        };
+        file.push(row)
     }
 
     /// Puts the rows of a chunk away that are not among those of groups that are `known` by their keys; these.
@@ -54,31 +92,24 @@ impl Apart {
             if here.next_if_eq(&row).is_some() {
                 continue;
             }
-            let file = &mut self.files[(keys.hash(row, self.level) % FILES) as usize];
-            let file = match file {
-                Some(file) => file,
-                None => file.insert(spilled::file(run)?),
-            };
-            file.push(chunk.row(row))?;
+            let file = self.file_of(keys.keys(), row);
+            self.push(file, chunk.row(row), run)?;
         }
         Ok(known)
     }
 
-    /// What was put away.
+    /// What was put away, by files.
     ///
     /// Errors: those of files.
-    pub fn finish<S>(self, run: &Run<'_, '_, S>) -> Result<Vec<Waiting>> {
+    pub fn finish<S>(self, run: &Run<'_, '_, S>) -> Result<Vec<Option<Waiting>>> {
         let level = self.level + 1;
-        let mut figures = Spilled::default();
-        let mut waiting = Vec::new();
-        for file in self.files.into_iter().flatten() {
-            figures.merge(file.figures());
-            let rows = file.read()?;
-            waiting.push(Waiting { rows, level });
-        }
-        if let Some(nodes) = run.shared.counts.nodes.as_ref().filter(|_| !waiting.is_empty()) {
-            nodes.note_spilled(figures);
-        }
-        Ok(waiting)
+        let read = |file: Option<Writing>| {
+            file.map(|file| {
+                let rows = file.read(run)?;
+                Ok(Waiting { rows, level })
+            })
+            .transpose()
+        };
+        self.files.into_iter().map(read).collect()
     }
 }

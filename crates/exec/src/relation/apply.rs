@@ -1,6 +1,10 @@
 //! Relations that depend on the row of another one: lateral joins and subqueries in expressions.
+//!
+//! Of the rows in which others are looked for those for which there is no room go to a file. All outer rows wait then until each block of them has been looked at.
 
 use super::key::RowKey;
+use super::spilled::{self, Written};
+use super::store::Store;
 use super::{BoxRows, Rows, Run, build, row_done, weight};
 use crate::kept::Kept;
 use nestor_model::{Error, Result, Value, doc};
@@ -19,6 +23,8 @@ struct Applied<S> {
     open: Option<(Tuple, BoxRows<S>, bool)>,
     /// What the inner relation gave, if that is the same for all rows.
     once: Option<Once>,
+    /// Outer rows that waited for their answers.
+    answered: Option<Answered>,
 }
 
 enum Once {
@@ -32,6 +38,74 @@ struct Members {
     whole: HashSet<RowKey>,
     /// Rows with a null: nobody knows whether they are equal.
     with_nulls: Vec<Vec<Value>>,
+    /// Those for which there is no room.
+    others: Option<Written>,
+}
+
+/// Whether a row is among others, of which those that count more are known later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Answer {
+    No,
+    Unknown,
+    Yes,
+    /// Nobody wants to know.
+    Unasked,
+}
+
+impl Answer {
+    fn value(self) -> Value {
+        match self {
+            Self::No => Value::Bool(false),
+            Self::Yes => Value::Bool(true),
+            Self::Unknown | Self::Unasked => Value::Null,
+        }
+    }
+}
+
+/// Outer rows, each with what it looks for behind it, and their answers.
+struct Answered {
+    rows: Store,
+    answers: Vec<Answer>,
+    /// The columns of a row.
+    width: usize,
+    next: usize,
+    kept: Kept,
+}
+
+/// Whether two rows may be equal, as far as they are known.
+fn may_equal(a: &[Value], b: &[Value]) -> bool {
+    a.iter()
+        .zip(b)
+        .all(|(a, b)| matches!(a, Value::Null) || matches!(b, Value::Null) || nestor_model::values_equal(a, b))
+}
+
+fn has_null(row: &[Value]) -> bool {
+    row.iter().any(|value| matches!(value, Value::Null))
+}
+
+impl Members {
+    fn add(&mut self, row: Vec<Value>) {
+        match has_null(&row) {
+            true => self.with_nulls.push(row),
+            false => drop(self.whole.insert(RowKey(row))),
+        }
+    }
+
+    /// Whether a row is among them.
+    fn have(&self, wanted: &RowKey) -> Answer {
+        if self.whole.is_empty() && self.with_nulls.is_empty() {
+            return Answer::No;
+        }
+        let has_null = has_null(&wanted.0);
+        if !has_null && self.whole.contains(wanted) {
+            return Answer::Yes;
+        }
+        let mut unknown = self.with_nulls.iter().any(|row| may_equal(row, &wanted.0));
+        if has_null && !unknown {
+            unknown = self.whole.iter().any(|row| may_equal(&row.0, &wanted.0));
+        }
+        if unknown { Answer::Unknown } else { Answer::No }
+    }
 }
 
 pub(super) fn apply<S: Scalar>(plan: &Apply<S>, input: BoxRows<S>, numbering: (usize, bool)) -> BoxRows<S> {
@@ -45,6 +119,7 @@ pub(super) fn apply<S: Scalar>(plan: &Apply<S>, input: BoxRows<S>, numbering: (u
         kept: Kept::default(),
         open: None,
         once: None,
+        answered: None,
     })
 }
 
@@ -112,71 +187,182 @@ impl<S: Scalar> Applied<S> {
         Ok(value)
     }
 
-    /// Whether the values of `probe` are among the inner rows.
-    fn is_in(&mut self, run: &Run<'_, '_, S>, row: &[Value], probe: &[S]) -> Result<Value> {
-        if !matches!(self.once, Some(Once::Set(_))) || self.correlated {
-            self.kept.clear();
-            let mut inner = self.begin();
-            let kept = &mut self.kept;
-            let members = around(run, row, |run| -> Result<Members> {
-                let mut members = Members::default();
-                while let Some(row) = inner.next(run)? {
-                    kept.grow(weight(&row))?;
-                    let row: Vec<Value> = row.into_iter().zip(probe).map(|(value, by)| by.key(value)).collect();
-                    match row.iter().any(|value| matches!(value, Value::Null)) {
-                        true => members.with_nulls.push(row),
-                        false => drop(members.whole.insert(RowKey(row))),
+    /// What is looked for with a row.
+    fn wanted(&self, run: &Run<'_, '_, S>, row: &[Value]) -> Result<RowKey> {
+        let ApplyKind::In { probe } = &self.kind else {
+            return Ok(RowKey(Vec::new()));
+        };
+        let each = probe.iter().map(|part| Ok(part.key(part.value(row, &run.env)?)));
+        each.collect::<Result<_>>().map(RowKey)
+    }
+
+    /// An inner row as it is compared.
+    fn member(&self, row: Tuple) -> Vec<Value> {
+        match &self.kind {
+            ApplyKind::In { probe } => row.into_iter().zip(probe).map(|(value, by)| by.key(value)).collect(),
+            _ => row,
+        }
+    }
+
+    /// Reads the inner rows, as far as there is room for them.
+    fn read_members(&mut self, run: &Run<'_, '_, S>, row: &[Value]) -> Result<Members> {
+        let mut inner = self.begin();
+        let room = run.batch.room();
+        let mut kept = std::mem::take(&mut self.kept);
+        let members = around(run, row, |run| -> Result<Members> {
+            let mut members = Members::default();
+            while let Some(row) = inner.next(run)? {
+                let bytes = weight(&row);
+                let row = self.member(row);
+                match room {
+                    None => kept.grow(bytes)?,
+                    Some(room) if kept.bytes() + bytes > room && kept.bytes() > 0 => {
+                        let mut others = spilled::file(run)?;
+                        others.push(row)?;
+                        while let Some(row) = inner.next(run)? {
+                            others.push(self.member(row))?;
+                        }
+                        members.others = Some(others.read(run)?);
+                        break;
                     }
+                    Some(_) => kept.grow_spilling(bytes)?,
                 }
-                Ok(members)
-            })?;
+                members.add(row);
+            }
+            Ok(members)
+        })?;
+        self.kept = kept;
+        Ok(members)
+    }
+
+    /// Whether the values of a row are among the inner rows that depend on it.
+    fn is_in_own(&self, run: &Run<'_, '_, S>, row: &[Value]) -> Result<Answer> {
+        let wanted = self.wanted(run, row)?;
+        let mut inner = self.begin();
+        around(run, row, |run| {
+            let mut answer = Answer::No;
+            while let Some(row) = inner.next(run)? {
+                let row = self.member(row);
+                if !has_null(&row) && !has_null(&wanted.0) {
+                    if RowKey(row) == wanted {
+                        return Ok(Answer::Yes);
+                    }
+                } else if may_equal(&row, &wanted.0) {
+                    answer = Answer::Unknown;
+                }
+            }
+            Ok(answer)
+        })
+    }
+
+    /// Whether the values of a row are among the inner rows, which are the same for all; `None` when there is no room for these.
+    fn is_in(&mut self, run: &Run<'_, '_, S>, row: &[Value]) -> Result<Option<Answer>> {
+        if !matches!(self.once, Some(Once::Set(_))) {
+            let members = self.read_members(run, row)?;
             self.once = Some(Once::Set(members));
         }
-        let Some(Once::Set(members)) = &self.once else {
-            return Ok(Value::Null);
+        let wanted = self.wanted(run, row)?;
+        Ok(match &self.once {
+            Some(Once::Set(members)) if members.others.is_none() => Some(members.have(&wanted)),
+            _ => None,
+        })
+    }
+
+    /// Whether the value is wanted for a row.
+    fn is_wanted(&self, run: &Run<'_, '_, S>, row: &[Value]) -> Result<bool> {
+        self.when.as_ref().map_or(Ok(true), |when| when.holds(row, &run.env))
+    }
+
+    /// The answers of all rows from this one on, for each of which all blocks of the inner rows are looked at.
+    fn answer_all(&mut self, run: &Run<'_, '_, S>, first: Tuple) -> Result<Answered> {
+        let mut all = Answered {
+            rows: Store::default(),
+            answers: Vec::new(),
+            width: first.len(),
+            next: 0,
+            kept: Kept::default(),
         };
-        let wanted: Vec<Value> = probe
-            .iter()
-            .map(|part| Ok(part.key(part.value(row, &run.env)?)))
-            .collect::<Result<_>>()?;
-        if members.whole.is_empty() && members.with_nulls.is_empty() {
-            return Ok(Value::Bool(false));
+        let mut next = Some((first, true));
+        while let Some((mut row, is_wanted)) = next {
+            row_done()?;
+            if is_wanted {
+                let wanted = self.wanted(run, &row)?;
+                row.extend(wanted.0);
+            }
+            all.rows.push(row, run)?;
+            all.kept.grow_spilling(1)?;
+            all.answers.push(if is_wanted { Answer::No } else { Answer::Unasked });
+            next = match self.input.next(run)? {
+                None => None,
+                Some(row) => {
+                    let is_wanted = self.is_wanted(run, &row)?;
+                    Some((row, is_wanted))
+                }
+            };
         }
-        let wanted = RowKey(wanted);
-        let may_equal = |a: &[Value], b: &[Value]| {
-            a.iter()
-                .zip(b)
-                .all(|(a, b)| matches!(a, Value::Null) || matches!(b, Value::Null) || nestor_model::values_equal(a, b))
+        all.rows.finish(run)?;
+        let Some(Once::Set(mut members)) = self.once.take() else {
+            return Ok(all);
         };
-        let has_null = wanted.0.iter().any(|value| matches!(value, Value::Null));
-        if !has_null && members.whole.contains(&wanted) {
-            return Ok(Value::Bool(true));
+        let room = run.batch.room().unwrap_or(usize::MAX);
+        loop {
+            for (at, answer) in all.answers.iter_mut().enumerate() {
+                row_done()?;
+                if *answer < Answer::Yes
+                    && let Some(row) = all.rows.get(at)?
+                {
+                    *answer = members.have(&RowKey(row[all.width..].to_vec())).max(*answer);
+                }
+            }
+            let Some(mut others) = members.others.take().filter(|others| !others.is_over()) else {
+                return Ok(all);
+            };
+            self.kept.clear();
+            members = Members::default();
+            while self.kept.bytes() <= room {
+                let Some(row) = others.next()? else { break };
+                self.kept.grow_spilling(weight(&row))?;
+                members.add(row);
+            }
+            members.others = Some(others);
         }
-        let mut unknown = members.with_nulls.iter().any(|row| may_equal(row, &wanted.0));
-        if has_null && !unknown {
-            unknown = members.whole.iter().any(|row| may_equal(&row.0, &wanted.0));
-        }
-        Ok(if unknown { Value::Null } else { Value::Bool(false) })
+    }
+}
+
+impl Answered {
+    /// The next row with its answer.
+    fn next(&mut self) -> Result<Option<Tuple>> {
+        let Some(row) = self.rows.get(self.next)? else {
+            return Ok(None);
+        };
+        row_done()?;
+        let mut row = row[..self.width].to_vec();
+        row.push(self.answers[self.next].value());
+        self.next += 1;
+        Ok(Some(row))
     }
 }
 
 impl<S: Scalar> Rows<S> for Applied<S> {
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
         let ApplyKind::Lateral { keeps } = self.kind else {
+            if let Some(answered) = &mut self.answered {
+                return answered.next();
+            }
             let Some(mut row) = self.input.next(run)? else {
                 return Ok(None);
             };
             row_done()?;
-            let is_wanted = match &self.when {
-                Some(when) => when.holds(&row, &run.env)?,
-                None => true,
-            };
             let value = match &self.kind {
-                _ if !is_wanted => Value::Null,
-                ApplyKind::In { probe } => {
-                    let probe = probe.clone();
-                    self.is_in(run, &row, &probe)?
-                }
+                _ if !self.is_wanted(run, &row)? => Value::Null,
+                ApplyKind::In { .. } if self.correlated => self.is_in_own(run, &row)?.value(),
+                ApplyKind::In { .. } => match self.is_in(run, &row)? {
+                    Some(answer) => answer.value(),
+                    None => {
+                        let answered = self.answer_all(run, row)?;
+                        return self.answered.insert(answered).next();
+                    }
+                },
                 _ => self.value(run, &row)?,
             };
             row.push(value);

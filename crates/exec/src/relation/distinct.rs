@@ -81,7 +81,7 @@ impl<S: Scalar> Rows<S> for Distinct<S> {
                 }
             }
             if let Some(apart) = self.apart.take() {
-                self.files.extend(apart.finish(run)?);
+                self.files.extend(apart.finish(run)?.into_iter().flatten());
             }
             let Some(Waiting { rows, level }) = self.files.pop() else {
                 return Ok(None);

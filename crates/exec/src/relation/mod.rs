@@ -2,7 +2,7 @@
 //!
 //! Reading order: this file (the contract), [`mod@build`] (from a plan to operators), [`key`] (rows as keys of tables), then the operators:
 //! [`scan`], [`rows`] (values, functions, filters, projections, limits), [`join`], [`apply`], [`aggregate`], [`distinct`], [`set`], [`sort`],
-//! [`window`], [`recursive`]; and [`restrict`], what operators can do without, and [`spilled`] and [`apart`], where they put what does not fit into memory.
+//! [`window`], [`recursive`]; and [`restrict`], what operators can do without, and [`spilled`], [`apart`] and [`store`], where they put what does not fit into memory.
 //!
 //! The contract is that of [`crate::operator`] without pauses: a tree is pulled to its end, or dropped, within one statement over one view. What
 //! operators keep is counted (`Kept`), and each row that is pulled counts as work, so that a statement can be stopped
@@ -29,6 +29,7 @@ pub mod scan;
 pub mod set;
 pub mod sort;
 mod spilled;
+mod store;
 pub mod window;
 
 pub use build::build;
@@ -47,6 +48,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::mem::take;
 use std::rc::Rc;
+use store::Store;
 
 /// What operators see while they run.
 pub struct Run<'r, 'v, S> {
@@ -71,7 +73,7 @@ impl<S> Copy for Run<'_, '_, S> {}
 /// Rows that several operators of a statement read, by their numbers.
 #[derive(Default)]
 pub struct Shared {
-    tables: RefCell<HashMap<usize, Rc<Vec<Tuple>>>>,
+    tables: RefCell<HashMap<usize, Rc<Store>>>,
     /// What is counted.
     pub counts: Rc<Counts>,
 }
@@ -132,19 +134,24 @@ impl Shared {
         }
     }
 
+    /// Puts rows there, which somebody else counts.
+    pub fn set(&self, id: usize, rows: Vec<Tuple>) {
+        self.put(id, Rc::new(Store::of(rows)));
+    }
+
     /// The rows with this number.
-    pub fn get(&self, id: usize) -> Option<Rc<Vec<Tuple>>> {
+    fn get(&self, id: usize) -> Option<Rc<Store>> {
         self.tables.borrow().get(&id).cloned()
     }
 
     /// Puts rows there.
-    pub fn set(&self, id: usize, rows: Rc<Vec<Tuple>>) {
+    fn put(&self, id: usize, rows: Rc<Store>) {
         self.tables.borrow_mut().insert(id, rows);
     }
 
     /// Removes them.
-    pub fn remove(&self, id: usize) -> Option<Rc<Vec<Tuple>>> {
-        self.tables.borrow_mut().remove(&id)
+    fn remove(&self, id: usize) {
+        self.tables.borrow_mut().remove(&id);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Rows that grow from rows, and rows that are read at several places.
 
 use super::key::{self, RowKey};
+use super::store::Store;
 use super::{BoxRows, Rows, Run, build, row_done, weight};
 use crate::kept::Kept;
 use nestor_model::Result;
@@ -16,10 +17,11 @@ struct Growing<S> {
     numbering: (usize, bool),
     running: Option<BoxRows<S>>,
     distinct: Option<Vec<S>>,
+    /// The rows that came, which stay in memory.
     seen: HashSet<RowKey>,
-    /// What this step gave so far.
-    fresh: Vec<Tuple>,
     kept: Kept,
+    /// What this step gave so far.
+    fresh: Store,
     /// What the step before gave, which stands in `Run::shared` while this step runs.
     done: bool,
 }
@@ -33,8 +35,8 @@ pub(super) fn recursive<S: Scalar>(plan: &Recursive<S>, base: BoxRows<S>, number
         running: None,
         distinct: plan.distinct.clone(),
         seen: HashSet::new(),
-        fresh: Vec::new(),
         kept: Kept::default(),
+        fresh: Store::default(),
         done: false,
     })
 }
@@ -49,12 +51,14 @@ impl<S: Scalar> Rows<S> for Growing<S> {
                 (Some(base), _) => base,
                 (None, Some(step)) => step,
                 (None, None) => {
-                    if self.fresh.is_empty() {
+                    if self.fresh.len() == 0 {
                         run.shared.remove(self.id);
                         self.done = true;
                         return Ok(None);
                     }
-                    run.shared.set(self.id, Rc::new(std::mem::take(&mut self.fresh)));
+                    let mut fresh = std::mem::take(&mut self.fresh);
+                    fresh.finish(run)?;
+                    run.shared.put(self.id, Rc::new(fresh));
                     let (mut number, counts) = self.numbering;
                     self.running.insert(build::node(&self.step, &mut number, counts))
                 }
@@ -62,24 +66,22 @@ impl<S: Scalar> Rows<S> for Growing<S> {
             match input.next(run)? {
                 Some(row) => {
                     row_done()?;
-                    let bytes = weight(&row);
                     if let Some(on) = &self.distinct {
                         let key = key::of(on, &row, &run.env)?;
+                        let bytes = weight(&key.0);
                         if !self.seen.insert(key) {
                             continue;
                         }
-                        self.kept.grow(bytes)?;
+                        // There is no other place for them: only what all statements hold is a limit.
+                        match run.batch.room() {
+                            Some(_) => self.kept.grow_spilling(bytes)?,
+                            None => self.kept.grow(bytes)?,
+                        }
                     }
-                    self.kept.grow(bytes)?;
-                    self.fresh.push(row.clone());
+                    self.fresh.push(row.clone(), run)?;
                     return Ok(Some(row));
                 }
-                None => {
-                    let fresh: usize = self.fresh.iter().map(|row| weight(row)).sum();
-                    let seen = self.kept.bytes().min(self.seen.iter().map(|key| weight(&key.0)).sum());
-                    self.kept.set(fresh + seen)?;
-                    (self.base, self.running) = (None, None);
-                }
+                None => (self.base, self.running) = (None, None),
             }
         }
     }
@@ -87,7 +89,7 @@ impl<S: Scalar> Rows<S> for Growing<S> {
 
 struct Working {
     id: usize,
-    rows: Option<Rc<Vec<Tuple>>>,
+    rows: Option<Rc<Store>>,
     at: usize,
 }
 
@@ -101,7 +103,8 @@ impl<S> Rows<S> for Working {
             self.rows = run.shared.get(self.id);
         }
         row_done()?;
-        let row = self.rows.as_ref().and_then(|rows| rows.get(self.at)).cloned();
+        let Some(rows) = &self.rows else { return Ok(None) };
+        let row = rows.get(self.at)?.map(|row| row.to_vec());
         self.at += usize::from(row.is_some());
         Ok(row)
     }
@@ -111,9 +114,8 @@ struct SharedRows<S> {
     id: usize,
     plan: Arc<Relation<S>>,
     numbering: (usize, bool),
-    rows: Option<Rc<Vec<Tuple>>>,
+    rows: Option<Rc<Store>>,
     at: usize,
-    kept: Kept,
 }
 
 pub(super) fn shared<S: Scalar>(id: usize, plan: &Arc<Relation<S>>, numbering: (usize, bool)) -> BoxRows<S> {
@@ -123,7 +125,6 @@ pub(super) fn shared<S: Scalar>(id: usize, plan: &Arc<Relation<S>>, numbering: (
         numbering,
         rows: None,
         at: 0,
-        kept: Kept::default(),
     })
 }
 
@@ -137,13 +138,13 @@ impl<S: Scalar> Rows<S> for SharedRows<S> {
                     None => {
                         let (mut number, counts) = self.numbering;
                         let mut root = build::node(&self.plan, &mut number, counts);
-                        let mut rows = Vec::new();
+                        let mut rows = Store::default();
                         while let Some(row) = root.next(run)? {
-                            self.kept.grow(weight(&row))?;
-                            rows.push(row);
+                            rows.push(row, run)?;
                         }
+                        rows.finish(run)?;
                         let rows = Rc::new(rows);
-                        run.shared.set(self.id, rows.clone());
+                        run.shared.put(self.id, rows.clone());
                         rows
                     }
                 };
@@ -151,7 +152,7 @@ impl<S: Scalar> Rows<S> for SharedRows<S> {
             }
         };
         row_done()?;
-        let row = rows.get(self.at).cloned();
+        let row = rows.get(self.at)?.map(|row| row.to_vec());
         self.at += usize::from(row.is_some());
         Ok(row)
     }

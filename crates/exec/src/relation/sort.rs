@@ -176,7 +176,7 @@ impl<S: Scalar> Sort<S> {
             file.push(values)?;
         }
         self.kept.clear();
-        self.written(file, run)
+        file.read(run)
     }
 
     /// Makes one run of several, of no more rows than are wanted.
@@ -190,14 +190,7 @@ impl<S: Scalar> Sort<S> {
             values.extend(row);
             file.push(values)?;
         }
-        self.written(file, run)
-    }
-
-    fn written(&self, file: spilled::Writing, run: &Run<'_, '_, S>) -> Result<Written> {
-        if let Some(nodes) = &run.shared.counts.nodes {
-            nodes.note_spilled(file.figures());
-        }
-        file.read()
+        file.read(run)
     }
 
     /// Tells the input in which order rows are welcome, and by the first of its keys the last that are.

@@ -10,10 +10,11 @@ use nestor_model::{Array, Document, Error, ErrorCode, Result, Value, ValueRef};
 use nestor_planner::relation::{Scalar, SortKey, Tuple};
 use nestor_storage::{Scratch, ScratchFile};
 use std::cmp::Ordering;
-use std::io::{BufReader, BufWriter, Seek, SeekFrom, Write};
+use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 
 /// Bytes written to and read from a file at a time.
 pub(super) const BUFFER_BYTES: usize = 1 << 16;
+
 /// A file that rows are written to.
 ///
 /// Errors: disk must not be used; those of files.
@@ -52,33 +53,77 @@ impl Writing {
         work(ROW + row.as_bytes().len() / BYTES_PER_UNIT)
     }
 
-    /// What was written.
-    pub fn figures(&self) -> Spilled {
-        let mut figures = Spilled::default();
-        figures.add(self.rows, self.bytes);
-        figures
+    /// Bytes so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
-    /// The rows from the first on.
+    /// The file with all rows; what was written is noted of the node that is asked for a row.
     ///
     /// Errors: those of the file.
-    pub fn read(self) -> Result<Written> {
-        let mut file = self.out.into_inner().map_err(|e| spill::io_error(e.into_error()))?;
-        file.seek(SeekFrom::Start(0)).map_err(spill::io_error)?;
-        Ok(Written {
-            file: BufReader::with_capacity(BUFFER_BYTES, file),
-            left: self.rows,
-        })
+    pub fn finish<S>(self, run: &Run<'_, '_, S>) -> Result<ScratchFile> {
+        if let Some(nodes) = &run.shared.counts.nodes {
+            let mut figures = Spilled::default();
+            figures.add(self.rows, self.bytes);
+            nodes.note_spilled(figures);
+        }
+        self.out.into_inner().map_err(|e| spill::io_error(e.into_error()))
+    }
+
+    /// The rows from the first on. Errors as those of [`Writing::finish`].
+    pub fn read<S>(self, run: &Run<'_, '_, S>) -> Result<Written> {
+        let rows = self.rows;
+        let mut written = Written {
+            file: Reading::Later(self.finish(run)?),
+            rows,
+            left: 0,
+        };
+        written.rewind()?;
+        Ok(written)
     }
 }
 
-/// Rows that were written, to be read once.
+/// Rows that were written.
 pub(super) struct Written {
-    file: BufReader<ScratchFile>,
+    file: Reading,
+    rows: u64,
     left: u64,
 }
 
+/// A file that waits has no buffer.
+enum Reading {
+    Later(ScratchFile),
+    Now(BufReader<ScratchFile>),
+    /// It could not be read.
+    Lost,
+}
+
 impl Written {
+    /// How many rows there are.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Whether all have been read.
+    pub fn is_over(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Goes back to the first row.
+    ///
+    /// Errors: those of the file.
+    pub fn rewind(&mut self) -> Result<()> {
+        let mut file = match std::mem::replace(&mut self.file, Reading::Lost) {
+            Reading::Later(file) => file,
+            Reading::Now(reader) => reader.into_inner(),
+            Reading::Lost => return Err(lost()),
+        };
+        file.seek(SeekFrom::Start(0)).map_err(spill::io_error)?;
+        self.file = Reading::Later(file);
+        self.left = self.rows;
+        Ok(())
+    }
+
     /// The next row.
     ///
     /// Errors: those of the file and of the interrupt.
@@ -87,15 +132,33 @@ impl Written {
             return Ok(None);
         }
         self.left -= 1;
-        let row = spill::read_document(&mut self.file)?;
-        match row.as_raw().get("") {
-            Some(ValueRef::Array(values)) => Ok(Some(values.iter().map(|value| value.to_value()).collect())),
-            _ => Err(Error::new(
-                ErrorCode::DataCorruptionDetected,
-                "a row of a temporary file has no values",
-            )),
-        }
+        self.file = match std::mem::replace(&mut self.file, Reading::Lost) {
+            Reading::Later(file) => Reading::Now(BufReader::with_capacity(BUFFER_BYTES, file)),
+            other => other,
+        };
+        let Reading::Now(file) = &mut self.file else {
+            return Err(lost());
+        };
+        read_row(file).map(Some)
     }
+}
+
+/// The next row of a file.
+///
+/// Errors: those of the file and of the interrupt.
+pub(super) fn read_row(file: &mut impl Read) -> Result<Vec<Value>> {
+    let row = spill::read_document(file)?;
+    match row.as_raw().get("") {
+        Some(ValueRef::Array(values)) => Ok(values.iter().map(|value| value.to_value()).collect()),
+        _ => Err(Error::new(
+            ErrorCode::DataCorruptionDetected,
+            "a row of a temporary file has no values",
+        )),
+    }
+}
+
+fn lost() -> Error {
+    Error::new(ErrorCode::FileStreamFailed, "a temporary file could not be read before")
 }
 
 impl<S: Scalar> Rows<S> for Written {

@@ -54,7 +54,6 @@ use nestor_planner::relation::{Env, Tuple};
 use nestor_query::env::OpContext;
 use nestor_storage::WriteSet;
 use sqlparser::ast::Statement as Ast;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -320,7 +319,7 @@ struct Named<'b, 's, 'r> {
 impl Before for Named<'_, '_, '_> {
     fn row(&self, id: usize, plan: &crate::plan::Plan, row: Tuple) -> Result<Vec<Value>> {
         let shared = Shared::default();
-        shared.set(id, Rc::new(vec![row]));
+        shared.set(id, vec![row]);
         let mut out = Vec::new();
         run_plan(self.tables, plan, self.params, &shared, &mut |row| {
             out = row;
@@ -673,7 +672,7 @@ fn returned_rows(
     params: &[Value],
 ) -> Result<Vec<Tuple>> {
     let shared = Shared::default();
-    shared.set(returning.id, Rc::new(rows));
+    shared.set(returning.id, rows);
     let mut out = Vec::new();
     run_plan(tables, &returning.plan, params, &shared, &mut |row| {
         out.push(row);

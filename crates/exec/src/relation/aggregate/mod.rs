@@ -197,7 +197,7 @@ impl<S: Scalar> Aggregated<S> {
                 self.kept.grow_spilling(part.add(&self.shape, &prepared)?)?;
             }
         }
-        self.waiting.extend(apart.finish(run)?);
+        self.waiting.extend(apart.finish(run)?.into_iter().flatten());
         Ok(())
     }
 

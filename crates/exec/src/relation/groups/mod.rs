@@ -9,13 +9,10 @@ mod words;
 
 use super::key;
 use any::AnyGroups;
-use nestor_model::order::hash_value;
 use nestor_model::statement::{ROW, work};
 use nestor_model::vector::{NO_ROW, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Chunk, Env, Scalar};
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 pub(crate) use words::Words;
 
@@ -213,14 +210,9 @@ impl KeysOf {
         })
     }
 
-    /// A number for a row that rows of the same group have, another for each level.
-    pub fn hash(&self, row: usize, level: u32) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        level.hash(&mut hasher);
-        for keys in &self.keys {
-            hash_value(keys.value(row).as_ref(), &mut hasher);
-        }
-        hasher.finish()
+    /// What these are equal by.
+    pub fn keys(&self) -> &[Arc<Vector>] {
+        &self.keys
     }
 
     /// The values that rows are grouped by.

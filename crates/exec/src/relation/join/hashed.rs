@@ -7,11 +7,15 @@
 //!
 //! Rows that may be pairs are found for some rows of a left chunk at a time, so that one left row with many pairs takes no more memory than many
 //! with one. Of a left row whose pairs come in several such batches it is known from one to the next whether it had one.
+//!
+//! A right input for which there is no room goes to files with the left rows that may have a pair there ([`super::divided`]).
 
+use super::divided::{Divided, Layout, Pair};
+use super::keys::{Keys, keys_of};
 use super::table::Table;
 use crate::kept::Kept;
 use crate::relation::restrict::{Numbers, Restriction};
-use crate::relation::{BoxRows, Drained, Rows, Run, build, key, scan};
+use crate::relation::{BoxRows, Drained, Rows, Run, build, scan};
 use nestor_model::statement::{ROW, Scope, work};
 use nestor_model::vector::{Builder, NO_ROW, Vector};
 use nestor_model::{Result, Value};
@@ -43,8 +47,10 @@ struct Hashed<S> {
     /// Which columns of both sides the condition looks at.
     used: Vec<bool>,
     widths: (usize, usize),
+    /// What the table takes, and the rows that were read ahead.
     kept: Kept,
-    /// The right input; made by the first pull.
+    kept_ahead: Kept,
+    /// The right input, or the part of it that is in memory; made by the first pull.
     table: Option<Table>,
     probe: Option<Probe>,
     /// Rows of the right input that have been asked whether they had a pair, once the left one is at its end.
@@ -54,6 +60,14 @@ struct Hashed<S> {
     /// How the right input is looked up, as long as it is, and left rows for which it was not yet.
     lookup: Option<Lookup<S>>,
     later: Option<Chunk>,
+    /// The values of right rows are wanted.
+    is_read: bool,
+    /// What left and right rows are in files.
+    layouts: (Layout, Layout),
+    /// Rows that are on their way to files, the files that are joined now instead of the inputs, and those that wait.
+    divided: Option<Divided>,
+    pair: Option<Pair>,
+    pairs: Vec<Pair>,
 }
 
 /// A right input of which an index finds the rows for the keys of some left rows.
@@ -88,6 +102,8 @@ impl<S: Scalar> Lookup<S> {
 /// A chunk of the left input on its way.
 struct Probe {
     chunk: Chunk,
+    /// The number of its first row in the file that it comes from.
+    number: u64,
     /// Bytes of its largest row.
     heaviest: usize,
     /// The first row of each row's chain.
@@ -105,6 +121,9 @@ pub(super) fn join<S: Scalar>(
     numbering: (usize, bool),
 ) -> BoxRows<S> {
     let widths = (plan.left.width(), plan.right.width());
+    let keys: (Vec<S>, Vec<S>) = plan.keys.iter().cloned().unzip();
+    let is_read = plan.condition.is_some() || !matches!(plan.kind, JoinKind::Semi | JoinKind::Anti);
+    let layouts = (Layout::new(&keys.0, 0, true), Layout::new(&keys.1, widths.0, is_read));
     Box::new(Hashed {
         kind: plan.kind,
         left_first: plan.left_first,
@@ -112,7 +131,7 @@ pub(super) fn join<S: Scalar>(
         left_is_over: false,
         left,
         right,
-        keys: plan.keys.iter().cloned().unzip(),
+        keys,
         used: plan
             .condition
             .as_ref()
@@ -120,12 +139,18 @@ pub(super) fn join<S: Scalar>(
         condition: plan.condition.clone(),
         widths,
         kept: Kept::default(),
+        kept_ahead: Kept::default(),
         table: None,
         probe: None,
         rest: None,
         waiting: Drained::default(),
         lookup: Lookup::of(plan, numbering),
         later: None,
+        is_read,
+        layouts,
+        divided: None,
+        pair: None,
+        pairs: Vec::new(),
     })
 }
 
@@ -135,34 +160,15 @@ fn nulls(columns: usize, rows: usize) -> Vec<Arc<Vector>> {
     (0..columns).map(|_| null.clone()).collect()
 }
 
-/// What rows are found by.
-struct Keys {
-    parts: Vec<Arc<Vector>>,
-    /// Which rows have a null among them, if one may.
-    has_null: Option<Vec<bool>>,
-}
-
-fn keys_of<S: Scalar>(by: &[S], chunk: &Chunk, run: &Run<'_, '_, S>) -> Result<Keys> {
-    let mut has_null: Option<Vec<bool>> = None;
-    let mut parts = Vec::with_capacity(by.len());
-    for part in by {
-        let values = part.vector(chunk, &run.env)?;
-        if values.may_be_null() {
-            let all = has_null.get_or_insert_with(|| vec![false; chunk.rows]);
-            all.iter_mut()
-                .enumerate()
-                .for_each(|(row, null)| *null |= values.is_null(row));
-        }
-        parts.push(key::of_vector(part, &values)?);
-    }
-    Ok(Keys { parts, has_null })
-}
-
 impl<S: Scalar> Hashed<S> {
     /// Reads some of the left input, and tells the right one which keys are wanted if that is all of it.
     fn read_ahead(&mut self, run: &Run<'_, '_, S>) -> Result<()> {
         let (mut rows, mut bytes) = (0, 0);
-        while rows < AHEAD_ROWS_MAX && bytes < AHEAD_BYTES_MAX {
+        let bytes_max = run
+            .batch
+            .room()
+            .map_or(AHEAD_BYTES_MAX, |room| AHEAD_BYTES_MAX.min(room / 2));
+        while rows < AHEAD_ROWS_MAX && bytes < bytes_max {
             let Some(chunk) = self.left.next_chunk(run)? else {
                 self.left_is_over = true;
                 self.restrict_right();
@@ -173,7 +179,7 @@ impl<S: Scalar> Hashed<S> {
             let _values = Scope::begin();
             let keys = keys_of(&self.keys.0, &chunk, run)?;
             let of_keys: usize = keys.parts.iter().map(|part| part.weight()).sum();
-            self.kept.grow(weight + of_keys)?;
+            self.kept_ahead.grow_spilling(weight + of_keys)?;
             self.ahead.push_back((chunk, keys));
         }
         Ok(())
@@ -192,39 +198,111 @@ impl<S: Scalar> Hashed<S> {
         }
     }
 
-    fn read_right(&mut self, run: &Run<'_, '_, S>) -> Result<Table> {
-        let keeps_all = matches!(self.kind, JoinKind::Right | JoinKind::Full);
-        let is_read = self.condition.is_some() || !matches!(self.kind, JoinKind::Semi | JoinKind::Anti);
-        let mut table = Table::new(self.widths.1, self.keys.1.len());
-        while let Some(chunk) = self.right.next_chunk(run)? {
-            let mut wide = nulls(self.widths.0, chunk.rows);
-            wide.extend(chunk.columns.iter().cloned());
-            let wide = Chunk {
-                columns: wide,
-                rows: chunk.rows,
-            };
-            work(ROW / 2 * chunk.rows)?;
-            let _values = Scope::begin();
-            let Keys { parts: keys, has_null } = keys_of(&self.keys.1, &wide, run)?;
-            // A row without a key has no pair.
-            let is_null = |row: usize| has_null.as_ref().is_some_and(|nulls| nulls[row]);
-            let all: Option<Vec<u32>> = (has_null.is_some() && !keeps_all).then(|| {
-                let rows = 0..chunk.rows as u32;
-                rows.filter(|row| !is_null(*row as usize)).collect()
-            });
-            table.heaviest = table.heaviest.max(chunk.heaviest());
-            let bytes = table.add((&chunk, &keys), all.as_deref(), &is_null, is_read);
-            self.kept.grow(chunk.weight() + bytes)?;
+    fn keeps_right(&self) -> bool {
+        matches!(self.kind, JoinKind::Right | JoinKind::Full)
+    }
+
+    /// The next rows of the right input, or of the file in its place.
+    fn right_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<(Chunk, Keys)>> {
+        if let Some(pair) = &mut self.pair {
+            let chunk = Rows::<S>::next_chunk(&mut pair.right, run)?;
+            return Ok(chunk.map(|chunk| self.layouts.1.read(chunk)));
         }
-        if keeps_all {
+        let Some(chunk) = self.right.next_chunk(run)? else {
+            return Ok(None);
+        };
+        let mut wide = nulls(self.widths.0, chunk.rows);
+        wide.extend(chunk.columns.iter().cloned());
+        let wide = Chunk {
+            columns: wide,
+            rows: chunk.rows,
+        };
+        let _values = Scope::begin();
+        let keys = keys_of(&self.keys.1, &wide, run)?;
+        Ok(Some((chunk, keys)))
+    }
+
+    /// Makes the table of the right rows, or of those for which there is room.
+    fn read_right(&mut self, run: &Run<'_, '_, S>) -> Result<Table> {
+        let room = run.batch.room();
+        let mut table = Table::new(self.widths.1, self.keys.1.len());
+        let mut rows = 0;
+        while let Some((chunk, keys)) = self.right_chunk(run)? {
+            work(ROW / 2 * chunk.rows)?;
+            rows += chunk.rows as u64;
+            self.add_right(&mut table, &chunk, &keys, run)?;
+            while room.is_some_and(|room| self.kept.bytes() > room) && !table.next.is_empty() {
+                if self.pair.as_ref().is_some_and(|pair| pair.in_blocks) {
+                    break;
+                }
+                table = self.halved(table, rows, run)?;
+            }
+            if room.is_some_and(|room| self.kept.bytes() > room)
+                && self.pair.as_ref().is_some_and(|pair| pair.in_blocks)
+            {
+                break;
+            }
+        }
+        if let Some(divided) = &mut self.divided {
+            divided.right_rows = rows;
+            divided.right_is_over(run)?;
+        }
+        if self.keeps_right() {
             table.paired = vec![false; table.next.len()];
         }
         Ok(table)
     }
 
+    /// Adds right rows to a table, but for those that go to files.
+    fn add_right(&mut self, table: &mut Table, chunk: &Chunk, keys: &Keys, run: &Run<'_, '_, S>) -> Result<()> {
+        // A row without a key has no pair.
+        let mut places: Option<Vec<u32>> = (keys.may_be_null() && !self.keeps_right()).then(|| {
+            let rows = 0..chunk.rows as u32;
+            rows.filter(|row| !keys.is_null(*row as usize)).collect()
+        });
+        if let Some(divided) = &mut self.divided {
+            places = Some(divided.put_right((chunk, keys), places, &self.layouts.1, run)?);
+        }
+        table.heaviest = table.heaviest.max(chunk.heaviest());
+        let is_null = |row: usize| keys.is_null(row);
+        let mut bytes = table.add((chunk, &keys.parts), places.as_deref(), &is_null, self.is_read);
+        let rows = places.as_ref().map_or(chunk.rows, Vec::len);
+        if self.is_read {
+            bytes += chunk.weight() / chunk.rows.max(1) * rows;
+        }
+        match run.batch.room() {
+            Some(_) => self.kept.grow_spilling(bytes),
+            None => self.kept.grow(bytes),
+        }
+    }
+
+    /// What is left of a table when half of what is in memory goes to files. So many rows of the right input have been read.
+    fn halved(&mut self, table: Table, rows: u64, run: &Run<'_, '_, S>) -> Result<Table> {
+        match &mut self.divided {
+            Some(divided) => divided.halve(),
+            none => {
+                let level = self.pair.as_ref().map_or(0, |pair| pair.level);
+                none.insert(Divided::new(level, rows)?).halve();
+            }
+        }
+        let before = self.kept.bytes();
+        let mut left = Table::new(self.widths.1, self.keys.1.len());
+        let (all, keys) = table.into_rows();
+        let keys = Keys::of(keys);
+        let places: Vec<u32> = (0..all.rows as u32).collect();
+        for places in places.chunks(ROWS) {
+            work(ROW / 2 * places.len())?;
+            self.add_right(&mut left, &all.gather(places), &keys.gather(places), run)?;
+        }
+        self.kept.shrink(before);
+        Ok(left)
+    }
+
     /// Tells the left input which keys there are, if its rows are wanted for pairs only.
     fn restrict_left(&mut self, table: &Table) {
-        if !matches!(self.kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right) {
+        let is_filter = matches!(self.kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right);
+        // Of rows in files nobody knows the keys.
+        if !is_filter || self.divided.is_some() || self.pair.is_some() {
             return;
         }
         for (at, key) in self.keys.0.iter().enumerate() {
@@ -234,45 +312,81 @@ impl<S: Scalar> Hashed<S> {
         }
     }
 
+    /// The next rows of the left input, or of the file in its place.
+    fn left_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<(Chunk, Keys)>> {
+        if let Some(pair) = &mut self.pair {
+            let Some(left) = &mut pair.left else { return Ok(None) };
+            let chunk = Rows::<S>::next_chunk(left, run)?;
+            return Ok(chunk.map(|chunk| self.layouts.0.read(chunk)));
+        }
+        if let Some((chunk, keys)) = self.ahead.pop_front() {
+            self.kept_ahead.shrink_by_one_of(self.ahead.len() + 1);
+            return Ok(Some((chunk, keys)));
+        }
+        // What was found for some left rows, and went to files, is joined before the next are looked up.
+        if self.left_is_over || self.lookup.is_some() && self.divided.is_some() {
+            return Ok(None);
+        }
+        let chunk = match self.later.take() {
+            None => self.left.next_chunk(run)?,
+            later => later,
+        };
+        let Some(mut chunk) = chunk else {
+            self.left_is_over = true;
+            return Ok(None);
+        };
+        let together = self.lookup.as_ref().map_or(usize::MAX, |lookup| lookup.together);
+        if chunk.rows > together {
+            let places: Vec<u32> = (0..chunk.rows as u32).collect();
+            let (now, later) = places.split_at(together);
+            self.later = Some(chunk.gather(later));
+            chunk = chunk.gather(now);
+        }
+        let _values = Scope::begin();
+        let keys = keys_of(&self.keys.0, &chunk, run)?;
+        Ok(Some((chunk, keys)))
+    }
+
     /// The next chunk of the left input, with the chains of its rows.
     fn read_left(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Probe>> {
-        let (chunk, Keys { parts: keys, has_null }) = match self.ahead.pop_front() {
-            Some(ahead) => ahead,
-            None => {
-                let chunk = match self.later.take() {
-                    None if self.left_is_over => None,
-                    None => self.left.next_chunk(run)?,
-                    later => later,
-                };
-                let Some(mut chunk) = chunk else { return Ok(None) };
-                let together = self.lookup.as_ref().map_or(usize::MAX, |lookup| lookup.together);
-                if chunk.rows > together {
-                    let places: Vec<u32> = (0..chunk.rows as u32).collect();
-                    let (now, later) = places.split_at(together);
-                    self.later = Some(chunk.gather(later));
-                    chunk = chunk.gather(now);
-                }
-                let _values = Scope::begin();
-                let keys = keys_of(&self.keys.0, &chunk, run)?;
-                (chunk, keys)
+        while let Some((mut chunk, mut keys)) = self.left_chunk(run)? {
+            work(ROW / 2 * chunk.rows)?;
+            let _values = Scope::begin();
+            if self.lookup.is_some() && self.pair.is_none() {
+                self.look_up(&keys.parts, chunk.rows, run)?;
             }
-        };
-        work(ROW / 2 * chunk.rows)?;
-        let _values = Scope::begin();
-        if self.lookup.is_some() {
-            self.look_up(&keys, chunk.rows, run)?;
+            if let Some(divided) = &mut self.divided {
+                let stay = divided.put_left(&chunk, &keys, &self.layouts.0, run)?;
+                if stay.is_empty() {
+                    continue;
+                }
+                if stay.len() < chunk.rows {
+                    (chunk, keys) = (chunk.gather(&stay), keys.gather(&stay));
+                }
+            }
+            let Some(table) = &mut self.table else { return Ok(None) };
+            let mut firsts = table.firsts(&keys.parts, chunk.rows, &|row| keys.is_null(row));
+            let mut number = 0;
+            if let Some(pair) = &mut self.pair {
+                number = pair.seen.row;
+                pair.seen.row += chunk.rows as u64;
+                if matches!(self.kind, JoinKind::Semi | JoinKind::Anti) {
+                    let rows = firsts.iter_mut().zip(number..);
+                    let had_pair = rows.filter(|(_, row)| pair.seen.has(*row));
+                    had_pair.for_each(|(first, _)| *first = NO_ROW);
+                }
+            }
+            return Ok(Some(Probe {
+                next: firsts.first().copied().unwrap_or(NO_ROW),
+                heaviest: chunk.heaviest(),
+                number,
+                chunk,
+                firsts,
+                row: 0,
+                paired: false,
+            }));
         }
-        let Some(table) = &mut self.table else { return Ok(None) };
-        let is_null = |row: usize| has_null.as_ref().is_some_and(|nulls| nulls[row]);
-        let firsts = table.firsts(&keys, chunk.rows, &is_null);
-        Ok(Some(Probe {
-            next: firsts.first().copied().unwrap_or(NO_ROW),
-            heaviest: chunk.heaviest(),
-            chunk,
-            firsts,
-            row: 0,
-            paired: false,
-        }))
+        Ok(None)
     }
 
     /// Makes the table of the right rows that have these keys, or of all if no index finds them.
@@ -315,17 +429,32 @@ impl<S: Scalar> Hashed<S> {
     }
 
     /// The rows of the left chunk that have a pair, or that have none, where only that is asked.
-    fn filtered(&self, probe: &Probe) -> Chunk {
+    fn filtered(&mut self, probe: &Probe) -> Result<Chunk> {
         let has_pair = self.kind == JoinKind::Semi;
-        let places: Vec<u32> = (0u32..)
-            .zip(&probe.firsts)
-            .filter(|(_, first)| (**first != NO_ROW) == has_pair)
-            .map(|(row, _)| row)
-            .collect();
-        match places.len() == probe.chunk.rows {
+        let rows = (0u32..).zip(&probe.firsts);
+        let places: Vec<u32> = match self.pair.as_mut().filter(|pair| pair.in_blocks) {
+            None => rows
+                .filter(|(_, first)| (**first != NO_ROW) == has_pair)
+                .map(|(row, _)| row)
+                .collect(),
+            Some(pair) => {
+                let mut places = Vec::new();
+                for (row, first) in rows {
+                    let (number, is_paired) = (probe.number + u64::from(row), *first != NO_ROW);
+                    if is_paired {
+                        pair.seen.add(number)?;
+                    }
+                    if is_paired && has_pair || !has_pair && pair.is_last() && !pair.seen.has(number) {
+                        places.push(row);
+                    }
+                }
+                places
+            }
+        };
+        Ok(match places.len() == probe.chunk.rows {
             true => probe.chunk.clone(),
             false => probe.chunk.gather(&places),
-        }
+        })
     }
 
     /// The next pairs of a left chunk, about as many as a chunk has rows, and what becomes of rows without any.
@@ -389,12 +518,22 @@ impl<S: Scalar> Hashed<S> {
                 }
                 let is_paired = at > begin || row == from && had_pair;
                 let is_over = row < probe.row;
+                // Of a file that is read block by block the others are not known yet.
+                let mut has_none = is_over && !is_paired;
+                if let Some(pair) = self.pair.as_mut().filter(|pair| pair.in_blocks) {
+                    let number = probe.number + row as u64;
+                    if is_over && is_paired {
+                        pair.seen.add(number)?;
+                    }
+                    has_none &= pair.is_last() && !pair.seen.has(number);
+                }
                 match (is_filter, is_over) {
-                    (true, true) if is_paired == (self.kind == JoinKind::Semi) => rows.push(row as u32),
+                    (true, true) if self.kind == JoinKind::Semi && is_paired => rows.push(row as u32),
+                    (true, true) if self.kind == JoinKind::Anti && has_none => rows.push(row as u32),
                     (false, _) => {
                         rows.resize(rows.len() + at - begin, row as u32);
                         others.extend_from_slice(&right[begin..at]);
-                        if is_over && !is_paired {
+                        if has_none {
                             rows.push(row as u32);
                             others.push(NO_ROW);
                         }
@@ -415,6 +554,41 @@ impl<S: Scalar> Hashed<S> {
                 .extend(table.columns.iter().map(|column| side(column, &right)));
         }
         Ok(out)
+    }
+
+    /// Makes the table; whether there is something to join with it.
+    fn begin(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {
+        if self.pair.is_none() {
+            if self.left_first && !self.left_is_over {
+                self.read_ahead(run)?;
+            }
+            if self.left_is_over && self.ahead.is_empty() {
+                return Ok(false);
+            }
+        }
+        let table = self.read_right(run)?;
+        self.restrict_left(&table);
+        self.table = Some(table);
+        Ok(true)
+    }
+
+    /// Goes on to the next block, to the next files, or to left rows for which the right ones are looked up; `false` when all have been joined.
+    fn go_on(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {
+        match self.pair.as_mut().filter(|pair| pair.in_blocks && !pair.is_last()) {
+            Some(pair) => pair.again()?,
+            None => {
+                if let Some(divided) = self.divided.take() {
+                    self.pairs.extend(divided.finish(self.keeps_right(), run)?);
+                }
+                self.pair = self.pairs.pop();
+                if self.pair.is_none() && self.left_is_over {
+                    return Ok(false);
+                }
+            }
+        }
+        (self.table, self.rest) = (None, None);
+        self.kept.clear();
+        Ok(true)
     }
 
     /// The next rows of the right input that had no pair, beside nulls.
@@ -453,40 +627,39 @@ impl<S: Scalar> Rows<S> for Hashed<S> {
         if let Some(rest) = self.waiting.rest() {
             return Ok(Some(rest));
         }
-        if self.table.is_none() && self.lookup.is_none() {
-            if self.left_first && !self.left_is_over {
-                self.read_ahead(run)?;
-            }
-            if self.left_is_over && self.ahead.is_empty() {
+        loop {
+            if self.table.is_none() && (self.lookup.is_none() || self.pair.is_some()) && !self.begin(run)? {
                 return Ok(None);
             }
-            let table = self.read_right(run)?;
-            self.restrict_left(&table);
-            self.table = Some(table);
-        }
-        while self.rest.is_none() {
-            let found = match self.probe.take() {
-                None => {
-                    self.probe = self.read_left(run)?;
-                    if self.probe.is_none() {
-                        self.rest = Some(0);
+            while self.rest.is_none() {
+                let found = match self.probe.take() {
+                    None => {
+                        self.probe = self.read_left(run)?;
+                        if self.probe.is_none() {
+                            self.rest = Some(0);
+                        }
+                        continue;
                     }
-                    continue;
+                    Some(probe) if self.condition.is_none() && matches!(self.kind, JoinKind::Semi | JoinKind::Anti) => {
+                        self.filtered(&probe)?
+                    }
+                    Some(mut probe) => {
+                        let found = self.pairs(&mut probe, run)?;
+                        self.probe = (probe.row < probe.firsts.len()).then_some(probe);
+                        found
+                    }
+                };
+                if found.rows > 0 {
+                    return Ok(Some(found));
                 }
-                Some(probe) if self.condition.is_none() && matches!(self.kind, JoinKind::Semi | JoinKind::Anti) => {
-                    self.filtered(&probe)
-                }
-                Some(mut probe) => {
-                    let found = self.pairs(&mut probe, run)?;
-                    self.probe = (probe.row < probe.firsts.len()).then_some(probe);
-                    found
-                }
-            };
-            if found.rows > 0 {
-                return Ok(Some(found));
+            }
+            if let Some(rest) = self.unpaired() {
+                return Ok(Some(rest));
+            }
+            if !self.go_on(run)? {
+                return Ok(None);
             }
         }
-        Ok(self.unpaired())
     }
 
     fn restrict(&mut self, place: usize, to: &Restriction) {

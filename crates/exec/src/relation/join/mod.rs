@@ -1,6 +1,8 @@
-//! Joins: by a hash table of the right input, or of what an index finds of it for some left rows at a time ([`hashed`]), or over all of its rows where no keys are equal ([`nested`]).
+//! Joins: by a hash table of the right input, or of what an index finds of it for some left rows at a time ([`hashed`]), with parts of both inputs in files where there is no room for it ([`divided`]), or over all of its rows where no keys are equal ([`nested`]).
 
+mod divided;
 mod hashed;
+mod keys;
 mod nested;
 mod table;
 

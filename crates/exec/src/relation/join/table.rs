@@ -168,7 +168,8 @@ impl Table {
                 any.link(hash, (from + row) as u32, &mut self.next);
             }
         }
-        rows * (ROW_BYTES + size_of::<(u64, Ends)>())
+        let of_keys: usize = keys.iter().map(|key| key.weight()).sum();
+        rows * (ROW_BYTES + size_of::<(u64, Ends)>()) + of_keys
     }
 
     /// Of each row of a left chunk the first row of its chain.
@@ -190,6 +191,23 @@ impl Table {
             false => any.first(hash, keys, row),
         };
         hashes.map(first).collect()
+    }
+
+    /// All rows, as far as their values are wanted, and their keys.
+    pub fn into_rows(self) -> (Chunk, Vec<Arc<Vector>>) {
+        let finish = |column: Builder| Arc::new(column.finish());
+        let keys = match self.keys {
+            Keys::Any(any) => any.parts.into_iter().map(finish).collect(),
+            Keys::Words(words, _, of_rows) => {
+                let columns = words.columns(0, words.len());
+                columns.iter().map(|column| Arc::new(column.gather(&of_rows))).collect()
+            }
+        };
+        let chunk = Chunk {
+            rows: self.next.len(),
+            columns: self.columns.into_iter().map(finish).collect(),
+        };
+        (chunk, keys)
     }
 
     /// The whole numbers that a key has, if it has no others.
