@@ -19,7 +19,8 @@ const LAST_KNOWN_MAX: usize = 10_000;
 /// A row with the values that it is ordered by.
 pub(super) type Keyed = (Vec<Value>, Tuple);
 
-struct Sort<S> {
+/// Rows that are put in order when the first is asked for.
+pub(super) struct Sort<S> {
     input: BoxRows<S>,
     keys: Vec<SortKey<S>>,
     limit: Option<(Option<S>, S)>,
@@ -41,13 +42,7 @@ enum Sorted {
 const RUNS_MAX: usize = 16;
 
 pub(super) fn sort<S: Scalar>(input: BoxRows<S>, keys: &[SortKey<S>], limit: Option<&(Option<S>, S)>) -> BoxRows<S> {
-    Box::new(Sort {
-        input,
-        keys: keys.to_vec(),
-        limit: limit.cloned(),
-        kept: Kept::default(),
-        sorted: None,
-    })
+    Box::new(Sort::new(input, keys, limit))
 }
 
 /// The order of two values by a key of rows.
@@ -99,6 +94,35 @@ pub(super) fn values<S: Scalar>(keys: &[SortKey<S>], row: &[Value], env: &Env<'_
 }
 
 impl<S: Scalar> Sort<S> {
+    /// Of these rows, by these keys. Of more rows than are wanted the last may be left out.
+    pub fn new(input: BoxRows<S>, keys: &[SortKey<S>], limit: Option<&(Option<S>, S)>) -> Self {
+        Self {
+            input,
+            keys: keys.to_vec(),
+            limit: limit.cloned(),
+            kept: Kept::default(),
+            sorted: None,
+        }
+    }
+
+    /// The next row with what it is ordered by. Whoever asks for it does so from the first row on.
+    ///
+    /// Errors: those of [`Rows::next`].
+    pub fn next_keyed(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Keyed>> {
+        if self.sorted.is_none() {
+            self.sorted = Some(self.read(run)?);
+        }
+        match &mut self.sorted {
+            Some(Sorted::Here(rows)) => {
+                // The row is kept by somebody else from now on.
+                self.kept.shrink_by_one_of(rows.len());
+                Ok(rows.next())
+            }
+            Some(Sorted::Merged(merge, _)) => merge.next(&self.keys),
+            Some(Sorted::ByInput) | None => Ok(None),
+        }
+    }
+
     fn read(&mut self, run: &Run<'_, '_, S>) -> Result<Sorted> {
         let keep = wanted(self.limit.as_ref(), run)?.unwrap_or(usize::MAX);
         let mut rows: Vec<Keyed> = Vec::new();

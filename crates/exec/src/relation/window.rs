@@ -1,105 +1,153 @@
 //! Window functions: rows of a partition side by side with what is computed of them.
+//!
+//! Rows come sorted by what they are partitioned and ordered by. Those of a partition are in a [`Store`], each with the values that it is ordered by behind its own
+//! columns, and are given one after the other: what is computed of a row needs others of the partition by their numbers only, and goes on from what the row before
+//! had where frames move forwards.
 
 use super::aggregate::State;
-use super::{BoxRows, Drained, Rows, Run, row_done, sort, weight};
+use super::rows::small_enough;
+use super::sort::{self, Keyed, Sort};
+use super::store::{Store, Stored};
+use super::{BoxRows, Rows, Run, row_done};
 use crate::kept::Kept;
-use nestor_model::statement::Scope;
 use nestor_model::{Error, Result, Value, doc};
 use nestor_planner::relation::{
-    Env, FrameBound, FrameExclusion, FrameUnits, Scalar, SortKey, Tuple, Window, WindowCall, WindowFunction,
+    Call, Env, FrameBound, FrameExclusion, FrameUnits, Scalar, SortKey, Tuple, Window, WindowCall, WindowFunction,
 };
 use std::cmp::Ordering;
+use std::ops::Range;
 
 struct Windowed<S> {
-    input: BoxRows<S>,
+    sorted: Sort<S>,
     window: Window<S>,
-    kept: Kept,
-    rows: Option<std::vec::IntoIter<Tuple>>,
+    /// What rows are sorted by: first what they are partitioned by.
+    by: Vec<SortKey<S>>,
+    /// Columns of the input.
+    width: usize,
+    /// The first row of the next partition.
+    next: Option<Keyed>,
+    partition: Option<Partition>,
 }
 
-pub(super) fn window<S: Scalar>(input: BoxRows<S>, window: &Window<S>, _width: usize) -> BoxRows<S> {
+pub(super) fn window<S: Scalar>(input: BoxRows<S>, window: &Window<S>, width: usize) -> BoxRows<S> {
+    let parts = window.partition.iter().map(|part| SortKey {
+        by: part.clone(),
+        descending: false,
+        nulls_first: false,
+    });
+    let by: Vec<SortKey<S>> = parts.chain(window.order.iter().cloned()).collect();
+    let input = small_enough(input, by.iter().map(|key| &key.by));
     Box::new(Windowed {
-        input,
+        sorted: Sort::new(input, &by, None),
         window: window.clone(),
-        kept: Kept::default(),
-        rows: None,
+        by,
+        width,
+        next: None,
+        partition: None,
     })
 }
 
-/// A partition in its order.
-struct Partition<'p, S> {
-    rows: &'p [Tuple],
-    /// What each row is ordered by.
-    keys: &'p [Vec<Value>],
-    order: &'p [SortKey<S>],
-    /// First and behind the last of the rows that are equal to each row.
-    peers: Vec<(usize, usize)>,
-    /// The number of each row's group of equals.
-    group: Vec<usize>,
-    /// Where each group begins; the partition's length at the end.
-    groups: Vec<usize>,
-    /// First and behind the last of the rows whose first key is not null.
-    valued: (usize, usize),
-}
-
 impl<S: Scalar> Windowed<S> {
-    fn read(&mut self, run: &Run<'_, '_, S>) -> Result<Vec<Tuple>> {
-        let by: Vec<SortKey<S>> = self
-            .window
-            .partition
-            .iter()
-            .map(|part| SortKey {
-                by: part.clone(),
-                descending: false,
-                nulls_first: false,
-            })
-            .chain(self.window.order.iter().cloned())
-            .collect();
-        let mut rows = Vec::new();
-        let mut input = Drained::default();
-        while let Some(row) = input.next(|| self.input.next_chunk(run))? {
-            row_done()?;
-            let _values = Scope::begin();
-            let keys = sort::values(&by, &row, &run.env)?;
-            self.kept
-                .grow(weight(&row) + weight(&keys) + self.window.calls.len() * size_of::<Value>())?;
-            rows.push((keys, row));
-        }
-        rows.sort_by(|a, b| sort::compare(&by, &a.0, &b.0));
+    /// Reads the rows of the next partition.
+    fn read(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Partition>> {
+        let first = match self.next.take() {
+            None => self.sorted.next_keyed(run)?,
+            next => next,
+        };
+        let Some((keys, mut row)) = first else {
+            return Ok(None);
+        };
         let parts = self.window.partition.len();
-        let (mut keys, rows): (Vec<Vec<Value>>, Vec<Tuple>) = rows.into_iter().unzip();
-        let mut out = Vec::with_capacity(rows.len());
-        let mut from = 0;
-        while from < rows.len() {
-            let same =
-                |i: usize| sort::compare(&by[..parts], &keys[from][..parts], &keys[i][..parts]) == Ordering::Equal;
-            let to = (from + 1..rows.len()).find(|i| !same(*i)).unwrap_or(rows.len());
-            for key in &mut keys[from..to] {
-                key.drain(..parts);
+        let mut rows = Store::default();
+        row.extend_from_slice(&keys[parts..]);
+        rows.push(row, run)?;
+        while let Some((mut own, mut row)) = self.sorted.next_keyed(run)? {
+            row_done()?;
+            if sort::compare(&self.by[..parts], &keys[..parts], &own[..parts]) != Ordering::Equal {
+                self.next = Some((own, row));
+                break;
             }
-            let partition = Partition::new(&rows[from..to], &keys[from..to], &self.window.order);
-            let mut columns = Vec::with_capacity(self.window.calls.len());
-            for call in &self.window.calls {
-                columns.push(partition.compute(call, &run.env)?.into_iter());
-            }
-            for row in &rows[from..to] {
-                let mut row = row.clone();
-                row.extend(columns.iter_mut().map(|column| column.next().unwrap_or(Value::Null)));
-                out.push(row);
-            }
-            from = to;
+            row.extend(own.drain(parts..));
+            rows.push(row, run)?;
         }
-        Ok(out)
+        rows.finish(run)?;
+        let calls = &self.window.calls;
+        Ok(Some(Partition {
+            rows,
+            width: self.width,
+            at: 0,
+            peers: (0, 0),
+            group: 0,
+            groups: Vec::new(),
+            has_peers: calls.iter().any(|call| looks_at_peers(call)),
+            moving: calls.iter().map(|_| None).collect(),
+            kept: Kept::default(),
+        }))
     }
 }
 
 impl<S: Scalar> Rows<S> for Windowed<S> {
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
-        if self.rows.is_none() {
-            self.rows = Some(self.read(run)?.into_iter());
+        loop {
+            if let Some(partition) = &mut self.partition
+                && let Some(row) = partition.next(&self.window, run)?
+            {
+                return Ok(Some(row));
+            }
+            self.partition = self.read(run)?;
+            if self.partition.is_none() {
+                return Ok(None);
+            }
         }
-        Ok(self.rows.as_mut().and_then(Iterator::next))
     }
+}
+
+/// Whether it matters for a call which rows are equal.
+fn looks_at_peers<S>(call: &WindowCall<S>) -> bool {
+    match call.function {
+        WindowFunction::RowNumber | WindowFunction::Ntile | WindowFunction::Lag | WindowFunction::Lead => false,
+        WindowFunction::Rank | WindowFunction::DenseRank | WindowFunction::PercentRank | WindowFunction::CumeDist => {
+            true
+        }
+        WindowFunction::FirstValue
+        | WindowFunction::LastValue
+        | WindowFunction::NthValue
+        | WindowFunction::Aggregate(_) => {
+            call.frame.units != FrameUnits::Rows
+                || matches!(call.frame.exclusion, FrameExclusion::Group | FrameExclusion::Ties)
+        }
+    }
+}
+
+/// A partition in its order.
+struct Partition {
+    /// The rows, each with what it is ordered by behind its columns.
+    rows: Store,
+    width: usize,
+    /// The current row.
+    at: usize,
+    /// First and behind the last of the rows that are equal to the current one, if that matters.
+    peers: (usize, usize),
+    /// The number of its group of equals.
+    group: usize,
+    /// Where each group begins, and the partition's length at the end; empty as long as nobody wants to know.
+    groups: Vec<usize>,
+    has_peers: bool,
+    /// What aggregates had for the row before.
+    moving: Vec<Option<Moving>>,
+    kept: Kept,
+}
+
+/// What an aggregate has of a frame.
+struct Moving {
+    state: State,
+    /// The state can give back rows of the frame that are not in the next one.
+    slides: bool,
+    /// The rows that the state has.
+    rows: Range<usize>,
+    /// What it gave for them, if that was computed.
+    value: Option<Value>,
+    bytes: usize,
 }
 
 fn wrong(state: &'static str, message: &str) -> Error {
@@ -114,63 +162,103 @@ fn integer(value: &Value) -> Option<i64> {
     }
 }
 
-impl<'p, S: Scalar> Partition<'p, S> {
-    fn new(rows: &'p [Tuple], keys: &'p [Vec<Value>], order: &'p [SortKey<S>]) -> Self {
-        let is_null = |key: &Vec<Value>| matches!(key.first(), Some(Value::Null) | None);
-        let first = keys.iter().position(|key| !is_null(key)).unwrap_or(keys.len());
-        let last = keys
-            .iter()
-            .rposition(|key| !is_null(key))
-            .map_or(first, |last| last + 1);
-        let mut partition = Self {
-            rows,
-            keys,
-            order,
-            peers: Vec::with_capacity(rows.len()),
-            group: Vec::with_capacity(rows.len()),
-            groups: Vec::new(),
-            valued: (first, last),
-        };
-        let mut from = 0;
-        while from < rows.len() {
-            let same = |i: usize| sort::compare(order, &keys[from], &keys[i]) == Ordering::Equal;
-            let to = (from + 1..rows.len()).find(|i| !same(*i)).unwrap_or(rows.len());
-            let number = partition.groups.len();
-            partition.groups.push(from);
-            for _ in from..to {
-                partition.peers.push((from, to));
-                partition.group.push(number);
-            }
-            from = to;
-        }
-        partition.groups.push(rows.len());
-        partition
+/// The rows of a frame: before what is left out, the current row where that is not, and behind.
+struct Frame([Range<usize>; 3]);
+
+impl Frame {
+    fn rows(&self) -> impl Iterator<Item = usize> + use<> {
+        self.0.clone().into_iter().flatten()
     }
 
-    fn compute(&self, call: &WindowCall<S>, env: &Env<'_>) -> Result<Vec<Value>> {
-        let n = self.rows.len();
-        let arg = |number: usize, row: usize| match call.args.get(number) {
-            Some(arg) => arg.value(&self.rows[row], env),
+    fn nth(&self, mut nth: usize) -> Option<usize> {
+        for range in &self.0 {
+            match range.len() {
+                len if nth < len => return Some(range.start + nth),
+                len => nth -= len,
+            }
+        }
+        None
+    }
+
+    fn last(&self) -> Option<usize> {
+        self.0.iter().rev().find_map(|range| range.clone().next_back())
+    }
+}
+
+impl Partition {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn row(&self, at: usize) -> Result<Stored<'_>> {
+        let row = self.rows.get(at)?;
+        Ok(row.unwrap_or(Stored::Here(&[])))
+    }
+
+    /// The next row with what is computed of it.
+    fn next<S: Scalar>(&mut self, window: &Window<S>, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
+        let at = self.at;
+        if at >= self.len() {
+            return Ok(None);
+        }
+        row_done()?;
+        if self.has_peers && at >= self.peers.1 {
+            self.group += usize::from(at > 0);
+            self.peers = (at, self.behind_peers(at, &window.order)?);
+        }
+        let mut out = Vec::with_capacity(self.width + window.calls.len());
+        out.extend_from_slice(&self.row(at)?[..self.width]);
+        for (number, call) in window.calls.iter().enumerate() {
+            out.push(self.value((number, call), window, &run.env)?);
+        }
+        self.at += 1;
+        Ok(Some(out))
+    }
+
+    /// Behind the last of the rows that are equal to one, from which on they are.
+    fn behind_peers<S: Scalar>(&self, from: usize, order: &[SortKey<S>]) -> Result<usize> {
+        if order.is_empty() {
+            return Ok(self.len());
+        }
+        let first = self.row(from)?;
+        let mut to = from + 1;
+        while to < self.len() {
+            row_done()?;
+            if sort::compare(order, &first[self.width..], &self.row(to)?[self.width..]) != Ordering::Equal {
+                break;
+            }
+            to += 1;
+        }
+        Ok(to)
+    }
+
+    fn arg<S: Scalar>(&self, call: &WindowCall<S>, number: usize, row: usize, env: &Env<'_>) -> Result<Value> {
+        match call.args.get(number) {
+            Some(arg) => arg.value(&self.row(row)?, env),
             None => Ok(Value::Null),
-        };
-        let each = |f: &dyn Fn(usize) -> Result<Value>| {
-            let values = (0..n).map(|i| {
-                row_done()?;
-                f(i)
-            });
-            values.collect::<Result<Vec<_>>>()
-        };
+        }
+    }
+
+    /// What a call has for the current row.
+    fn value<S: Scalar>(
+        &mut self,
+        (number, call): (usize, &WindowCall<S>),
+        window: &Window<S>,
+        env: &Env<'_>,
+    ) -> Result<Value> {
+        let (i, n) = (self.at, self.len());
+        let value_at = |own: &Self, at: Option<usize>| at.map_or(Ok(Value::Null), |at| own.arg(call, 0, at, env));
         match &call.function {
-            WindowFunction::RowNumber => each(&|i| Ok(Value::Int64(i as i64 + 1))),
-            WindowFunction::Rank => each(&|i| Ok(Value::Int64(self.peers[i].0 as i64 + 1))),
-            WindowFunction::DenseRank => each(&|i| Ok(Value::Int64(self.group[i] as i64 + 1))),
-            WindowFunction::PercentRank => each(&|i| {
-                let below = self.peers[i].0 as f64;
+            WindowFunction::RowNumber => Ok(Value::Int64(i as i64 + 1)),
+            WindowFunction::Rank => Ok(Value::Int64(self.peers.0 as i64 + 1)),
+            WindowFunction::DenseRank => Ok(Value::Int64(self.group as i64 + 1)),
+            WindowFunction::PercentRank => {
+                let below = self.peers.0 as f64;
                 Ok(Value::Double(if n > 1 { below / (n - 1) as f64 } else { 0.0 }))
-            }),
-            WindowFunction::CumeDist => each(&|i| Ok(Value::Double(self.peers[i].1 as f64 / n as f64))),
-            WindowFunction::Ntile => each(&|i| {
-                let buckets = match arg(0, 0)? {
+            }
+            WindowFunction::CumeDist => Ok(Value::Double(self.peers.1 as f64 / n as f64)),
+            WindowFunction::Ntile => {
+                let buckets = match self.arg(call, 0, 0, env)? {
                     Value::Null => return Ok(Value::Null),
                     value => integer(&value).filter(|b| *b > 0),
                 };
@@ -185,37 +273,32 @@ impl<'p, S: Scalar> Partition<'p, S> {
                     false => larger + (i - larger * (size + 1)) / size.max(1),
                 };
                 Ok(Value::Int32(i32::try_from(bucket + 1).unwrap_or(i32::MAX)))
-            }),
-            WindowFunction::Lag | WindowFunction::Lead => each(&|i| {
+            }
+            WindowFunction::Lag | WindowFunction::Lead => {
                 let offset = match call.args.get(1) {
                     None => 1,
-                    Some(_) => match integer(&arg(1, i)?) {
+                    Some(_) => match integer(&self.arg(call, 1, i, env)?) {
                         Some(offset) => offset,
                         None => return Ok(Value::Null),
                     },
                 };
                 let forward = matches!(call.function, WindowFunction::Lead);
-                let at = i as i128
-                    + if forward {
-                        i128::from(offset)
-                    } else {
-                        -i128::from(offset)
-                    };
-                match usize::try_from(at).ok().filter(|at| *at < n) {
-                    Some(at) => arg(0, at),
-                    None => arg(2, i),
+                let by = i128::from(offset) * if forward { 1 } else { -1 };
+                match usize::try_from(i as i128 + by).ok().filter(|at| *at < n) {
+                    Some(at) => self.arg(call, 0, at, env),
+                    None => self.arg(call, 2, i, env),
                 }
-            }),
-            WindowFunction::FirstValue => each(&|i| match self.frame(call, i, env)?.next() {
-                Some(at) => arg(0, at),
-                None => Ok(Value::Null),
-            }),
-            WindowFunction::LastValue => each(&|i| match self.frame(call, i, env)?.next_back() {
-                Some(at) => arg(0, at),
-                None => Ok(Value::Null),
-            }),
-            WindowFunction::NthValue => each(&|i| {
-                let nth = match arg(1, i)? {
+            }
+            WindowFunction::FirstValue => {
+                let first = self.frame(call, window, env)?.nth(0);
+                value_at(self, first)
+            }
+            WindowFunction::LastValue => {
+                let last = self.frame(call, window, env)?.last();
+                value_at(self, last)
+            }
+            WindowFunction::NthValue => {
+                let nth = match self.arg(call, 1, i, env)? {
                     Value::Null => return Ok(Value::Null),
                     value => integer(&value)
                         .and_then(|nth| usize::try_from(nth).ok())
@@ -224,74 +307,136 @@ impl<'p, S: Scalar> Partition<'p, S> {
                 let Some(nth) = nth else {
                     return Err(wrong("22016", "argument of nth_value must be greater than zero"));
                 };
-                match self.frame(call, i, env)?.nth(nth - 1) {
-                    Some(at) => arg(0, at),
-                    None => Ok(Value::Null),
-                }
-            }),
-            WindowFunction::Aggregate(of) => {
-                let mut out: Vec<Value> = Vec::with_capacity(n);
-                let is_whole = call.frame.exclusion == FrameExclusion::Nothing;
-                // What the frame of the row before had: a frame that begins where that does, and ends no earlier, needs its other rows only.
+                let at = self.frame(call, window, env)?.nth(nth - 1);
+                value_at(self, at)
+            }
+            WindowFunction::Aggregate(of) if call.frame.exclusion != FrameExclusion::Nothing => {
                 let mut state = State::new(of);
-                let (mut start, mut upto) = (0, 0);
-                for i in 0..n {
+                for at in self.frame(call, window, env)?.rows() {
                     row_done()?;
-                    if !is_whole {
-                        let mut state = State::new(of);
-                        for at in self.frame(call, i, env)? {
-                            row_done()?;
-                            state.add(of, &self.rows[at], env)?;
-                        }
-                        out.push(state.result(of)?);
-                        continue;
-                    }
-                    let (from, to) = self.bounds(call, i, env)?;
-                    if let Some(value) = out.last().filter(|_| (start, upto) == (from, to)) {
-                        let value = value.clone();
-                        out.push(value);
-                        continue;
-                    }
-                    if from != start || to < upto {
-                        state = State::new(of);
-                        (start, upto) = (from, from);
-                    }
-                    while upto < to {
-                        row_done()?;
-                        state.add(of, &self.rows[upto], env)?;
-                        upto += 1;
-                    }
-                    out.push(state.result(of)?);
+                    state.add(of, &self.row(at)?, env)?;
                 }
-                Ok(out)
+                state.result(of)
+            }
+            WindowFunction::Aggregate(of) => {
+                let wanted = self.bounds(call, window, env)?;
+                let known = self.moving[number].take();
+                let mut moving = match known {
+                    Some(moving) => moving,
+                    None => self.begin(call, of, wanted.start),
+                };
+                let value = self.moved(&mut moving, (call, of), wanted, env);
+                self.moving[number] = Some(moving);
+                value
             }
         }
     }
 
-    /// The rows of a row's frame.
-    fn frame(
-        &self,
-        call: &WindowCall<S>,
-        row: usize,
+    /// An aggregate without rows, of a frame that begins at one.
+    fn begin<S: Scalar>(&mut self, call: &WindowCall<S>, of: &Call<S>, from: usize) -> Moving {
+        let may_move = !matches!(call.frame.start, FrameBound::Unbounded);
+        let sliding = State::sliding(of).filter(|_| may_move);
+        Moving {
+            slides: sliding.is_some(),
+            state: sliding.unwrap_or_else(|| State::new(of)),
+            rows: from..from,
+            value: None,
+            bytes: 0,
+        }
+    }
+
+    /// The value of an aggregate for a frame, which mostly has rows that the one before had.
+    fn moved<S: Scalar>(
+        &mut self,
+        moving: &mut Moving,
+        (call, of): (&WindowCall<S>, &Call<S>),
+        wanted: Range<usize>,
         env: &Env<'_>,
-    ) -> Result<impl DoubleEndedIterator<Item = usize> + use<S>> {
-        let (start, end) = self.bounds(call, row, env)?;
-        let peers = self.peers[row];
-        let exclusion = call.frame.exclusion;
-        Ok((start..end).filter(move |at| match exclusion {
-            FrameExclusion::Nothing => true,
-            FrameExclusion::Current => *at != row,
-            FrameExclusion::Group => *at < peers.0 || *at >= peers.1,
-            FrameExclusion::Ties => *at == row || *at < peers.0 || *at >= peers.1,
+    ) -> Result<Value> {
+        if let Some(value) = moving.value.as_ref().filter(|_| moving.rows == wanted) {
+            return Ok(value.clone());
+        }
+        let known = moving.rows.clone();
+        let goes_on = known.start <= wanted.start && wanted.start < known.end && known.end <= wanted.end;
+        while goes_on && moving.slides && moving.rows.start < wanted.start {
+            row_done()?;
+            let Some(less) = moving.state.remove(of, &self.row(moving.rows.start)?, env)? else {
+                break;
+            };
+            self.kept.shrink(less);
+            moving.bytes -= less;
+            moving.rows.start += 1;
+        }
+        if moving.rows.start != wanted.start || wanted.end < moving.rows.end {
+            self.kept.shrink(moving.bytes);
+            *moving = self.begin(call, of, wanted.start);
+        }
+        while moving.rows.end < wanted.end {
+            row_done()?;
+            let grown = moving.state.add(of, &self.row(moving.rows.end)?, env)?;
+            self.kept.grow_spilling(grown)?;
+            moving.bytes += grown;
+            moving.rows.end += 1;
+        }
+        let value = moving.state.result(of)?;
+        moving.value = Some(value.clone());
+        Ok(value)
+    }
+
+    /// The rows of the current row's frame.
+    fn frame<S: Scalar>(&mut self, call: &WindowCall<S>, window: &Window<S>, env: &Env<'_>) -> Result<Frame> {
+        let all = self.bounds(call, window, env)?;
+        let (row, peers) = (self.at, self.peers);
+        let within = |from: usize, to: usize| {
+            let (from, to) = (from.max(all.start), to.min(all.end));
+            from..to.max(from)
+        };
+        let nothing = within(0, 0);
+        Ok(Frame(match call.frame.exclusion {
+            FrameExclusion::Nothing => [all, nothing.clone(), nothing],
+            FrameExclusion::Current => [within(0, row), nothing, within(row + 1, usize::MAX)],
+            FrameExclusion::Group => [within(0, peers.0), nothing, within(peers.1, usize::MAX)],
+            FrameExclusion::Ties => [within(0, peers.0), within(row, row + 1), within(peers.1, usize::MAX)],
         }))
     }
 
+    /// Where a group of equals begins; behind the last one, the partition's length.
+    fn group_at<S: Scalar>(&mut self, number: usize, order: &[SortKey<S>]) -> Result<usize> {
+        if self.groups.is_empty() {
+            let mut at = 0;
+            while at < self.len() {
+                self.groups.push(at);
+                self.kept.grow_spilling(size_of::<usize>())?;
+                at = self.behind_peers(at, order)?;
+            }
+            self.groups.push(self.len());
+        }
+        Ok(self.groups.get(number).copied().unwrap_or(self.len()))
+    }
+
+    /// First and behind the last of the rows whose first key is not null: null ones are at one end.
+    fn valued<S: Scalar>(&self, order: &[SortKey<S>]) -> Result<(usize, usize)> {
+        let nulls_first = order.first().is_some_and(|key| key.nulls_first);
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match matches!(self.row(middle)?.get(self.width), Some(Value::Null) | None) == nulls_first {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        Ok(if nulls_first { (low, self.len()) } else { (0, low) })
+    }
+
     /// First and behind the last row of a frame, before what is excluded.
-    fn bounds(&self, call: &WindowCall<S>, row: usize, env: &Env<'_>) -> Result<(usize, usize)> {
-        let n = self.rows.len();
-        let frame = &call.frame;
+    fn bounds<S: Scalar>(&mut self, call: &WindowCall<S>, window: &Window<S>, env: &Env<'_>) -> Result<Range<usize>> {
+        let (n, row) = (self.len(), self.at);
+        let (frame, order) = (&call.frame, &window.order);
+        if frame.units == FrameUnits::Groups {
+            self.group_at(0, order)?;
+        }
         let offset = |expr: &S| -> Result<Value> {
-            match expr.value(&self.rows[row], env)? {
+            match expr.value(&self.row(row)?, env)? {
                 Value::Null => Err(wrong("22004", "frame offset must not be null")),
                 value => match integer(&value) {
                     Some(n) if n < 0 => Err(wrong("22013", "frame offset must not be negative")),
@@ -306,22 +451,22 @@ impl<'p, S: Scalar> Partition<'p, S> {
         };
         let in_range = |expr: &S, after: bool, is_start: bool| -> Result<usize> {
             let offset = offset(expr)?;
-            let base = self.keys[row].first().unwrap_or(&Value::Null);
-            let (Some(range), Some(_)) = (&frame.in_range, self.order.first()) else {
+            let current = self.row(row)?;
+            let base = current.get(self.width).unwrap_or(&Value::Null);
+            let (Some(range), Some(_)) = (&frame.in_range, order.first()) else {
                 return Err(wrong(
                     "0A000",
                     "RANGE with offset PRECEDING/FOLLOWING is not supported for this type",
                 ));
             };
             if matches!(base, Value::Null) {
-                return Ok(if is_start { self.peers[row].0 } else { self.peers[row].1 });
+                return Ok(if is_start { self.peers.0 } else { self.peers.1 });
             }
             // Nulls are no part of a frame with a bound of this kind.
-            let (first, last) = self.valued;
-            let (mut low, mut high) = (first, last);
+            let (mut low, mut high) = self.valued(order)?;
             while low < high {
-                let middle = (low + high) / 2;
-                let value = &self.keys[middle][0];
+                let middle = usize::midpoint(low, high);
+                let value = &self.row(middle)?[self.width];
                 let before = match is_start {
                     true => !range.not_before(value, base, &offset, after)?,
                     false => range.not_after(value, base, &offset, after)?,
@@ -333,12 +478,12 @@ impl<'p, S: Scalar> Partition<'p, S> {
             }
             Ok(low)
         };
-        let group = self.group[row];
+        let group = self.group;
         let group_at = |number: usize| self.groups.get(number).copied().unwrap_or(n);
         let start = match (&frame.start, frame.units) {
             (FrameBound::Unbounded, _) => 0,
             (FrameBound::Current, FrameUnits::Rows) => row,
-            (FrameBound::Current, _) => self.peers[row].0,
+            (FrameBound::Current, _) => self.peers.0,
             (FrameBound::Preceding(by), FrameUnits::Rows) => row.saturating_sub(rows(by)?),
             (FrameBound::Following(by), FrameUnits::Rows) => row.saturating_add(rows(by)?),
             (FrameBound::Preceding(by), FrameUnits::Groups) => group_at(group.saturating_sub(rows(by)?)),
@@ -349,7 +494,7 @@ impl<'p, S: Scalar> Partition<'p, S> {
         let end = match (&frame.end, frame.units) {
             (FrameBound::Unbounded, _) => n,
             (FrameBound::Current, FrameUnits::Rows) => row + 1,
-            (FrameBound::Current, _) => self.peers[row].1,
+            (FrameBound::Current, _) => self.peers.1,
             (FrameBound::Preceding(by), FrameUnits::Rows) => (row + 1).saturating_sub(rows(by)?),
             (FrameBound::Following(by), FrameUnits::Rows) => row.saturating_add(rows(by)?).saturating_add(1),
             (FrameBound::Preceding(by), FrameUnits::Groups) => match group.checked_sub(rows(by)?) {
@@ -363,6 +508,6 @@ impl<'p, S: Scalar> Partition<'p, S> {
             (FrameBound::Following(by), FrameUnits::Range) => in_range(by, true, false)?,
         };
         let end = end.min(n);
-        Ok((start.min(end), end))
+        Ok(start.min(end)..end)
     }
 }

@@ -410,6 +410,10 @@ pub trait Aggregate: Debug + Send + Sync {
     fn name(&self) -> &str;
     /// The state of a group without rows.
     fn start(&self) -> Box<dyn Accumulator>;
+    /// The same where [`Accumulator::remove`] works, if the function has such a state, whose results are exactly those of one that begins anew.
+    fn start_sliding(&self) -> Option<Box<dyn Accumulator>> {
+        None
+    }
     /// The states of many groups, of which there are none yet.
     fn start_grouped(&self) -> Box<dyn Grouped>;
     /// Whether of its arguments only the least and the largest matter, in the order of their type.
@@ -450,6 +454,14 @@ pub trait Accumulator: Send {
     ///
     /// Errors: those of the function, overflow among them.
     fn add(&mut self, args: &[Value]) -> Result<()>;
+    /// The first of the rows that it has, with these arguments, does not belong to the group any more; `false` if only a state that begins
+    /// anew can do without it.
+    ///
+    /// Errors: those of the function.
+    fn remove(&mut self, args: &[Value]) -> Result<bool> {
+        _ = args;
+        Ok(false)
+    }
     /// The result for the rows so far; rows may follow.
     ///
     /// Errors: those of the function.
@@ -463,6 +475,10 @@ pub trait Accumulator: Send {
 impl Accumulator for Box<dyn Accumulator> {
     fn add(&mut self, args: &[Value]) -> Result<()> {
         (**self).add(args)
+    }
+
+    fn remove(&mut self, args: &[Value]) -> Result<bool> {
+        (**self).remove(args)
     }
 
     fn result(&self) -> Result<Value> {

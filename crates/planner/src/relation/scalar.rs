@@ -138,6 +138,11 @@ pub trait Scalar: Clone + Debug + Display + Send + Sync + 'static {
         false
     }
 
+    /// Whether it may be another value each time that it is computed for a row.
+    fn is_volatile(&self) -> bool {
+        true
+    }
+
     /// Whether its values may be much larger than the rows that they are computed of. The values of many rows together are too large
     /// then, and [`Scalar::vector`] is asked for one row at a time.
     fn may_grow(&self) -> bool {

@@ -12,6 +12,11 @@ pub(super) trait State: Accumulator + Sized {
     /// Whether [`State::merge`] makes one state of those of two parts of the rows, as exact as one of all of them.
     const MERGES: bool = false;
 
+    /// A state without rows that can give rows back ([`Aggregate::start_sliding`]).
+    fn sliding(self) -> Option<Box<dyn Accumulator>> {
+        None
+    }
+
     /// The state of other rows of the group.
     fn merge(&mut self, _other: Self) -> Result<()> {
         Ok(())
@@ -110,6 +115,10 @@ impl<T: State + 'static, F: Fn() -> T + Clone + Send + Sync + 'static> Aggregate
 
     fn start(&self) -> Box<dyn Accumulator> {
         Box::new((self.start)())
+    }
+
+    fn start_sliding(&self) -> Option<Box<dyn Accumulator>> {
+        (self.start)().sliding()
     }
 
     fn start_grouped(&self) -> Box<dyn Grouped> {

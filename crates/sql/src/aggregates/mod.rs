@@ -5,6 +5,7 @@ mod grouped;
 mod hypothetical;
 mod numbers;
 mod ranges;
+mod sliding;
 mod statistics;
 
 use self::grouped::{Plain, State};
@@ -176,6 +177,10 @@ fn best(arg: &Vector, ty: &Type, largest: bool) -> Option<Value> {
 impl State for Extreme {
     const MERGES: bool = true;
 
+    fn sliding(self) -> Option<Box<dyn Accumulator>> {
+        Some(Box::new(sliding::Extremes::new(self.ty, self.largest)))
+    }
+
     fn merge(&mut self, other: Self) -> Result<()> {
         self.add(&[other.found])
     }
@@ -244,6 +249,11 @@ impl Accumulator for Count {
         Ok(())
     }
 
+    fn remove(&mut self, args: &[Value]) -> Result<bool> {
+        self.n -= i64::from(self.rows || !matches!(args.first(), Some(Value::Null)));
+        Ok(true)
+    }
+
     fn result(&self) -> Result<Value> {
         Ok(Value::Int64(self.n))
     }
@@ -251,6 +261,10 @@ impl Accumulator for Count {
 
 impl State for Count {
     const MERGES: bool = true;
+
+    fn sliding(self) -> Option<Box<dyn Accumulator>> {
+        Some(Box::new(self))
+    }
 
     fn merge(&mut self, other: Self) -> Result<()> {
         self.n += other.n;
@@ -295,6 +309,10 @@ impl Accumulator for Truth {
 
 impl State for Truth {
     const MERGES: bool = true;
+
+    fn sliding(self) -> Option<Box<dyn Accumulator>> {
+        Some(Box::new(sliding::Truths::new(self.all)))
+    }
 
     fn merge(&mut self, other: Self) -> Result<()> {
         other.found.map_or(Ok(()), |found| self.add(&[Value::Bool(found)]))

@@ -12,6 +12,7 @@ use nestor_model::decimal::DecimalParts;
 use nestor_model::vector::{self, Data, Vector};
 use nestor_model::{Decimal128, Result, Value};
 use nestor_planner::relation::Accumulator;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a sum becomes.
@@ -35,6 +36,14 @@ impl Accumulator for Integers {
             self.n += 1;
         }
         Ok(())
+    }
+
+    fn remove(&mut self, args: &[Value]) -> Result<bool> {
+        if let Some(n) = args.first().and_then(integer) {
+            self.sum -= i128::from(n);
+            self.n -= 1;
+        }
+        Ok(true)
     }
 
     fn result(&self) -> Result<Value> {
@@ -63,6 +72,10 @@ impl Accumulator for Integers {
 
 impl State for Integers {
     const MERGES: bool = true;
+
+    fn sliding(self) -> Option<Box<dyn Accumulator>> {
+        Some(Box::new(self))
+    }
 
     fn merge(&mut self, other: Self) -> Result<()> {
         self.sum += other.sum;
@@ -180,6 +193,13 @@ impl Accumulator for Decimals {
 impl State for Decimals {
     const MERGES: bool = true;
 
+    fn sliding(self) -> Option<Box<dyn Accumulator>> {
+        Some(Box::new(SlidingDecimals {
+            state: self,
+            scales: BTreeMap::new(),
+        }))
+    }
+
     fn merge(&mut self, other: Self) -> Result<()> {
         let mut rest = other.others;
         match self.with(other.digits, other.scale) {
@@ -230,6 +250,74 @@ impl State for Decimals {
             }
         }
         Ok(0)
+    }
+}
+
+/// The same, of which rows can be given back: as long as the sum is exact.
+struct SlidingDecimals {
+    state: Decimals,
+    /// How many rows have each scale. A sum has the largest.
+    scales: BTreeMap<u8, u64>,
+}
+
+/// Digits of a decimal at most.
+const DIGITS_MAX: u32 = 34;
+
+impl SlidingDecimals {
+    /// The sum with another number that has digits and a scale, which it has besides; `None` where it has none, or the sum would have to be rounded.
+    fn with(&self, value: Decimal128, is_taken: bool) -> Option<(i128, u8, u8)> {
+        let parts = value.parts().filter(|_| self.state.others.is_none())?;
+        let scale = u8::try_from(parts.exponent.checked_neg()?).ok()?;
+        let digits = i128::try_from(parts.coefficient).ok()?;
+        let is_plain = u32::from(scale) <= DIGITS_MAX && !(parts.negative && digits == 0);
+        let sign = if parts.negative == is_taken { 1 } else { -1 };
+        let (sum, wider) = self.state.with(sign * digits, scale).filter(|_| is_plain)?;
+        (sum.unsigned_abs() < 10u128.pow(DIGITS_MAX)).then_some((sum, wider, scale))
+    }
+}
+
+impl Accumulator for SlidingDecimals {
+    fn add(&mut self, args: &[Value]) -> Result<()> {
+        let Some(Value::Decimal128(value)) = args.first() else {
+            return Ok(());
+        };
+        let Some((sum, wider, scale)) = self.with(*value, false) else {
+            return self.state.add(args);
+        };
+        *self.scales.entry(scale).or_insert(0) += 1;
+        (self.state.digits, self.state.scale) = (sum, wider);
+        self.state.n += 1;
+        Ok(())
+    }
+
+    fn remove(&mut self, args: &[Value]) -> Result<bool> {
+        let Some(Value::Decimal128(value)) = args.first() else {
+            return Ok(true);
+        };
+        let Some((sum, wider, scale)) = self.with(*value, true) else {
+            return Ok(false);
+        };
+        let Some(rows) = self.scales.get_mut(&scale) else {
+            return Ok(false);
+        };
+        *rows -= 1;
+        if *rows == 0 {
+            self.scales.remove(&scale);
+        }
+        let state = &mut self.state;
+        (state.digits, state.scale) = (sum, wider);
+        state.n -= 1;
+        // What is left has no digits behind the largest scale that is left.
+        let scale = self.scales.last_key_value().map_or(0, |(scale, _)| *scale);
+        if scale < state.scale {
+            state.digits /= 10i128.pow(u32::from(state.scale - scale));
+            state.scale = scale;
+        }
+        Ok(true)
+    }
+
+    fn result(&self) -> Result<Value> {
+        self.state.result()
     }
 }
 

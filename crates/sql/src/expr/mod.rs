@@ -523,6 +523,10 @@ impl Scalar for Expr {
         }
     }
 
+    fn is_volatile(&self) -> bool {
+        Expr::is_volatile(self)
+    }
+
     fn may_grow(&self) -> bool {
         growing::may_grow(self)
     }

@@ -5,7 +5,7 @@ use crate::session::{Answer, ask};
 use nestor_sql::session::Session;
 
 /// Queries over tables `a` and `b` of the columns `id`, `k`, `t` (short) and `w` (long).
-const QUERIES: [&str; 20] = [
+const QUERIES: [&str; 25] = [
     "SELECT a.id, b.id, b.w FROM a JOIN b ON a.k = b.k AND a.t = b.t",
     "SELECT a.id, b.id FROM a JOIN b ON a.k = b.k AND a.id % 7 = b.id % 7",
     "SELECT a.id, b.id, b.w FROM a LEFT JOIN b ON a.k + 1 = b.k AND length(b.w) > a.id % 99",
@@ -26,15 +26,21 @@ const QUERIES: [&str; 20] = [
     "WITH c AS MATERIALIZED (SELECT * FROM a) SELECT x.id, y.id, x.w FROM c x LEFT JOIN c y ON x.id = y.id + 1",
     "WITH RECURSIVE r AS (SELECT id, w, 0 AS n FROM a UNION ALL SELECT id, w, n + 1 FROM r WHERE n < 3) SELECT * FROM r",
     "WITH RECURSIVE r AS (SELECT id, w, 0 AS n FROM a UNION SELECT id / 2, w, n + 1 FROM r WHERE id > 5) SELECT * FROM r",
+    "SELECT id, row_number() OVER (ORDER BY w DESC, id), sum(id) OVER (PARTITION BY k ORDER BY id), lag(w, 3) OVER (ORDER BY id) FROM a",
+    "SELECT id, rank() OVER v, dense_rank() OVER v, cume_dist() OVER v, percent_rank() OVER v, ntile(7) OVER v, count(w) OVER v FROM a WINDOW v AS (PARTITION BY k % 3 ORDER BY t)",
+    "SELECT id, first_value(w) OVER v, last_value(w) OVER v, nth_value(w, 40) OVER v, max(w) OVER v FROM a WINDOW v AS (ORDER BY id ROWS BETWEEN 90 PRECEDING AND 30 FOLLOWING EXCLUDE CURRENT ROW)",
+    "SELECT id, w, sum(id) OVER (ORDER BY k RANGE BETWEEN 3 PRECEDING AND 2 FOLLOWING), count(*) OVER (ORDER BY k DESC NULLS LAST GROUPS BETWEEN 2 PRECEDING AND 1 FOLLOWING EXCLUDE GROUP) FROM a",
+    "SELECT id, min(w) OVER v, avg(id) OVER v, max(t) OVER v FROM a WINDOW v AS (PARTITION BY id % 2 ORDER BY id ROWS BETWEEN 200 PRECEDING AND 10 PRECEDING)",
 ];
 
 /// Queries over two tables of many rows, with the node that goes to files.
-const SPILLING: [(&str, &str); 6] = [
+const SPILLING: [(&str, &str); 7] = [
     ("Hash Join", "SELECT * FROM a JOIN b ON a.t = b.t AND a.k < b.id"),
     (
         "Nested Loop",
         "SELECT count(*) FROM (SELECT * FROM a WHERE id < 9) a LEFT JOIN b ON a.w > b.w",
     ),
+    ("WindowAgg", "SELECT id, lag(w, 700) OVER (ORDER BY w) FROM a"),
     ("InitPlan (In)", "SELECT id FROM a WHERE w NOT IN (SELECT w FROM b)"),
     (
         "CTE Scan",
@@ -132,6 +138,33 @@ fn plans_tell_of_files() {
             assert_eq!(own.contains(&"Storage: Disk"), spills, "{query}: {plan:?}");
             let has_size = own.iter().any(|line| line.starts_with("Disk Usage: "));
             assert_eq!(has_size, spills, "{query}: {plan:?}");
+        }
+    }
+}
+
+/// What a frame costs does not depend on how many rows it has, where rows can be taken back.
+#[test]
+fn frames_move_by_what_is_new() {
+    let database = Database::new();
+    let slot = database.service.connections.add("test");
+    let mut session = Session::new(slot, "tester", "test");
+    let mut work = |sql: &str| {
+        let before = nestor_model::statement::looks();
+        match ask(&database, &mut session, sql) {
+            Answer::Error(state, message) => panic!("{sql}: {state}: {message}"),
+            Answer::Rows(..) => nestor_model::statement::looks() - before,
+        }
+    };
+    let calls = "sum(i) OVER v, avg(i / 3.0) OVER v, count(*) OVER v, min(i * 7919 % 4001) OVER v, max(i::text) FILTER (WHERE i % 3 = 1) OVER v";
+    for units in ["ROWS", "RANGE", "GROUPS"] {
+        for end in ["CURRENT ROW", "10 FOLLOWING", "2 PRECEDING"] {
+            let mut of = |rows: u32| {
+                work(&format!(
+                    "SELECT {calls} FROM generate_series(1, 6000) i WINDOW v AS (ORDER BY i {units} BETWEEN {rows} PRECEDING AND {end})"
+                ))
+            };
+            let (narrow, wide) = (of(3), of(2000));
+            assert!(narrow > 5 && wide < narrow * 2, "{units} to {end}: {narrow} and {wide}");
         }
     }
 }

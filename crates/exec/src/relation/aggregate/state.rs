@@ -29,6 +29,42 @@ impl State {
         }
     }
 
+    /// One that can give rows back, of a function that can; `None` for others.
+    pub(in crate::relation) fn sliding<S: Scalar>(call: &Call<S>) -> Option<Self> {
+        let is_plain = !call.distinct && call.order.is_empty();
+        let is_stable = is_plain && !call.args.iter().chain(&call.filter).any(S::is_volatile);
+        let accumulator = is_stable.then(|| call.function.start_sliding()).flatten()?;
+        Some(Self {
+            accumulator,
+            ..Self::new(call)
+        })
+    }
+
+    /// Gives back the first of the rows that it has; by how many bytes it became smaller, `None` if it cannot.
+    pub(in crate::relation) fn remove<S: Scalar>(
+        &mut self,
+        call: &Call<S>,
+        row: &[Value],
+        env: &Env<'_>,
+    ) -> Result<Option<usize>> {
+        if let Some(filter) = &call.filter
+            && !filter.holds(row, env)?
+        {
+            return Ok(Some(0));
+        }
+        let mut args = std::mem::take(&mut self.args);
+        args.clear();
+        for arg in &call.args {
+            args.push(arg.value(row, env)?);
+        }
+        let removed = self.accumulator.remove(&args)?;
+        self.args = args;
+        let now = self.accumulator.weight().min(self.weight);
+        let less = self.weight - now;
+        self.weight = now;
+        Ok(removed.then_some(less))
+    }
+
     /// Takes a row; returns by how many bytes the state grew.
     pub(in crate::relation) fn add<S: Scalar>(
         &mut self,
