@@ -1,22 +1,30 @@
 //! The right to have a second thread for a statement, which other statements come before.
 
 use nestor_model::statement::manners;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Helpers of all statements that are at work.
 static AT_WORK: AtomicUsize = AtomicUsize::new(0);
 
+/// How many there may be.
+static MOST: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from) - 1);
+
 /// The right to have a helper, of which there are one fewer than processors.
 pub(crate) struct Permit(());
 
 impl Permit {
+    /// Whether the statement may have any, and there are any for anybody.
+    pub(crate) fn may_be() -> bool {
+        manners().has_helpers && *MOST > 0
+    }
+
     /// One, if there is one left and the statement may have any.
     pub(crate) fn take() -> Option<Self> {
         if !manners().has_helpers {
             return None;
         }
-        let most = std::thread::available_parallelism().map_or(1, usize::from) - 1;
-        let more = |at_work: usize| (at_work < most).then_some(at_work + 1);
+        let more = |at_work: usize| (at_work < *MOST).then_some(at_work + 1);
         let taken = AT_WORK.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more);
         taken.ok().map(|_| Self(()))
     }

@@ -22,10 +22,26 @@ pub(crate) struct Interner {
     texts: Texts,
     hashes: Vec<u64>,
     places: HashTable<u32>,
-    /// The pool of the rows that came last, and of its texts their numbers.
+    recent: Recent,
+    bytes: usize,
+}
+
+/// The pool of the rows that came last, and of its texts their numbers.
+#[derive(Default)]
+pub(crate) struct Recent {
     pool: Option<Arc<Pool>>,
     numbers: Vec<u32>,
-    bytes: usize,
+}
+
+impl Recent {
+    /// Rows are of this pool from now on.
+    fn set_pool(&mut self, pool: &Arc<Pool>) {
+        if !self.pool.as_ref().is_some_and(|own| Arc::ptr_eq(own, pool)) {
+            self.numbers.clear();
+            self.numbers.resize(pool.len(), NONE);
+            self.pool = Some(pool.clone());
+        }
+    }
 }
 
 impl Interner {
@@ -75,16 +91,16 @@ impl Interner {
             };
             return (0..texts.len()).map(word).collect();
         };
-        self.set_pool(pool);
+        self.recent.set_pool(pool);
         let mut words = Vec::with_capacity(of_rows.len());
         for (row, number) in of_rows.iter().enumerate() {
-            let known = self.numbers.get(*number as usize).copied().unwrap_or(NONE);
+            let known = self.recent.numbers.get(*number as usize).copied().unwrap_or(NONE);
             words.push(u64::from(match known {
                 _ if is_null(row) => 0,
                 NONE => {
                     let found = self.number(pool.get(*number), seed)?;
                     if *number != NO_ROW {
-                        self.numbers[*number as usize] = found;
+                        self.recent.numbers[*number as usize] = found;
                     }
                     found
                 }
@@ -94,17 +110,8 @@ impl Interner {
         Some(words)
     }
 
-    /// Rows are of this pool from now on.
-    fn set_pool(&mut self, pool: &Arc<Pool>) {
-        if !self.pool.as_ref().is_some_and(|own| Arc::ptr_eq(own, pool)) {
-            self.numbers.clear();
-            self.numbers.resize(pool.len(), NONE);
-            self.pool = Some(pool.clone());
-        }
-    }
-
-    /// The numbers of the texts of rows, and which of them have none. Nothing is added from the first such question on.
-    pub fn known(&mut self, texts: &Texts, seed: &Seed) -> (Vec<u64>, Vec<bool>) {
+    /// The numbers of the texts of rows, and which of them have none. Nothing is added from the first question on with the same `recent`.
+    pub fn known(&self, texts: &Texts, seed: &Seed, recent: &mut Recent) -> (Vec<u64>, Vec<bool>) {
         let shared = texts.shared().filter(|(pool, _)| pool.len() / POOL_PART <= texts.len());
         let mut numbers: Vec<u32> = Vec::with_capacity(texts.len());
         match shared {
@@ -113,14 +120,14 @@ impl Interner {
                 numbers.extend((0..texts.len()).map(found));
             }
             Some((pool, of_rows)) => {
-                self.set_pool(pool);
+                recent.set_pool(pool);
                 for number in of_rows {
-                    let known = self.numbers.get(*number as usize).copied().unwrap_or(NONE);
+                    let known = recent.numbers.get(*number as usize).copied().unwrap_or(NONE);
                     numbers.push(match known {
                         NONE => {
                             let found = self.known_number(pool.get(*number), seed).unwrap_or(ABSENT);
                             if *number != NO_ROW {
-                                self.numbers[*number as usize] = found;
+                                recent.numbers[*number as usize] = found;
                             }
                             found
                         }

@@ -4,8 +4,9 @@
 //! its statement learn of it (see [`nestor_model::memory`]), and the statement looks whether it is the one that has to
 //! end because all together hold too much. What is kept is given back when the operator is dropped, whatever ended it.
 
-use nestor_model::memory::Held;
+use nestor_model::memory::{Account, Held};
 use nestor_model::{Result, bail, statement};
+use std::sync::Arc;
 
 /// Bytes by which the account may be behind.
 const STEP: usize = 16 << 10;
@@ -21,6 +22,14 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
+    /// Nothing yet, for another thread that works for the statement with this account.
+    pub(crate) fn by(account: Option<Arc<Account>>) -> Self {
+        Self {
+            held: Some(Box::new(Held::by(account))),
+            ..Self::default()
+        }
+    }
+
     /// Bytes kept.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
@@ -119,7 +128,6 @@ mod tests {
     use super::*;
     use nestor_model::interrupt::{Interrupt, KillSwitch};
     use nestor_model::memory::Pool;
-    use std::sync::Arc;
 
     #[test]
     fn the_account_follows_by_steps() {

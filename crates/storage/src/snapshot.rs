@@ -11,7 +11,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// What a [`Snapshot`] and a [`crate::WriteSet`] have in common: everything that reads is written over this.
-pub trait View {
+pub trait View: Sync {
     /// The value of `key` in `tree`.
     fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>>;
 

@@ -1,4 +1,4 @@
-//! Queries have the same answers by columns as by documents, while rows are written, deleted and changed, and checkpoints come.
+//! Queries have the same answers by columns as by documents, by one thread and by several, while rows are written, deleted and changed, and checkpoints come.
 
 #[allow(dead_code)] // It is asked by SQL only.
 #[path = "shared/database.rs"]
@@ -66,7 +66,11 @@ fn query(random: &mut Random) -> String {
     while random.one_in(2) {
         filter = format!("{filter} {} {}", random.pick(&["AND", "AND", "OR"]), condition(random));
     }
-    match random.below(9) {
+    match random.below(10) {
+        9 => format!(
+            "SELECT extract(hour FROM j::timestamptz AT TIME ZONE 'UTC') h, count(*), min(i::text), max(j::timestamptz::text), count(DISTINCT upper(f) || a)
+             FROM t WHERE {filter} GROUP BY 1 ORDER BY 1"
+        ),
         5 => format!(
             "SELECT extract(minute FROM j), extract(dow FROM i), date_trunc('hour', j), count(*), count(DISTINCT b), count(DISTINCT f), min(d), max(c)
              FROM t WHERE {filter} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
@@ -82,16 +86,19 @@ fn query(random: &mut Random) -> String {
         ),
         2 => format!("SELECT f, count(*), count(DISTINCT g), sum(id) FROM t WHERE {filter} GROUP BY f ORDER BY f"),
         3 => format!("SELECT * FROM t WHERE {filter} ORDER BY id % 1000, id LIMIT 30"),
-        _ => format!(
-            "SELECT x.a, count(*), sum(y.c) FROM t x JOIN t y ON x.id = y.id + 1 WHERE x.a > 0 AND ({}) GROUP BY x.a ORDER BY 1",
-            {
-                let mut own = filter;
-                for name in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"] {
-                    own = prefixed(&own, name);
-                }
-                own
+        _ => {
+            let mut own = filter;
+            for name in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"] {
+                own = prefixed(&own, name);
             }
-        ),
+            let on = random.pick(&["x.id = y.id + 1", "x.f = y.f AND x.i = y.i", "x.f = y.f AND x.a = y.a AND x.id < y.id + 90"]);
+            match random.below(4) {
+                0 => format!("SELECT x.a, count(*), count(y.id), sum(y.e), min(y.f) FROM t x LEFT JOIN t y ON {on} AND ({own}) GROUP BY x.a ORDER BY 1"),
+                1 => format!("SELECT count(*), sum(x.id), min(x.f) FROM t x WHERE x.a <> 1 AND EXISTS (SELECT 1 FROM t y WHERE {on} AND ({own}))"),
+                2 => format!("SELECT x.h, count(*), sum(x.id) FROM t x WHERE NOT EXISTS (SELECT 1 FROM t y WHERE {on} AND ({own})) GROUP BY x.h ORDER BY 1"),
+                _ => format!("SELECT x.a, count(*), sum(y.c), max(y.e) FROM t x JOIN t y ON {on} WHERE x.a > 0 AND ({own}) GROUP BY x.a ORDER BY 1"),
+            }
+        }
     }
 }
 
@@ -121,9 +128,12 @@ fn answers_are_the_same_by_columns_as_by_documents() {
     must(&database, &mut session, &rows("t", 1, 9000));
     database.service.engine.checkpoint().expect("a checkpoint");
     must(&database, &mut session, "SET nestor.columns = 'on'");
+    // What a thread knows of its session is what a helper knows.
+    must(&database, &mut session, "SET TimeZone = 'America/New_York'");
+    must(&database, &mut session, "SET DateStyle = 'German'");
     must(&database, &mut session, "SELECT count(f) FROM t");
     let mut next = 9001;
-    let (mut by_columns, mut of) = (0, 0);
+    let (mut by_columns, mut helped, mut of) = (0, 0, 0);
     for round in 0..40 {
         database.service.columns.settle();
         for _ in 0..3 {
@@ -133,6 +143,14 @@ fn answers_are_the_same_by_columns_as_by_documents() {
             by_columns += usize::from(plan.iter().any(|line| line.contains("Access: COLUMN_SCAN")));
             of += 1;
             let columns = must(&database, &mut session, &sql);
+            let plan = must(&database, &mut session, &format!("EXPLAIN ANALYZE {sql}"));
+            helped += usize::from(plan.iter().any(|line| line.contains("Helpers: ")));
+            must(&database, &mut session, "SET max_parallel_workers_per_gather = 0");
+            let by_one = must(&database, &mut session, &sql);
+            let plan_of_one = must(&database, &mut session, &format!("EXPLAIN ANALYZE {sql}"));
+            must(&database, &mut session, "RESET max_parallel_workers_per_gather");
+            assert_eq!(columns, by_one, "{round}: {sql}");
+            assert_eq!(counted(&plan), counted(&plan_of_one), "{round}: {sql}");
             must(&database, &mut session, "SET nestor.columns = 'off'");
             let documents = must(&database, &mut session, &sql);
             assert_eq!(columns, documents, "{round}: {sql}");
@@ -162,6 +180,109 @@ fn answers_are_the_same_by_columns_as_by_documents() {
     }
     // Changes that are scattered leave too little of the columns until the next checkpoint.
     assert!(by_columns * 4 > of * 3, "{by_columns} of {of} by columns");
+    let has_idle = std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
+    assert!(!has_idle || helped > 0, "none of {of} by several threads");
+}
+
+/// What fails or takes too long on one thread ends on all, and whoever comes next has helpers again.
+#[test]
+fn threads_that_read_together_end_together() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = Database::within(directory.path());
+    let slot = database.service.connections.add("test");
+    let mut session = Session::new(slot, "tester", "test");
+    must(&database, &mut session, &format!("CREATE TABLE t ({COLUMNS})"));
+    must(&database, &mut session, &rows("t", 1, 20_000));
+    database.service.engine.checkpoint().expect("a checkpoint");
+    must(&database, &mut session, "SET nestor.columns = 'on'");
+    must(&database, &mut session, "SELECT count(f) FROM t");
+    database.service.columns.settle();
+    let fails = |session: &mut Session, sql: &str| match ask(&database, session, sql) {
+        Answer::Rows(rows, _) => panic!("{sql}: {rows:?}"),
+        Answer::Error(state, _) => state,
+    };
+    for round in 0..20 {
+        let at = 1 + round * 1000;
+        for sql in [
+            format!("SELECT count(*) FROM t WHERE 1 / (id - {at}) = 0"),
+            format!("SELECT a, sum(1 / (id - {at})) FROM t GROUP BY a"),
+            format!("SELECT sum(c / (id - {at})) FROM t"),
+            format!("SELECT id / (id - {at}) FROM t WHERE f LIKE '%1%' OR id = {at}"),
+            format!(
+                "SELECT count(*) FROM t x JOIN (SELECT 1 / (id - {at}) AS b FROM t WHERE id % 2 = 1) y ON x.a = y.b"
+            ),
+        ] {
+            assert_eq!(fails(&mut session, &sql), "22012", "{sql}");
+        }
+    }
+    must(&database, &mut session, "SET statement_timeout = 100");
+    for sql in [
+        "SELECT count(*) FROM t WHERE md5(repeat(f, 300000)) = 'no'",
+        "SELECT a, max(md5(repeat(f, 300000))) FROM t GROUP BY a",
+        "SELECT id FROM t WHERE md5(repeat(f, 300000)) = 'no'",
+    ] {
+        assert_eq!(fails(&mut session, sql), "57014", "{sql}");
+    }
+    must(&database, &mut session, "RESET statement_timeout");
+    let has_idle = std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
+    // Another test may have the helper just then.
+    let helped = (0..1000).any(|_| {
+        let plan = must(
+            &database,
+            &mut session,
+            "EXPLAIN ANALYZE SELECT count(*), sum(a) FROM t WHERE f <> 'a1'",
+        );
+        plan.iter().any(|line| line.contains("Helpers: "))
+    });
+    assert_eq!(helped, has_idle);
+}
+
+/// Rows come in the order of the table, and what is computed of them is the same each time, whoever reads them.
+#[test]
+fn what_depends_on_the_order_of_rows_is_the_same() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = Database::within(directory.path());
+    let slot = database.service.connections.add("test");
+    let mut session = Session::new(slot, "tester", "test");
+    must(&database, &mut session, &format!("CREATE TABLE t ({COLUMNS})"));
+    must(&database, &mut session, &rows("t", 1, 20_000));
+    database.service.engine.checkpoint().expect("a checkpoint");
+    must(&database, &mut session, "SET nestor.columns = 'on'");
+    must(&database, &mut session, "SELECT count(f) FROM t");
+    database.service.columns.settle();
+    must(
+        &database,
+        &mut session,
+        "UPDATE t SET f = 'changed' WHERE id % 3000 = 5",
+    );
+    let mut random = Random::new(17);
+    for _ in 0..40 {
+        let filter = condition(&mut random);
+        let own = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"]
+            .iter()
+            .fold(filter.clone(), |own, name| prefixed(&own, name));
+        for sql in [
+            format!("SELECT sum(d), avg(c / 3), string_agg(f, ','), array_agg(id) FROM t WHERE {filter}"),
+            format!("SELECT id, upper(f), d * 2 FROM t WHERE {filter}"),
+            format!(
+                "SELECT sum(x.d), string_agg(y.f, ',') FROM t x JOIN t y ON x.i = y.i AND x.id > y.id + 7000 WHERE {own}"
+            ),
+            format!("SELECT x.id, y.id FROM t x LEFT JOIN t y ON x.id = y.id AND ({own}) WHERE x.h"),
+        ] {
+            must(&database, &mut session, "SET max_parallel_workers_per_gather = 0");
+            let by_one = must(&database, &mut session, &sql);
+            must(&database, &mut session, "RESET max_parallel_workers_per_gather");
+            let by_all = must(&database, &mut session, &sql);
+            assert!(by_one == by_all, "{sql}");
+        }
+    }
+}
+
+/// What scans counted, whoever ran them.
+fn counted(plan: &[String]) -> Vec<&str> {
+    let words = ["Column ", "Examined", "Bytes", "Removed"];
+    let is_count = |line: &&String| words.iter().any(|word| line.contains(word));
+    plan.iter().filter(is_count).map(|line| line.trim()).collect()
 }
 
 /// A join that an index serves only as long as there are no columns wants them made.

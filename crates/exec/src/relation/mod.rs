@@ -2,7 +2,8 @@
 //!
 //! Reading order: this file (the contract), [`mod@build`] (from a plan to operators), [`key`] (rows as keys of tables), then the operators:
 //! [`scan`], [`rows`] (values, functions, filters, projections, limits), [`join`], [`apply`], [`aggregate`], [`distinct`], [`set`], [`sort`],
-//! [`window`], [`recursive`]; and [`restrict`], what operators can do without, and [`spilled`], [`apart`] and [`store`], where they put what does not fit into memory.
+//! [`window`], [`recursive`]; and [`restrict`], what operators can do without, [`spilled`], [`apart`] and [`store`], where they put what does not fit into memory, and
+//! [`twin`] and [`ordered`], how several threads read one input.
 //!
 //! The contract is that of [`crate::operator`] without pauses: a tree is pulled to its end, or dropped, within one statement over one view. What
 //! operators keep is counted (`Kept`), and each row that is pulled counts as work, so that a statement can be stopped
@@ -22,6 +23,7 @@ pub mod distinct;
 pub(crate) mod groups;
 pub mod join;
 pub mod key;
+mod ordered;
 pub mod recursive;
 pub mod restrict;
 pub mod rows;
@@ -30,10 +32,14 @@ pub mod set;
 pub mod sort;
 mod spilled;
 mod store;
+mod twin;
 pub mod window;
 
 pub use build::build;
+use ordered::drain;
+pub use ordered::drain_shared;
 pub use scan::{ColumnSource, Opened, Reader, Sources};
+pub use twin::{Abroad, Share, Twin};
 
 use crate::Batch;
 use crate::spill::Spilled;
@@ -186,6 +192,20 @@ pub trait Rows<S> {
 
     /// Only the least and the largest value of each column matter: rows may be left out, and rows made of values of several, as long as these stay.
     fn keep_extremes(&mut self) {}
+
+    /// Makes an operator of another thread over a share of the rows that are left, each of which comes from one of them, in no order; `None` where
+    /// rows come from this thread only, or there are too few. Whoever asks for one reads by chunks.
+    ///
+    /// Errors: those of opening the scan.
+    fn twin(&mut self, _run: &Run<'_, '_, S>, _share: &Share) -> Result<Option<Twin<S>>> {
+        Ok(None)
+    }
+
+    /// Of an operator that has a twin: the place of the piece that its last chunk is of, or a later one that nothing has come of yet, among all pieces of the input
+    /// that is shared. Its chunks come in the order of their pieces, and those of a twin do.
+    fn position(&self) -> usize {
+        0
+    }
 }
 
 /// The next rows of an operator, as a chunk.

@@ -6,13 +6,13 @@
 
 use nestor_model::Value;
 use nestor_model::vector::{Data, Vector};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Of the rows with values at one place those that are wanted. Null rows are, if that is said.
 #[derive(Clone, Debug)]
 pub enum Restriction {
     /// Those with one of these whole numbers, and of other values any.
-    Among(Rc<Numbers>),
+    Among(Arc<Numbers>),
     /// Those that do not come behind a value.
     Order(Order),
 }
@@ -172,7 +172,7 @@ mod tests {
             assert!(most == i64::MAX || !set.may_have(most + 1));
         }
         assert!(!numbers(&[5, -3, 9]).is_some_and(|set| set.may_have(6)));
-        let among = Restriction::Among(Rc::new(numbers(&[2, 4]).expect("two")));
+        let among = Restriction::Among(Arc::new(numbers(&[2, 4]).expect("two")));
         let with_null = Vector {
             data: Data::Int32(vec![2, 3, 4, 4]),
             nulls: Some(vec![false, false, true, false]),

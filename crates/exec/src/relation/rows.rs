@@ -1,6 +1,7 @@
 //! Values, functions, filters, projections, limits: operators that keep no rows.
 
 use super::restrict::Restriction;
+use super::twin::{Share, Twin};
 use super::{BoxRows, Drained, Rows, Run, row_done};
 use nestor_model::statement::Scope;
 use nestor_model::{Result, Value, bail};
@@ -14,6 +15,16 @@ use std::time::{Duration, Instant};
 pub(super) struct Values<S> {
     pub rows: Vec<Vec<S>>,
     pub next: usize,
+}
+
+impl<S: Scalar> Values<S> {
+    /// No rows.
+    pub fn none() -> BoxRows<S> {
+        Box::new(Self {
+            rows: Vec::new(),
+            next: 0,
+        })
+    }
 }
 
 impl<S: Scalar> Rows<S> for Values<S> {
@@ -94,6 +105,22 @@ impl<S: Scalar> Rows<S> for Singly<S> {
     fn restrict(&mut self, place: usize, to: &Restriction) {
         self.input.restrict(place, to);
     }
+
+    fn twin(&mut self, run: &Run<'_, '_, S>, share: &Share) -> Result<Option<Twin<S>>> {
+        let twin = self.input.twin(run, share)?;
+        Ok(twin.map(|input| -> Twin<S> {
+            Box::new(move || {
+                Box::new(Singly {
+                    input: input(),
+                    waiting: Drained::default(),
+                })
+            })
+        }))
+    }
+
+    fn position(&self) -> usize {
+        self.input.position()
+    }
 }
 
 /// Rows for which a condition holds.
@@ -132,6 +159,25 @@ impl<S: Scalar> Rows<S> for Filter<S> {
 
     fn restrict(&mut self, place: usize, to: &Restriction) {
         self.input.restrict(place, to);
+    }
+
+    fn twin(&mut self, run: &Run<'_, '_, S>, share: &Share) -> Result<Option<Twin<S>>> {
+        if !self.condition.is_portable() {
+            return Ok(None);
+        }
+        let (twin, condition) = (self.input.twin(run, share)?, self.condition.clone());
+        Ok(twin.map(|input| -> Twin<S> {
+            Box::new(move || {
+                Box::new(Filter {
+                    input: input(),
+                    condition,
+                })
+            })
+        }))
+    }
+
+    fn position(&self) -> usize {
+        self.input.position()
     }
 }
 
@@ -208,6 +254,18 @@ impl<S: Scalar> Rows<S> for Project<S> {
         {
             self.input.keep_extremes();
         }
+    }
+
+    fn twin(&mut self, run: &Run<'_, '_, S>, share: &Share) -> Result<Option<Twin<S>>> {
+        if !self.columns.iter().all(Scalar::is_portable) {
+            return Ok(None);
+        }
+        let (twin, columns) = (self.input.twin(run, share)?, self.columns.clone());
+        Ok(twin.map(|input| -> Twin<S> { Box::new(move || project(input(), &columns)) }))
+    }
+
+    fn position(&self) -> usize {
+        self.input.position()
     }
 }
 
@@ -361,9 +419,20 @@ impl<S> Counted<S> {
         });
         pulled
     }
+
+    /// Asks the input for something that may open the scan, which belongs to its node.
+    fn as_node<T>(&mut self, run: &Run<'_, '_, S>, ask: impl FnOnce(&mut BoxRows<S>) -> T) -> T {
+        let nodes = run.shared.counts.nodes.as_ref();
+        let above = nodes.map(|nodes| (nodes, nodes.current.replace(self.number)));
+        let answer = ask(&mut self.input);
+        if let Some((nodes, above)) = above {
+            nodes.current.set(above);
+        }
+        answer
+    }
 }
 
-impl<S> Rows<S> for Counted<S> {
+impl<S: 'static> Rows<S> for Counted<S> {
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
         self.counted(run, |input| input.next(run), |_| 1)
     }
@@ -373,14 +442,7 @@ impl<S> Rows<S> for Counted<S> {
     }
 
     fn in_order(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {
-        // This may open the scan, which belongs to its node.
-        let nodes = run.shared.counts.nodes.as_ref();
-        let above = nodes.map(|nodes| (nodes, nodes.current.replace(self.number)));
-        let answer = self.input.in_order(run);
-        if let Some((nodes, above)) = above {
-            nodes.current.set(above);
-        }
-        answer
+        self.as_node(run, |input| input.in_order(run))
     }
 
     fn restrict(&mut self, place: usize, to: &Restriction) {
@@ -389,5 +451,22 @@ impl<S> Rows<S> for Counted<S> {
 
     fn keep_extremes(&mut self) {
         self.input.keep_extremes();
+    }
+
+    fn twin(&mut self, run: &Run<'_, '_, S>, share: &Share) -> Result<Option<Twin<S>>> {
+        let (number, twin) = (self.number, self.as_node(run, |input| input.twin(run, share))?);
+        Ok(twin.map(|input| -> Twin<S> {
+            Box::new(move || {
+                Box::new(Counted {
+                    input: input(),
+                    number,
+                    begun: false,
+                })
+            })
+        }))
+    }
+
+    fn position(&self) -> usize {
+        self.input.position()
     }
 }

@@ -1,6 +1,7 @@
 //! Rows of collections, views and tables in memory.
 
 use super::restrict::Restriction;
+use super::twin::{Abroad, Share, Twin, together};
 use super::{BoxRows, CHUNK_BYTES_MAX, Counts, Drained, Rows, Run, chunk_of_rows, row_done};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Step};
@@ -41,6 +42,9 @@ pub trait Sources<S> {
     ///
     /// Errors: those of [`Sources::open`], and of reading.
     fn count(&self, scan: &Scan<S>, batch: &Batch<'_>, env: &Env<'_>) -> Result<Option<u64>>;
+
+    /// What runs something on another thread with what expressions see here.
+    fn abroad(&self) -> Abroad;
 }
 
 /// A table that is being read.
@@ -87,6 +91,17 @@ pub trait ColumnSource {
 
     /// As [`Rows::keep_extremes`], before the first rows.
     fn keep_extremes(&mut self) {}
+
+    /// Another one over a share of the rows that are left, for the thread of a helper, which asks its share before it begins a piece of the table ([`Share::begins`]);
+    /// `None` where there is too little left.
+    fn twin(&mut self, _batch: &Batch<'_>, _share: &Share) -> Option<Box<dyn ColumnSource + Send>> {
+        None
+    }
+
+    /// The place of the piece that it is at, as [`Rows::position`].
+    fn position(&self) -> usize {
+        0
+    }
 
     /// How explain shows what it reads.
     fn access(&self) -> Access {
@@ -157,9 +172,12 @@ pub(super) struct Scanned<S> {
     accounted: ColumnFigures,
     /// Rows that wait to be pulled one by one.
     waiting: Drained,
+    /// Where several threads read, whether they go on.
+    share: Option<Share>,
 }
 
 /// A restriction of a column, and how many rows it was asked for and met by.
+#[derive(Clone)]
 struct Restricted {
     at: usize,
     to: Restriction,
@@ -227,6 +245,7 @@ fn scanned<S: Scalar>(scan: &Scan<S>) -> Scanned<S> {
         only_extremes: false,
         accounted: ColumnFigures::default(),
         waiting: Drained::default(),
+        share: None,
     }
 }
 
@@ -268,7 +287,7 @@ impl<S> Scanned<S> {
     }
 
     fn open(&mut self, run: &Run<'_, '_, S>) -> Result<&mut Opened> {
-        if self.opened.is_none() {
+        if self.counts.is_none() {
             let counts = &run.shared.counts;
             let number = counts.nodes.as_ref().map_or(0, |nodes| nodes.current.get());
             self.counts = Some((counts.clone(), number));
@@ -469,7 +488,9 @@ impl<S: Scalar> Scanned<S> {
                 source.restrict(restricted.at, &restricted.to);
                 restricted.is_new = false;
             }
-            let Some(rows) = source.advance()? else {
+            let is_broken = self.share.as_ref().is_some_and(Share::is_broken);
+            let next = if is_broken { None } else { source.advance()? };
+            let Some(rows) = next else {
                 self.account();
                 return Ok(None);
             };
@@ -613,6 +634,35 @@ impl<S: Scalar> Rows<S> for Scanned<S> {
         self.only_extremes = self.scan.conditions.is_empty();
     }
 
+    fn twin(&mut self, run: &Run<'_, '_, S>, share: &Share) -> Result<Option<Twin<S>>> {
+        let is_portable = !self.scan.settles || self.scan.conditions.iter().all(Scalar::is_portable);
+        if !is_portable || self.only_extremes {
+            return Ok(None);
+        }
+        let Opened::Columns(source) = self.open(run)? else {
+            return Ok(None);
+        };
+        let Some(source) = source.twin(run.batch, share) else {
+            return Ok(None);
+        };
+        self.share = Some(share.clone());
+        let (scan, restrictions, share) = (self.scan.clone(), self.restrictions.clone(), share.clone());
+        Ok(Some(Box::new(move || {
+            let mut own = scanned(&scan);
+            own.opened = Some(Opened::Columns(source));
+            own.restrictions = restrictions;
+            own.share = Some(share);
+            Box::new(own)
+        })))
+    }
+
+    fn position(&self) -> usize {
+        match &self.opened {
+            Some(Opened::Columns(source)) => source.position(),
+            _ => 0,
+        }
+    }
+
     fn restrict(&mut self, place: usize, to: &Restriction) {
         if !self.scan.needed.get(place).is_some_and(|is_needed| *is_needed) {
             return;
@@ -641,28 +691,39 @@ fn size(doc: DocRef<'_>) -> usize {
 
 /// The number of rows of a scan, once.
 struct Counted<S> {
-    scan: Option<Scanned<S>>,
+    scan: Option<Scan<S>>,
 }
 
 pub(super) fn count<S: Scalar>(scan: &Scan<S>) -> BoxRows<S> {
     Box::new(Counted {
-        scan: Some(scanned(scan)),
+        scan: Some(scan.clone()),
     })
 }
 
 impl<S: Scalar> Rows<S> for Counted<S> {
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
-        let Some(mut scanned) = self.scan.take() else {
+        let Some(scan) = self.scan.take() else {
             return Ok(None);
         };
-        let rows = match run.sources.count(&scanned.scan, run.batch, &run.env)? {
+        let rows = match run.sources.count(&scan, run.batch, &run.env)? {
             Some(rows) => rows,
             None => {
-                let mut rows = 0;
-                while let Some(chunk) = scanned.next_chunk(run)? {
-                    rows += chunk.rows as u64;
+                let count = |input: &mut BoxRows<S>, run: &Run<'_, '_, S>| {
+                    let mut rows = 0;
+                    while let Some(chunk) = input.next_chunk(run)? {
+                        rows += chunk.rows as u64;
+                    }
+                    Ok(rows)
+                };
+                let (mut input, mut rows) = (self::scan(&scan), 0);
+                let own = |input: &mut BoxRows<S>, _: &Share| {
+                    rows = count(input, run)?;
+                    Ok(())
+                };
+                match together(&mut input, run, |_| (), |input, run, _, ()| count(input, run), own)? {
+                    Some(helped) => rows + helped.into_iter().sum::<u64>(),
+                    None => count(&mut input, run)?,
                 }
-                rows
             }
         };
         Ok(Some(vec![Value::Int64(i64::try_from(rows).unwrap_or(i64::MAX))]))

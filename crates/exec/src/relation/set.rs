@@ -139,10 +139,7 @@ impl<S: Scalar> SetOperation<S> {
         self.left = Box::new(left.rows);
         self.right = match right {
             Some(right) => Box::new(right.rows),
-            None => Box::new(super::rows::Values {
-                rows: Vec::new(),
-                next: 0,
-            }),
+            None => super::rows::Values::none(),
         };
         self.counts = None;
         self.kept.clear();

@@ -45,6 +45,15 @@ impl Ran {
             ..self.clone()
         }
     }
+
+    /// Adds what the same node did on the thread of a helper, whose time is that of the others.
+    pub fn add_help(&mut self, helped: &Ran) {
+        self.rows += helped.rows;
+        self.keys += helped.keys;
+        self.documents += helped.documents;
+        self.bytes += helped.bytes;
+        self.columns.add(&helped.columns);
+    }
 }
 
 /// What a scan read column by column.

@@ -143,6 +143,11 @@ pub trait Scalar: Clone + Debug + Display + Send + Sync + 'static {
         true
     }
 
+    /// Whether another thread may compute it: it asks nothing of the session that runs it but what goes along, and does nothing but compute.
+    fn is_portable(&self) -> bool {
+        false
+    }
+
     /// Whether its values may be much larger than the rows that they are computed of. The values of many rows together are too large
     /// then, and [`Scalar::vector`] is asked for one row at a time.
     fn may_grow(&self) -> bool {

@@ -26,6 +26,8 @@ pub struct Function {
     pub strict: bool,
     /// It may be another value each time.
     pub volatile: bool,
+    /// It asks the session that runs it for something, or has the statement do something, which only the statement's own thread can.
+    pub of_session: bool,
     /// What it does.
     pub run: Run,
 }

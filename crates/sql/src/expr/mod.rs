@@ -527,6 +527,10 @@ impl Scalar for Expr {
         Expr::is_volatile(self)
     }
 
+    fn is_portable(&self) -> bool {
+        !self.is_of_session()
+    }
+
     fn may_grow(&self) -> bool {
         growing::may_grow(self)
     }

@@ -212,6 +212,15 @@ impl Expr {
             || self.parts().into_iter().any(Expr::is_volatile)
     }
 
+    /// Whether the statement's own thread has to compute it: it may be another value each time, asks the session for something, or looks up what a name stands for.
+    pub fn is_of_session(&self) -> bool {
+        match self.node() {
+            Node::Call { function, .. } if function.volatile || function.of_session => true,
+            Node::Cast { to, .. } if to.is_reg() => true,
+            _ => self.parts().into_iter().any(Expr::is_of_session),
+        }
+    }
+
     /// Whether two expressions are written the same.
     pub fn is_same(&self, other: &Expr) -> bool {
         self.ty() == other.ty() && format!("{:?}", self.node()) == format!("{:?}", other.node())

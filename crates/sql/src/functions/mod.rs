@@ -86,6 +86,7 @@ fn parse((name, signature, run): Row) -> Function {
         result: param(result),
         strict,
         volatile,
+        of_session: false,
         run,
     }
 }
@@ -117,6 +118,10 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
     let mut out: HashMap<&'static str, Vec<Function>> = HashMap::new();
     for row in families.into_iter().chain(ranges::TABLES.iter().copied()).flatten() {
         out.entry(row.0).or_default().push(parse(*row));
+    }
+    for row in [system::ROWS, information::ROWS, advisory::ROWS].into_iter().flatten() {
+        let all = out.get_mut(row.0).into_iter().flatten();
+        all.for_each(|function| function.of_session = true);
     }
     out
 });

@@ -31,6 +31,7 @@ fn function(volatile: bool) -> Function {
         result: super::Param::Any,
         strict: false,
         volatile,
+        of_session: true,
         run: |args, env, _| {
             let (number, args) = parted(args);
             effects(env)?.call(number, args)

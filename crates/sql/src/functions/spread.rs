@@ -18,6 +18,7 @@ static SPREAD: LazyLock<Function> = LazyLock::new(|| Function {
     result: Param::Any,
     strict: false,
     volatile: false,
+    of_session: false,
     run,
 });
 

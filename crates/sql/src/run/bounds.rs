@@ -6,6 +6,7 @@ use nestor_model::{Result, Value};
 use nestor_planner::relation::{Env, Scalar};
 
 /// A condition that bounds the values of a column.
+#[derive(Clone)]
 pub(super) struct Bound {
     /// The column.
     pub column: usize,

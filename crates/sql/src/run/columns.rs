@@ -6,16 +6,17 @@ use crate::catalog::{Column as Field, Table};
 use crate::expr::{Comparison, Expr};
 use crate::types::{Type, compare, stored};
 use nestor_columns::{Column, Found, Keys, Piece, Places, Segment, Values, Zone};
+use nestor_exec::Batch;
 use nestor_exec::relation::restrict::{Order, Restriction};
-use nestor_exec::relation::{ColumnSource, Reader};
+use nestor_exec::relation::{ColumnSource, Reader, Share};
 use nestor_model::vector::{Builder, Data, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::chunk::ROWS;
 use nestor_planner::relation::explain::ColumnFigures;
 use nestor_planner::relation::{Chunk, Env, Scan};
-use nestor_storage::{Cursor, record};
+use nestor_storage::{Cursor, TreeId, View, record};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The setting that says whether tables are read by columns: `auto` where that costs less, `on` wherever columns have all that is read and
 /// no index gives an order, `off` never.
@@ -34,14 +35,47 @@ pub struct ByColumns {
     bounds: Vec<Bound>,
     limits: Vec<Limit>,
     only_extremes: bool,
-    pieces: std::vec::IntoIter<Piece>,
+    left: Arc<Left>,
+    /// Where several threads read, whether they go on.
+    share: Option<Share>,
+    /// The place of the piece that is read.
+    position: usize,
+    records: TreeId,
     cursor: Cursor,
     reader: Documents,
     at: At,
     figures: ColumnFigures,
 }
 
+/// The pieces that nobody reads yet, of all threads that read the table.
+struct Left(Mutex<Pieces>);
+
+/// Pieces, and the place that the first of them has among all.
+struct Pieces {
+    pieces: std::vec::IntoIter<Piece>,
+    first: usize,
+}
+
+impl Left {
+    fn pieces(&self) -> MutexGuard<'_, Pieces> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many rows of segments they have.
+    fn rows(&self) -> usize {
+        let rows = |piece: &Piece| match piece {
+            Piece::Columns(_, rows, _) => rows.len(),
+            Piece::Records(_) => 0,
+        };
+        self.pieces().pieces.as_slice().iter().map(rows).sum()
+    }
+}
+
+/// With fewer rows for each thread than these it costs more to begin one than it takes off the others. Tests have few rows.
+const SHARE_MIN: usize = if cfg!(debug_assertions) { ROWS } else { 32 * ROWS };
+
 /// What a restriction says of the ends of a column.
+#[derive(Clone)]
 struct Limit {
     bound: Bound,
     /// Rows without a value are wanted.
@@ -67,14 +101,14 @@ impl ByColumns {
         !has_document && table.elements.is_none()
     }
 
-    /// Reads a scan of pieces of a table, whose records the cursor goes over.
+    /// Reads a scan of pieces of a table, with the records as a view has them.
     ///
     /// Errors: those of the values that columns are compared with.
     pub fn new(
         scan: &Scan<Expr>,
         table: &Arc<Table>,
         pieces: Vec<Piece>,
-        cursor: Cursor,
+        (view, records): (&dyn View, TreeId),
         env: &Env<'_>,
     ) -> Result<Self> {
         Ok(Self {
@@ -83,8 +117,14 @@ impl ByColumns {
             bounds: Bound::all(&scan.conditions, env)?,
             limits: Vec::new(),
             only_extremes: false,
-            pieces: pieces.into_iter(),
-            cursor,
+            left: Arc::new(Left(Mutex::new(Pieces {
+                pieces: pieces.into_iter(),
+                first: 0,
+            }))),
+            share: None,
+            position: 0,
+            records,
+            cursor: view.cursor(records),
             reader: Documents::new(table, &scan.needed),
             at: At::Between,
             figures: ColumnFigures::default(),
@@ -166,7 +206,8 @@ impl ByColumns {
                 .ok()
                 .filter(|_| is_known)
         };
-        let pieces = std::mem::take(&mut self.pieces);
+        let mut left = self.left.pieces();
+        let pieces = std::mem::take(&mut left.pieces);
         let mut keyed: Vec<(Option<Value>, Piece)> = pieces.map(|piece| (first(&piece), piece)).collect();
         keyed.sort_by(|(a, _), (b, _)| match (a, b) {
             (Some(a), Some(b)) if order.descending => compare::compare(&column.ty, b, a),
@@ -174,7 +215,20 @@ impl ByColumns {
             (a, b) => a.is_some().cmp(&b.is_some()),
         });
         let pieces: Vec<Piece> = keyed.into_iter().map(|(_, piece)| piece).collect();
-        self.pieces = pieces.into_iter();
+        left.pieces = pieces.into_iter();
+    }
+
+    /// The next piece, if there is one and this thread is to begin it.
+    fn next_piece(&mut self) -> Option<Piece> {
+        let mut left = self.left.pieces();
+        let position = left.first;
+        if !self.share.as_ref().is_none_or(|share| share.begins(position)) {
+            return None;
+        }
+        let piece = left.pieces.next()?;
+        left.first += 1;
+        self.position = position;
+        Some(piece)
     }
 
     /// Reads the next documents of some keys; the keys that are left, and the chunk.
@@ -222,7 +276,7 @@ impl ColumnSource for ByColumns {
                         return Ok(Some(rows));
                     }
                 }
-                _ => match self.pieces.next() {
+                _ => match self.next_piece() {
                     None => return Ok(None),
                     Some(Piece::Columns(segment, rows, keys)) => {
                         if self.has_none(&segment) {
@@ -274,6 +328,33 @@ impl ColumnSource for ByColumns {
 
     fn keep_extremes(&mut self) {
         self.only_extremes = true;
+    }
+
+    fn position(&self) -> usize {
+        self.position
+    }
+
+    fn twin(&mut self, batch: &Batch<'_>, share: &Share) -> Option<Box<dyn ColumnSource + Send>> {
+        // All threads that read the table have the list.
+        let threads = Arc::strong_count(&self.left) + 1;
+        if self.only_extremes || self.left.rows() / threads < SHARE_MIN {
+            return None;
+        }
+        Some(Box::new(Self {
+            table: self.table.clone(),
+            needed: self.needed.clone(),
+            bounds: self.bounds.clone(),
+            limits: self.limits.clone(),
+            only_extremes: false,
+            left: self.left.clone(),
+            share: Some(share.clone()),
+            position: 0,
+            records: self.records,
+            cursor: batch.view.cursor(self.records),
+            reader: Documents::new(&self.table, &self.needed),
+            at: At::Between,
+            figures: ColumnFigures::default(),
+        }))
     }
 
     fn restrict(&mut self, at: usize, to: &Restriction) {

@@ -12,11 +12,12 @@ use super::tables::{COSTED_MIN, FETCH_COST, Find, Reading};
 use crate::catalog::{Kind, Table};
 use crate::error::fail;
 use crate::expr::Expr;
+use crate::types::{style, zone};
 
 use nestor_database::read;
 use nestor_exec::catalog::{id_collation, masked};
 use nestor_exec::estimate::least_entries;
-use nestor_exec::relation::{Opened, Sources};
+use nestor_exec::relation::{Abroad, Opened, Sources};
 use nestor_exec::summary::{Totals, has_kind, totals};
 use nestor_exec::{Batch, BoxOperator, Step, count_rows};
 use nestor_model::vector::Vector;
@@ -125,6 +126,15 @@ impl Sources<Expr> for Tables<'_, '_> {
             more: false,
             whole: table.elements.is_some(),
         }))
+    }
+
+    fn abroad(&self) -> Abroad {
+        let (zone, style) = (zone::current(), style::current());
+        Arc::new(move |run| {
+            let _zone = zone.enter();
+            let _style = style.enter();
+            run();
+        })
     }
 
     fn count(&self, scan: &Scan<Expr>, _: &Batch<'_>, env: &Env<'_>) -> Result<Option<u64>> {
@@ -315,7 +325,7 @@ impl Tables<'_, '_> {
         let Some(found) = reading.statement.database.columns.read(reading.view, records)? else {
             return Ok(None);
         };
-        ByColumns::new(scan, table, found.pieces, reading.view.cursor(records), env).map(Some)
+        ByColumns::new(scan, table, found.pieces, (reading.view, records), env).map(Some)
     }
 
     /// What looks up the `_id`s that one of the conditions names, without asking the planner.

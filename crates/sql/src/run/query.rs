@@ -19,7 +19,7 @@ use crate::types::Type;
 use nestor_database::read;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
-use nestor_exec::relation::{BoxRows, Run, Shared, build};
+use nestor_exec::relation::{BoxRows, Run, Shared, build, drain_shared};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::explain::{self, Access, Ran, Shown};
 use nestor_planner::relation::{Chunk, Env, Scan, Tuple};
@@ -270,6 +270,13 @@ fn rows(reading: &Reading<'_, '_>, planned: &Planned, params: &[Value], to: &mut
     with_root(reading, planned, params, |root, run| {
         to.begin(&planned.fields)?;
         let mut rows = 0;
+        let mut take = |chunk: Chunk| {
+            rows += chunk.rows;
+            to.chunk(&chunk)
+        };
+        if names.is_empty() && drain_shared(root, run, &mut take)? {
+            return Ok(rows as u64);
+        }
         while rows < singly {
             let Some(mut row) = root.next(run)? else {
                 return Ok(rows as u64);

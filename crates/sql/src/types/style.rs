@@ -169,6 +169,11 @@ impl Drop for Within {
     }
 }
 
+/// What the thread's session has chosen.
+pub fn current() -> Style {
+    CURRENT.get()
+}
+
 /// The order that dates are read in.
 pub fn order() -> Order {
     CURRENT.get().order

@@ -28,6 +28,11 @@ thread_local! {
     static CURRENT: RefCell<Zone> = const { RefCell::new(Zone::Utc) };
 }
 
+/// The zone of this thread's session.
+pub fn current() -> Zone {
+    CURRENT.with_borrow(Clone::clone)
+}
+
 /// Puts back the zone that the thread had before.
 pub struct Within(Option<Zone>);
 

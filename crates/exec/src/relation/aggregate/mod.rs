@@ -6,11 +6,12 @@
 //!
 //! Where only so many groups are wanted, whichever these are, rows of others are passed over once there are as many.
 //!
-//! Many rows are grouped by two threads where a processor is idle ([`helped`]). When groups take too much memory no new ones are made: rows of others go to
+//! Where processors are idle, an input that can be shared is read and grouped by several threads ([`shares`]), and many rows of others are given to one ([`helped`]). When groups take too much memory no new ones are made: rows of others go to
 //! files, which are grouped when these have been given ([`super::apart`]).
 
 mod helped;
 mod part;
+mod shares;
 mod state;
 
 pub(super) use state::State;
@@ -19,7 +20,7 @@ use self::part::{Part, Prepared, Shape};
 use super::apart::{Apart, LEVEL_MAX, Waiting};
 use super::restrict::Restriction;
 use super::rows::wanted;
-use super::{BoxRows, Rows, Run, row_done};
+use super::{BoxRows, Rows, Run, drain, row_done};
 use crate::helper::Permit;
 use crate::kept::Kept;
 use nestor_model::statement::{ROW, Scope, work};
@@ -130,7 +131,18 @@ impl<S: Scalar> Aggregated<S> {
         let spills = wanted.is_none() && self.level < LEVEL_MAX && self.shape.spills();
         let room = run.batch.room().filter(|_| spills);
         let (shape, input, kept) = (&self.shape, &mut self.input, &mut self.kept);
-        let held = Cell::new(0);
+        let mut part = Part::new(shape);
+        let may_share = wanted.is_none() && shape.merges() && shape.is_portable();
+        // What is left then is what there is no room for, if that is so when all parts have become one.
+        let is_shared = may_share && shares::read(shape, &mut part, (input, run), (kept, room))?;
+        // Others read it to its end, and group all of it here.
+        if !may_share && wanted.is_none() && room.is_none() {
+            drain(input, run, &mut |chunk| {
+                let _values = Scope::begin();
+                kept.grow(part.add(shape, &shape.prepared(&chunk, &run.env)?)?)
+            })?;
+        }
+        let held = Cell::new(kept.bytes());
         let is_full = || room.is_some_and(|room| held.get() > room);
         let mut grow = |bytes: usize| {
             match room {
@@ -150,9 +162,8 @@ impl<S: Scalar> Aggregated<S> {
             let _values = Scope::begin();
             shape.prepared(&chunk, &run.env).map(Some)
         };
-        let mut part = Part::new(shape);
         let mut rows = 0;
-        while rows < ALONE || wanted.is_some() {
+        while !is_shared && rows < ALONE || wanted.is_some() {
             if wanted.is_some_and(|wanted| part.groups.len() >= wanted) {
                 self.read_known(&mut part, run)?;
                 return Ok(part);

@@ -77,6 +77,12 @@ impl<S: Scalar> Shape<S> {
         self.sets.len() == 1 && !self.by.is_empty()
     }
 
+    /// Whether another thread may compute what groups and calls take.
+    pub fn is_portable(&self) -> bool {
+        let of_calls = self.calls.iter().flat_map(|call| call.args.iter().chain(&call.filter));
+        self.by.iter().chain(of_calls).all(Scalar::is_portable)
+    }
+
     /// Whether parts of the rows make one result, however they are told apart.
     pub fn merges(&self) -> bool {
         let merges = |call: &Call<S>| call.function.merges() && call.order.is_empty();

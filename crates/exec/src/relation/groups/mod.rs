@@ -8,6 +8,7 @@ mod any;
 mod words;
 
 use super::key;
+use crate::interner::Recent;
 use any::AnyGroups;
 use nestor_model::statement::{ROW, work};
 use nestor_model::vector::{NO_ROW, Vector};
@@ -21,6 +22,8 @@ pub(super) struct Groups<S> {
     by: Vec<S>,
     sets: Vec<Vec<usize>>,
     table: Table,
+    /// For rows that are only looked for; nothing is added from the first of them on.
+    recent: Vec<Recent>,
 }
 
 enum Table {
@@ -64,6 +67,7 @@ impl<S: Scalar> Groups<S> {
             by: by.to_vec(),
             sets: sets.to_vec(),
             table,
+            recent: Vec::new(),
         }
     }
 
@@ -154,7 +158,7 @@ impl<S: Scalar> Groups<S> {
     pub fn look_up(&mut self, keys: &KeysOf, rows: usize) -> Vec<u32> {
         let columns: Vec<usize> = (0..self.by.len()).collect();
         if let Table::Words(words) = &mut self.table {
-            if let Some(found) = words.look_up(&keys.keys, rows, true) {
+            if let Some(found) = words.look_up(&keys.keys, rows, true, &mut self.recent) {
                 return found;
             }
             let any = AnyGroups::of_words(words, self.by.len());

@@ -9,7 +9,7 @@
 //! found by place, and nothing is hashed but a text that a pool shows for the first time.
 
 use super::Within;
-use crate::interner::Interner;
+use crate::interner::{Interner, Recent};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use nestor_model::Value;
@@ -150,7 +150,7 @@ impl Column {
     }
 
     /// The words of values that are only looked for, and which of them no group has; `None` when there is none that tells them apart.
-    fn known(&mut self, vector: &Vector, seed: &Seed) -> Option<(Vec<u64>, Option<Vec<bool>>)> {
+    fn known(&self, vector: &Vector, seed: &Seed, recent: &mut Recent) -> Option<(Vec<u64>, Option<Vec<bool>>)> {
         let rows = vector.len();
         let form = self.form(vector)?;
         if form == Form::Nothing || self.form == Form::Nothing {
@@ -161,7 +161,7 @@ impl Column {
         }
         Some(match &vector.data {
             Data::Text(texts) => {
-                let (words, is_unknown) = self.texts.known(texts, seed);
+                let (words, is_unknown) = self.texts.known(texts, seed, recent);
                 (words, Some(is_unknown))
             }
             Data::Same(Value::String(text), _) => match self.texts.known_number(text, seed) {
@@ -363,14 +363,21 @@ impl Words {
     }
 
     /// Of each row the group that has its values, [`NO_ROW`] where there is none; `None` when some value has no word. Nulls are values that groups
-    /// have, or there is no group with one.
-    pub fn look_up(&mut self, keys: &[Arc<Vector>], rows: usize, nulls_are_values: bool) -> Option<Vec<u32>> {
+    /// have, or there is no group with one. Whoever looks for several chunks keeps `recent` from one to the next, as long as there are no new groups.
+    pub fn look_up(
+        &self,
+        keys: &[Arc<Vector>],
+        rows: usize,
+        nulls_are_values: bool,
+        recent: &mut Vec<Recent>,
+    ) -> Option<Vec<u32>> {
+        recent.resize_with(self.columns.len(), Recent::default);
         let mut is_unknown = vec![false; rows];
         // Of each row a bit for each column that is null.
         let mut heads: Vec<u64> = vec![0; if nulls_are_values { rows } else { 0 }];
         let mut all = Vec::with_capacity(keys.len());
-        for (at, (column, key)) in self.columns.iter_mut().zip(keys).enumerate() {
-            let (mut words, mut unknown) = column.known(key, &self.seed)?;
+        for (at, (column, key)) in self.columns.iter().zip(keys).enumerate() {
+            let (mut words, mut unknown) = column.known(key, &self.seed, &mut recent[at])?;
             let is_nothing = matches!(key.data, Data::Same(Value::Null, _));
             if nulls_are_values && (is_nothing || key.nulls.is_some()) {
                 let is_null = |row: usize| is_nothing || key.nulls.as_ref().is_some_and(|nulls| nulls[row]);

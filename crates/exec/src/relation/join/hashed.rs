@@ -13,16 +13,18 @@
 use super::divided::{Divided, Layout, Pair};
 use super::keys::{Keys, keys_of};
 use super::table::Table;
+use crate::interner::Recent;
 use crate::kept::Kept;
 use crate::relation::restrict::{Numbers, Restriction};
-use crate::relation::{BoxRows, Drained, Rows, Run, build, scan};
+use crate::relation::rows::Values;
+use crate::relation::twin::{Share, Twin};
+use crate::relation::{BoxRows, Drained, Rows, Run, build, drain, scan};
 use nestor_model::statement::{ROW, Scope, work};
 use nestor_model::vector::{Builder, NO_ROW, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::chunk::ROWS;
 use nestor_planner::relation::{Chunk, Join, JoinKind, Relation, Scalar, Scan, Tuple};
 use std::collections::VecDeque;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Bytes that the pairs of a chunk would have as rows of their own, at most. They share large values, but what is computed of these does not.
@@ -51,7 +53,11 @@ struct Hashed<S> {
     kept: Kept,
     kept_ahead: Kept,
     /// The right input, or the part of it that is in memory; made by the first pull.
-    table: Option<Table>,
+    table: Option<Arc<Table>>,
+    /// Which of its rows had a pair, where that matters.
+    paired: Vec<bool>,
+    /// The texts that were looked for in it last.
+    recent: Vec<Recent>,
     probe: Option<Probe>,
     /// Rows of the right input that have been asked whether they had a pair, once the left one is at its end.
     rest: Option<usize>,
@@ -141,6 +147,8 @@ pub(super) fn join<S: Scalar>(
         kept: Kept::default(),
         kept_ahead: Kept::default(),
         table: None,
+        paired: Vec::new(),
+        recent: Vec::new(),
         probe: None,
         rest: None,
         waiting: Drained::default(),
@@ -193,7 +201,7 @@ impl<S: Scalar> Hashed<S> {
             if let Some(place) = place
                 && let Some(numbers) = Numbers::of_vectors(values)
             {
-                self.right.restrict(place, &Restriction::Among(Rc::new(numbers)));
+                self.right.restrict(place, &Restriction::Among(Arc::new(numbers)));
             }
         }
     }
@@ -202,15 +210,8 @@ impl<S: Scalar> Hashed<S> {
         matches!(self.kind, JoinKind::Right | JoinKind::Full)
     }
 
-    /// The next rows of the right input, or of the file in its place.
-    fn right_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<(Chunk, Keys)>> {
-        if let Some(pair) = &mut self.pair {
-            let chunk = Rows::<S>::next_chunk(&mut pair.right, run)?;
-            return Ok(chunk.map(|chunk| self.layouts.1.read(chunk)));
-        }
-        let Some(chunk) = self.right.next_chunk(run)? else {
-            return Ok(None);
-        };
+    /// The keys of rows of the right input.
+    fn keys_of_right(&self, chunk: &Chunk, run: &Run<'_, '_, S>) -> Result<Keys> {
         let mut wide = nulls(self.widths.0, chunk.rows);
         wide.extend(chunk.columns.iter().cloned());
         let wide = Chunk {
@@ -218,39 +219,71 @@ impl<S: Scalar> Hashed<S> {
             rows: chunk.rows,
         };
         let _values = Scope::begin();
-        let keys = keys_of(&self.keys.1, &wide, run)?;
-        Ok(Some((chunk, keys)))
+        keys_of(&self.keys.1, &wide, run)
     }
 
     /// Makes the table of the right rows, or of those for which there is room.
     fn read_right(&mut self, run: &Run<'_, '_, S>) -> Result<Table> {
-        let room = run.batch.room();
         let mut table = Table::new(self.widths.1, self.keys.1.len());
         let mut rows = 0;
-        while let Some((chunk, keys)) = self.right_chunk(run)? {
-            work(ROW / 2 * chunk.rows)?;
-            rows += chunk.rows as u64;
-            self.add_right(&mut table, &chunk, &keys, run)?;
-            while room.is_some_and(|room| self.kept.bytes() > room) && !table.next.is_empty() {
-                if self.pair.as_ref().is_some_and(|pair| pair.in_blocks) {
+        if self.pair.is_some() {
+            while let Some((chunk, keys)) = self.right_of_pair(run)? {
+                if !self.take_right(&mut table, (&chunk, &keys), &mut rows, run)? {
                     break;
                 }
-                table = self.halved(table, rows, run)?;
             }
-            if room.is_some_and(|room| self.kept.bytes() > room)
-                && self.pair.as_ref().is_some_and(|pair| pair.in_blocks)
-            {
-                break;
-            }
+        } else {
+            // This operator is asked what becomes of the rows while they are read.
+            let mut right = std::mem::replace(&mut self.right, Values::none());
+            let drained = drain(&mut right, run, &mut |chunk| {
+                let keys = self.keys_of_right(&chunk, run)?;
+                self.take_right(&mut table, (&chunk, &keys), &mut rows, run).map(drop)
+            });
+            self.right = right;
+            drained?;
         }
         if let Some(divided) = &mut self.divided {
             divided.right_rows = rows;
             divided.right_is_over(run)?;
         }
         if self.keeps_right() {
-            table.paired = vec![false; table.next.len()];
+            self.paired = vec![false; table.next.len()];
         }
         Ok(table)
+    }
+
+    /// The next right rows of the files that are joined.
+    fn right_of_pair(&mut self, run: &Run<'_, '_, S>) -> Result<Option<(Chunk, Keys)>> {
+        let Some(pair) = &mut self.pair else { return Ok(None) };
+        let chunk = Rows::<S>::next_chunk(&mut pair.right, run)?;
+        Ok(chunk.map(|chunk| self.layouts.1.read(chunk)))
+    }
+
+    /// Adds right rows to a table, so many of which have been read, and makes room where there is none; `false` where no others fit and the rest
+    /// has to wait.
+    fn take_right(
+        &mut self,
+        table: &mut Table,
+        (chunk, keys): (&Chunk, &Keys),
+        rows: &mut u64,
+        run: &Run<'_, '_, S>,
+    ) -> Result<bool> {
+        work(ROW / 2 * chunk.rows)?;
+        *rows += chunk.rows as u64;
+        self.add_right(table, chunk, keys, run)?;
+        let room = run.batch.room();
+        let in_blocks = self.pair.as_ref().is_some_and(|pair| pair.in_blocks);
+        while room.is_some_and(|room| self.kept.bytes() > room) {
+            if in_blocks {
+                return Ok(false);
+            }
+            if table.next.is_empty() {
+                break;
+            }
+            let none = Table::new(self.widths.1, self.keys.1.len());
+            *table = self.halved(std::mem::replace(table, none), *rows, run)?;
+        }
+        Ok(true)
     }
 
     /// Adds right rows to a table, but for those that go to files.
@@ -307,7 +340,7 @@ impl<S: Scalar> Hashed<S> {
         }
         for (at, key) in self.keys.0.iter().enumerate() {
             if let (Some(place), Some(numbers)) = (key.place(), table.numbers(at)) {
-                self.left.restrict(place, &Restriction::Among(Rc::new(numbers)));
+                self.left.restrict(place, &Restriction::Among(Arc::new(numbers)));
             }
         }
     }
@@ -364,8 +397,9 @@ impl<S: Scalar> Hashed<S> {
                     (chunk, keys) = (chunk.gather(&stay), keys.gather(&stay));
                 }
             }
-            let Some(table) = &mut self.table else { return Ok(None) };
-            let mut firsts = table.firsts(&keys.parts, chunk.rows, &|row| keys.is_null(row));
+            let Some(table) = &self.table else { return Ok(None) };
+            let is_null = |row: usize| keys.is_null(row);
+            let mut firsts = table.firsts(&keys.parts, chunk.rows, &is_null, &mut self.recent);
             let mut number = 0;
             if let Some(pair) = &mut self.pair {
                 number = pair.seen.row;
@@ -399,7 +433,7 @@ impl<S: Scalar> Hashed<S> {
         let found = found.map(|found| {
             let wanted = lookup.columns.iter().zip(keys).filter_map(|(column, values)| {
                 let numbers = Numbers::of_vector(values)?;
-                Some((*column, Restriction::Among(Rc::new(numbers))))
+                Some((*column, Restriction::Among(Arc::new(numbers))))
             });
             found.map(|found| scan::opened(&lookup.scan, found, wanted, run))
         });
@@ -407,6 +441,7 @@ impl<S: Scalar> Hashed<S> {
             nodes.current.set(above);
         }
         self.table = None;
+        self.recent.clear();
         self.kept.clear();
         match found? {
             Some(found) => {
@@ -416,13 +451,13 @@ impl<S: Scalar> Hashed<S> {
                     let each = table.next.len().div_ceil(rows.max(1)).max(1);
                     lookup.together = (FOUND_TOGETHER / each).clamp(1, ROWS);
                 }
-                self.table = Some(table);
+                self.table = Some(Arc::new(table));
             }
             None => {
                 self.right = build::counted(scan::scan(&lookup.scan), number, counts);
                 // All left rows from here on are paired with all of the table.
                 self.lookup = None;
-                self.table = Some(self.read_right(run)?);
+                self.table = Some(Arc::new(self.read_right(run)?));
             }
         }
         Ok(())
@@ -459,7 +494,7 @@ impl<S: Scalar> Hashed<S> {
 
     /// The next pairs of a left chunk, about as many as a chunk has rows, and what becomes of rows without any.
     fn pairs(&mut self, probe: &mut Probe, run: &Run<'_, '_, S>) -> Result<Chunk> {
-        let Some(table) = &mut self.table else {
+        let Some(table) = &self.table else {
             return Ok(Chunk::default());
         };
         // Which rows of both sides are candidates.
@@ -503,8 +538,8 @@ impl<S: Scalar> Hashed<S> {
             let pick = |of: &[u32]| places.iter().map(|at| of[*at as usize]).collect();
             (left, right) = (pick(&left), pick(&right));
         }
-        if !table.paired.is_empty() {
-            right.iter().for_each(|row| table.paired[*row as usize] = true);
+        if !self.paired.is_empty() {
+            right.iter().for_each(|row| self.paired[*row as usize] = true);
         }
         let keeps_unpaired = matches!(self.kind, JoinKind::Left | JoinKind::Full);
         let is_filter = matches!(self.kind, JoinKind::Semi | JoinKind::Anti);
@@ -556,8 +591,11 @@ impl<S: Scalar> Hashed<S> {
         Ok(out)
     }
 
-    /// Makes the table; whether there is something to join with it.
+    /// Has the table, if there is to be one for all left rows; whether there is something to join with it.
     fn begin(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {
+        if self.table.is_some() || self.lookup.is_some() && self.pair.is_none() {
+            return Ok(true);
+        }
         if self.pair.is_none() {
             if self.left_first && !self.left_is_over {
                 self.read_ahead(run)?;
@@ -568,7 +606,7 @@ impl<S: Scalar> Hashed<S> {
         }
         let table = self.read_right(run)?;
         self.restrict_left(&table);
-        self.table = Some(table);
+        self.table = Some(Arc::new(table));
         Ok(true)
     }
 
@@ -587,6 +625,7 @@ impl<S: Scalar> Hashed<S> {
             }
         }
         (self.table, self.rest) = (None, None);
+        self.recent.clear();
         self.kept.clear();
         Ok(true)
     }
@@ -595,8 +634,8 @@ impl<S: Scalar> Hashed<S> {
     fn unpaired(&mut self) -> Option<Chunk> {
         let (table, from) = (self.table.as_ref()?, self.rest.get_or_insert(0));
         let mut places = Vec::new();
-        while places.len() < ROWS && *from < table.paired.len() {
-            if !table.paired[*from] {
+        while places.len() < ROWS && *from < self.paired.len() {
+            if !self.paired[*from] {
                 places.push(*from as u32);
             }
             *from += 1;
@@ -628,7 +667,7 @@ impl<S: Scalar> Rows<S> for Hashed<S> {
             return Ok(Some(rest));
         }
         loop {
-            if self.table.is_none() && (self.lookup.is_none() || self.pair.is_some()) && !self.begin(run)? {
+            if !self.begin(run)? {
                 return Ok(None);
             }
             while self.rest.is_none() {
@@ -660,6 +699,58 @@ impl<S: Scalar> Rows<S> for Hashed<S> {
                 return Ok(None);
             }
         }
+    }
+
+    /// Of the left input each thread has its share, and all of them the table, unless it says which of its rows had a pair.
+    fn twin(&mut self, run: &Run<'_, '_, S>, share: &Share) -> Result<Option<Twin<S>>> {
+        let is_portable = self.keys.0.iter().chain(&self.condition).all(Scalar::is_portable);
+        if self.keeps_right() || !is_portable || self.lookup.is_some() || !self.begin(run)? || self.left_is_over {
+            return Ok(None);
+        }
+        // Left rows whose pairs are in files go there as well.
+        if self.divided.is_some() || self.pair.is_some() {
+            return Ok(None);
+        }
+        let Some(input) = self.left.twin(run, share)? else {
+            return Ok(None);
+        };
+        let (kind, keys, widths) = (self.kind, self.keys.clone(), self.widths);
+        let (condition, used, table) = (self.condition.clone(), self.used.clone(), self.table.clone());
+        let (is_read, layouts) = (self.is_read, self.layouts.clone());
+        Ok(Some(Box::new(move || {
+            Box::new(Self {
+                kind,
+                left_first: false,
+                ahead: VecDeque::new(),
+                left_is_over: false,
+                left: input(),
+                // It has been read.
+                right: Values::none(),
+                keys,
+                condition,
+                used,
+                widths,
+                kept: Kept::default(),
+                kept_ahead: Kept::default(),
+                table,
+                paired: Vec::new(),
+                recent: Vec::new(),
+                probe: None,
+                rest: None,
+                waiting: Drained::default(),
+                lookup: None,
+                later: None,
+                is_read,
+                layouts,
+                divided: None,
+                pair: None,
+                pairs: Vec::new(),
+            })
+        })))
+    }
+
+    fn position(&self) -> usize {
+        self.left.position()
     }
 
     fn restrict(&mut self, place: usize, to: &Restriction) {

@@ -1,12 +1,13 @@
 //! The right input of a join: its rows, and where those with a key are.
 
+use crate::interner::Recent;
 use crate::relation::groups::{Within, Words};
 use crate::relation::restrict::Numbers;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use nestor_model::vector::{Builder, NO_ROW, Seed, Vector};
 use nestor_planner::relation::Chunk;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Bytes of a row besides its values.
 const ROW_BYTES: usize = 16;
@@ -17,11 +18,11 @@ pub(super) struct Table {
     pub columns: Vec<Builder>,
     /// The next row of each row's chain.
     pub next: Vec<u32>,
-    /// Which rows had a pair, where that matters.
-    pub paired: Vec<bool>,
     /// Bytes of the largest row.
     pub heaviest: usize,
     keys: Keys,
+    /// The keys of all rows as any values, once somebody looked for what has no words.
+    any: OnceLock<AnyKeys>,
 }
 
 /// Where chains are.
@@ -96,12 +97,12 @@ impl Table {
         Self {
             columns: (0..width).map(|_| Builder::default()).collect(),
             next: Vec::new(),
-            paired: Vec::new(),
             heaviest: 0,
             keys: match Words::of_keys(keys) {
                 Some(words) => Keys::Words(Box::new(words), Vec::new(), Vec::new()),
                 None => Keys::Any(AnyKeys::new(keys)),
             },
+            any: OnceLock::new(),
         }
     }
 
@@ -172,18 +173,26 @@ impl Table {
         rows * (ROW_BYTES + size_of::<(u64, Ends)>()) + of_keys
     }
 
-    /// Of each row of a left chunk the first row of its chain.
-    pub fn firsts(&mut self, keys: &[Arc<Vector>], rows: usize, is_null: &dyn Fn(usize) -> bool) -> Vec<u32> {
-        if let Keys::Words(words, chains, of_rows) = &mut self.keys {
-            if let Some(mut numbers) = words.look_up(keys, rows, false) {
-                let first = |number: u32| chains.get(number as usize).map_or(NO_ROW, |ends| ends.first);
-                numbers.iter_mut().for_each(|number| *number = first(*number));
-                return numbers;
+    /// Of each row of a left chunk the first row of its chain. Whoever looks for several chunks keeps `recent` from one to the next.
+    pub fn firsts(
+        &self,
+        keys: &[Arc<Vector>],
+        rows: usize,
+        is_null: &dyn Fn(usize) -> bool,
+        recent: &mut Vec<Recent>,
+    ) -> Vec<u32> {
+        let any = match &self.keys {
+            Keys::Any(any) => any,
+            Keys::Words(words, chains, of_rows) => {
+                if let Some(mut numbers) = words.look_up(keys, rows, false, recent) {
+                    let first = |number: u32| chains.get(number as usize).map_or(NO_ROW, |ends| ends.first);
+                    numbers.iter_mut().for_each(|number| *number = first(*number));
+                    return numbers;
+                }
+                // Values that have the same words are equal, so that chains stay what they are.
+                let mut next = vec![NO_ROW; self.next.len()];
+                self.any.get_or_init(|| any_of(words, of_rows, &mut next))
             }
-            self.keys = Keys::Any(any_of(words, of_rows, &mut self.next));
-        }
-        let Keys::Any(any) = &self.keys else {
-            return Vec::new();
         };
         let hashes = hashes_of(keys, rows, &any.seed).into_iter().enumerate();
         let first = |(row, hash)| match is_null(row) {

@@ -44,9 +44,12 @@ pub struct Match {
     pub compiled: Compiled,
 }
 
-/// A pattern that was met and what it was compiled to, and what it was compared with last; clones share it.
+/// A pattern that was met and what it was compiled to, and what it was compared with last, by each of several threads; clones share it.
 #[derive(Clone, Default)]
-pub struct Compiled(Arc<Mutex<Option<Met>>>, Arc<Mutex<Option<Pooled>>>);
+pub struct Compiled(Arc<Mutex<Option<Met>>>, Arc<Mutex<Vec<Pooled>>>);
+
+/// Pools of which it is known how their texts compare, at most: as many threads run an expression at a time, about.
+const POOLS_MAX: usize = 8;
 
 /// A pattern and what it was compiled to.
 type Met = (String, Arc<Matcher>);
@@ -173,10 +176,18 @@ impl Match {
         };
         // Whoever else runs this expression meanwhile begins with a pool of their own.
         let lock = || self.compiled.1.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let known = lock().take().filter(|known| known.is_of(pool, &matcher));
+        let take = |all: &mut Vec<Pooled>| {
+            let at = all.iter().position(|known| known.is_of(pool, &matcher))?;
+            Some(all.remove(at))
+        };
+        let known = take(&mut lock());
         let mut known = known.unwrap_or_else(|| Pooled::new(pool, matcher.clone()));
         let found = known.of(pool, numbers, nulls, self.negated);
-        *lock() = Some(known);
+        let mut all = lock();
+        if all.len() == POOLS_MAX {
+            all.remove(0);
+        }
+        all.push(known);
         found
     }
 
