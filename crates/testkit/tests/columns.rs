@@ -623,6 +623,50 @@ fn sums_hold_while_columns_are_made() {
     assert!(figures.built + figures.merged > 1, "{figures:?}");
 }
 
+/// A helper looks which rows match while others are counted or grouped, and nothing is counted twice or left out.
+#[test]
+fn rows_that_a_helper_picks_are_those_that_match() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut database = Database::within(directory.path());
+    let mut random = Random::new(23);
+    for from in (0..12_000).step_by(1000) {
+        let documents: Vec<Value> = (from..from + 1000).map(|id| document(&mut random, id).into()).collect();
+        database.must(doc! { "insert": "c", "documents": documents });
+    }
+    database.service.engine.checkpoint().expect("a checkpoint");
+    let (columns, documents) = (doc! { "$columns": 1 }, doc! { "$natural": 1 });
+    answer(
+        &mut database,
+        vec![doc! { "$count": "n" }.into()],
+        Some(columns.clone()),
+    );
+    database.service.columns.settle();
+    database.must(doc! { "delete": "c", "deletes": vec![Value::from(doc! { "q": doc! { "_id": 777 }, "limit": 1 })] });
+    let mut helped = false;
+    for round in 0..200 {
+        let filter = condition(&mut random, 2);
+        let rare = doc! { "g": random.below(700) as i32 - 300, "$or": vec![Value::from(filter.clone()), doc! { "f": true }.into()] };
+        let count = doc! { "count": "c", "query": filter };
+        let group = vec![
+            Value::from(doc! { "$match": rare }),
+            doc! { "$group": doc! { "_id": "$a", "n": doc! { "$sum": 1 }, "k": doc! { "$max": "$i" } } }.into(),
+        ];
+        let group = doc! { "aggregate": "c", "pipeline": group, "cursor": doc! {} };
+        for command in [count, group] {
+            let by_columns = answer_of(&mut database, command.clone(), Some(columns.clone()));
+            let by_documents = answer_of(&mut database, command.clone(), Some(documents.clone()));
+            assert_eq!(by_columns, by_documents, "{round}: {command:?}");
+            let mut command = command;
+            command.push("hint", columns.clone());
+            let explained = database.must(doc! { "explain": command, "verbosity": "executionStats" });
+            helped |= format!("{explained:?}").contains("\"helpers\": 1");
+        }
+    }
+    // Another test may have the helper now and then.
+    let has_idle = std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
+    assert_eq!(helped, has_idle);
+}
+
 /// A path with ten types, arrays within arrays, ten thousand paths in a document, and documents of nearly the largest size: what is asked of them by columns is what
 /// their documents have.
 #[test]

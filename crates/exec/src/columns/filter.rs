@@ -76,6 +76,16 @@ impl ColumnFilter {
         })
     }
 
+    /// Whether any thread may test rows: it compares values, and computes nothing.
+    pub(crate) fn is_portable(&self) -> bool {
+        match self {
+            Self::All | Self::Nothing | Self::Leaf(_) => true,
+            Self::And(filters) | Self::Or(filters) => filters.iter().all(Self::is_portable),
+            Self::Not(filter) => filter.is_portable(),
+            Self::Expr(..) => false,
+        }
+    }
+
     /// Adds the paths that it reads.
     pub(crate) fn paths(&self, into: &mut Vec<Str>) {
         match self {

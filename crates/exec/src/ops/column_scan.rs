@@ -4,6 +4,7 @@
 //! are made of the only paths that somebody looks at, or whole ones, which are read once the condition has been found to hold by
 //! columns.
 
+mod picker;
 mod pieces;
 
 use super::CollScan;
@@ -23,6 +24,7 @@ use nestor_planner::plan::{ColumnAccess, ColumnReads};
 use nestor_planner::relation::explain::ColumnFigures;
 use nestor_query::matcher::Filter;
 use nestor_storage::{Bytes, Cursor, TreeId, record};
+use picker::{ALONE, Picker};
 use pieces::Picked;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -48,7 +50,7 @@ pub struct ColumnScan {
     access: ColumnAccess,
     /// Reads documents where there are no columns at all.
     documents: CollScan,
-    filter: Option<(Filter, ColumnFilter)>,
+    filter: Option<(Filter, Arc<ColumnFilter>)>,
     /// The paths that the filter looks at, and those of the consumer.
     paths: (Vec<Str>, Arc<[Str]>),
     /// How documents are made of columns, if that is enough for the consumer.
@@ -58,6 +60,10 @@ pub struct ColumnScan {
     ready: VecDeque<([u8; 8], Row)>,
     counters: Counters,
     figures: ColumnFigures,
+    /// A helper that looks which rows match, and of how many it is known so far, and how many of these do.
+    picker: Option<Picker>,
+    helpers: u64,
+    looked_at: (usize, usize),
 }
 
 enum State {
@@ -85,6 +91,9 @@ struct Pieces {
     are_in_order: bool,
 }
 
+/// When fewer than one of so many rows match, who takes them has little to do.
+const FOUND_PART: usize = 8;
+
 /// The form in which rows are handed over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -102,7 +111,7 @@ impl ColumnScan {
             Some(filter) => {
                 let columns = ColumnFilter::of(filter)?;
                 columns.paths(&mut paths);
-                Some((Filter::new(filter.clone()), columns))
+                Some((Filter::new(filter.clone()), Arc::new(columns)))
             }
         };
         let own: Arc<[Str]> = match &access.reads {
@@ -123,6 +132,9 @@ impl ColumnScan {
             ready: VecDeque::new(),
             counters: Counters::default(),
             figures: ColumnFigures::default(),
+            picker: None,
+            helpers: 0,
+            looked_at: (0, 0),
         })
     }
 
@@ -197,6 +209,7 @@ impl ColumnScan {
             let (segment, rows, keys) = match pieces.left.front() {
                 None => {
                     self.state = State::Over;
+                    self.picker = None;
                     self.counters.is_eof = true;
                     return Ok(Next::Eof);
                 }
@@ -215,7 +228,10 @@ impl ColumnScan {
                 return Ok(Next::Pause);
             }
             let picked = match filter.filter(|_| may_match) {
-                Some(filter) => filter.pick(&segment, &rows, batch.op)?,
+                Some(filter) => match &self.picker {
+                    Some(picker) => picker.pick(&segment, &rows, batch.op)?,
+                    None => filter.pick(&segment, &rows, batch.op)?,
+                },
                 None => None,
             };
             let found = match (&picked, may_match) {
@@ -223,6 +239,12 @@ impl ColumnScan {
                 (None, _) => rows.len(),
                 (Some(picked), _) => picked.len(),
             };
+            if may_match {
+                self.looked_at = (self.looked_at.0 + rows.len(), self.looked_at.1 + found);
+                if order.is_none() {
+                    self.have_picked(batch, form);
+                }
+            }
             let is_read = form == Form::Documents && self.shape.is_none();
             let is_dense = is_read && found * READ_PART > rows.len();
             if found > 0 && (is_dense || !self.serves(&segment, form)) {
@@ -236,6 +258,23 @@ impl ColumnScan {
                 self.pieces()?.picked = Some(Picked::new(ColumnRows { segment, rows, picked }));
                 return Ok(Next::Picked);
             }
+        }
+    }
+
+    /// Lets a helper look which rows match, where much is left to be looked at, and little becomes of it here: what groups many rows has a use for helpers itself.
+    fn have_picked(&mut self, batch: &Batch<'_>, form: Form) {
+        let (rows, found) = self.looked_at;
+        let is_picking = match form {
+            Form::Number => true,
+            Form::Columns => found * FOUND_PART <= rows,
+            Form::Documents => false,
+        };
+        let (State::Pieces(pieces), Some((_, filter)), true) = (&self.state, &self.filter, is_picking) else {
+            return;
+        };
+        if self.picker.is_none() && rows >= ALONE && filter.is_portable() {
+            self.picker = Picker::start(filter, pieces.left.iter().skip(1), batch.op);
+            self.helpers += u64::from(self.picker.is_some());
         }
     }
 
@@ -530,6 +569,7 @@ impl Operator for ColumnScan {
     }
 
     fn save(&mut self) {
+        self.picker = None;
         self.documents.save();
         let next = self.ready.drain(..).next().map(|(key, _)| key.to_vec());
         if let State::Pieces(pieces) = &self.state
@@ -564,6 +604,9 @@ impl Explain for ColumnScan {
         }
         out.push("direction", "forward");
         column_fields(&self.access, out);
+        if self.helpers > 0 {
+            out.push("helpers", Value::count(self.helpers));
+        }
         out.push("columnSegments", Value::count(self.figures.segments));
         out.push("columnSegmentsSkipped", Value::count(self.figures.skipped));
         out.push("columnRows", Value::count(self.figures.rows));
