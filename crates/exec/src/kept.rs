@@ -65,7 +65,13 @@ impl Kept {
     /// Errors: those of [`Kept::grow`] but the first.
     #[inline]
     pub(crate) fn grow_spilling(&mut self, bytes: usize) -> Result<()> {
-        self.set_above(self.bytes.saturating_add(bytes)).map(drop)
+        self.set_spilling(self.bytes.saturating_add(bytes))
+    }
+
+    /// So many are kept now, by an operator that spills. Errors as those of [`Kept::grow_spilling`].
+    #[inline]
+    pub(crate) fn set_spilling(&mut self, bytes: usize) -> Result<()> {
+        self.set_above(bytes).map(drop)
     }
 
     /// So many are kept now, which may be more than is wanted; whether the account has learnt of more.

@@ -92,7 +92,8 @@ impl KeySorter {
         });
         self.arena.extend_from_slice(key);
         self.arena.extend_from_slice(value);
-        self.kept.set(self.arena.len() + self.items.len() * size_of::<Item>())
+        self.kept
+            .set_spilling(self.arena.len() + self.items.len() * size_of::<Item>())
     }
 
     /// Number of entries.
@@ -151,7 +152,7 @@ impl KeySorter {
         }
         // They keep the room for another run, which is not needed any more.
         (self.arena, self.items) = (Vec::new(), Vec::new());
-        self.kept.set(self.runs.len() * BUFFER_BYTES)?;
+        self.kept.set_spilling(self.runs.len() * BUFFER_BYTES)?;
         let mut heads = BinaryHeap::with_capacity(self.runs.len());
         for file in self.runs {
             let mut run = Run {
