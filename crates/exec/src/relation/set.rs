@@ -10,6 +10,7 @@ use crate::kept::Kept;
 use nestor_model::Result;
 use nestor_planner::relation::{Intersect, Scalar, Tuple};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Bytes of a known row besides its values.
 const ENTRY_BYTES: usize = 8;
@@ -73,18 +74,18 @@ impl<S: Scalar> SetOperation<S> {
         while let Some(row) = right.next(|| self.right.next_chunk(run))? {
             row_done()?;
             let key = key::of(&self.on, &row, &run.env)?;
-            if let Some(count) = counts.get_mut(&key) {
-                *count += 1;
-                continue;
+            match counts.entry(key) {
+                Entry::Occupied(mut count) => *count.get_mut() += 1,
+                Entry::Vacant(place) => match &mut apart {
+                    Some(apart) => apart.push(apart.file_of_key(place.key()), row, run)?,
+                    None => {
+                        if self.keep(place.key(), run)? {
+                            apart = Some(Apart::new(self.level, &mut self.buffers)?);
+                        }
+                        place.insert(1);
+                    }
+                },
             }
-            if let Some(apart) = &mut apart {
-                apart.push(apart.file_of_key(&key), row, run)?;
-                continue;
-            }
-            if self.keep(&key, run)? {
-                apart = Some(Apart::new(self.level, &mut self.buffers)?);
-            }
-            counts.insert(key, 1);
         }
         if let Some(apart) = apart {
             self.rights = apart.finish(run)?;

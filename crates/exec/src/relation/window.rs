@@ -79,6 +79,8 @@ impl<S: Scalar> Windowed<S> {
             peers: (0, 0),
             group: 0,
             groups: Vec::new(),
+            valued: None,
+            frames: calls.iter().map(|_| 0..0).collect(),
             has_peers: calls.iter().any(|call| looks_at_peers(call)),
             moving: calls.iter().map(|_| None).collect(),
             kept: Kept::default(),
@@ -132,9 +134,13 @@ struct Partition {
     group: usize,
     /// Where each group begins, and the partition's length at the end; empty as long as nobody wants to know.
     groups: Vec<usize>,
+    /// The rows whose first key is not null, likewise.
+    valued: Option<Range<usize>>,
+    /// The frames of the row before.
+    frames: Vec<Range<usize>>,
     has_peers: bool,
     /// What aggregates had for the row before.
-    moving: Vec<Option<Moving>>,
+    moving: Vec<Option<Box<Moving>>>,
     kept: Kept,
 }
 
@@ -290,11 +296,11 @@ impl Partition {
                 }
             }
             WindowFunction::FirstValue => {
-                let first = self.frame(call, window, env)?.nth(0);
+                let first = self.frame((number, call), window, env)?.nth(0);
                 value_at(self, first)
             }
             WindowFunction::LastValue => {
-                let last = self.frame(call, window, env)?.last();
+                let last = self.frame((number, call), window, env)?.last();
                 value_at(self, last)
             }
             WindowFunction::NthValue => {
@@ -307,23 +313,23 @@ impl Partition {
                 let Some(nth) = nth else {
                     return Err(wrong("22016", "argument of nth_value must be greater than zero"));
                 };
-                let at = self.frame(call, window, env)?.nth(nth - 1);
+                let at = self.frame((number, call), window, env)?.nth(nth - 1);
                 value_at(self, at)
             }
             WindowFunction::Aggregate(of) if call.frame.exclusion != FrameExclusion::Nothing => {
                 let mut state = State::new(of);
-                for at in self.frame(call, window, env)?.rows() {
+                for at in self.frame((number, call), window, env)?.rows() {
                     row_done()?;
                     state.add(of, &self.row(at)?, env)?;
                 }
                 state.result(of)
             }
             WindowFunction::Aggregate(of) => {
-                let wanted = self.bounds(call, window, env)?;
+                let wanted = self.bounds((number, call), window, env)?;
                 let known = self.moving[number].take();
                 let mut moving = match known {
                     Some(moving) => moving,
-                    None => self.begin(call, of, wanted.start),
+                    None => Box::new(self.begin(call, of, wanted.start)),
                 };
                 let value = self.moved(&mut moving, (call, of), wanted, env);
                 self.moving[number] = Some(moving);
@@ -384,8 +390,13 @@ impl Partition {
     }
 
     /// The rows of the current row's frame.
-    fn frame<S: Scalar>(&mut self, call: &WindowCall<S>, window: &Window<S>, env: &Env<'_>) -> Result<Frame> {
-        let all = self.bounds(call, window, env)?;
+    fn frame<S: Scalar>(
+        &mut self,
+        (number, call): (usize, &WindowCall<S>),
+        window: &Window<S>,
+        env: &Env<'_>,
+    ) -> Result<Frame> {
+        let all = self.bounds((number, call), window, env)?;
         let (row, peers) = (self.at, self.peers);
         let within = |from: usize, to: usize| {
             let (from, to) = (from.max(all.start), to.min(all.end));
@@ -400,41 +411,50 @@ impl Partition {
         }))
     }
 
-    /// Where a group of equals begins; behind the last one, the partition's length.
-    fn group_at<S: Scalar>(&mut self, number: usize, order: &[SortKey<S>]) -> Result<usize> {
-        if self.groups.is_empty() {
-            let mut at = 0;
-            while at < self.len() {
-                self.groups.push(at);
-                self.kept.grow_spilling(size_of::<usize>())?;
+    /// Finds where groups of equals begin.
+    fn find_groups<S: Scalar>(&mut self, order: &[SortKey<S>]) -> Result<()> {
+        let mut at = 0;
+        while self.groups.last() != Some(&self.len()) {
+            self.groups.push(at);
+            self.kept.grow_spilling(size_of::<usize>())?;
+            if at < self.len() {
                 at = self.behind_peers(at, order)?;
             }
-            self.groups.push(self.len());
         }
-        Ok(self.groups.get(number).copied().unwrap_or(self.len()))
+        Ok(())
     }
 
-    /// First and behind the last of the rows whose first key is not null: null ones are at one end.
-    fn valued<S: Scalar>(&self, order: &[SortKey<S>]) -> Result<(usize, usize)> {
-        let nulls_first = order.first().is_some_and(|key| key.nulls_first);
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            match matches!(self.row(middle)?.get(self.width), Some(Value::Null) | None) == nulls_first {
-                true => low = middle + 1,
-                false => high = middle,
-            }
+    /// Finds the rows whose first key is not null: null ones are at one end.
+    fn find_valued<S: Scalar>(&mut self, order: &[SortKey<S>]) -> Result<()> {
+        if self.valued.is_none() {
+            let nulls_first = order.first().is_some_and(|key| key.nulls_first);
+            let first = first_behind(0..self.len(), 0, |at| {
+                let is_null = matches!(self.row(at)?.get(self.width), Some(Value::Null) | None);
+                Ok(is_null == nulls_first)
+            })?;
+            self.valued = Some(if nulls_first { first..self.len() } else { 0..first });
         }
-        Ok(if nulls_first { (low, self.len()) } else { (0, low) })
+        Ok(())
     }
 
     /// First and behind the last row of a frame, before what is excluded.
-    fn bounds<S: Scalar>(&mut self, call: &WindowCall<S>, window: &Window<S>, env: &Env<'_>) -> Result<Range<usize>> {
+    fn bounds<S: Scalar>(
+        &mut self,
+        (number, call): (usize, &WindowCall<S>),
+        window: &Window<S>,
+        env: &Env<'_>,
+    ) -> Result<Range<usize>> {
         let (n, row) = (self.len(), self.at);
         let (frame, order) = (&call.frame, &window.order);
-        if frame.units == FrameUnits::Groups {
-            self.group_at(0, order)?;
+        let is_known = |bound: &FrameBound<S>| matches!(bound, FrameBound::Unbounded | FrameBound::Current);
+        if !is_known(&frame.start) || !is_known(&frame.end) {
+            match frame.units {
+                FrameUnits::Rows => {}
+                FrameUnits::Groups => self.find_groups(order)?,
+                FrameUnits::Range => self.find_valued(order)?,
+            }
         }
+        let before = self.frames[number].clone();
         let offset = |expr: &S| -> Result<Value> {
             match expr.value(&self.row(row)?, env)? {
                 Value::Null => Err(wrong("22004", "frame offset must not be null")),
@@ -463,20 +483,15 @@ impl Partition {
                 return Ok(if is_start { self.peers.0 } else { self.peers.1 });
             }
             // Nulls are no part of a frame with a bound of this kind.
-            let (mut low, mut high) = self.valued(order)?;
-            while low < high {
-                let middle = usize::midpoint(low, high);
-                let value = &self.row(middle)?[self.width];
-                let before = match is_start {
+            let hint = if is_start { before.start } else { before.end };
+            first_behind(self.valued.clone().unwrap_or(0..n), hint, |at| {
+                row_done()?;
+                let value = &self.row(at)?[self.width];
+                Ok(match is_start {
                     true => !range.not_before(value, base, &offset, after)?,
                     false => range.not_after(value, base, &offset, after)?,
-                };
-                match before {
-                    true => low = middle + 1,
-                    false => high = middle,
-                }
-            }
-            Ok(low)
+                })
+            })
         };
         let group = self.group;
         let group_at = |number: usize| self.groups.get(number).copied().unwrap_or(n);
@@ -508,6 +523,73 @@ impl Partition {
             (FrameBound::Following(by), FrameUnits::Range) => in_range(by, true, false)?,
         };
         let end = end.min(n);
+        self.frames[number] = start..end;
         Ok(start.min(end)..end)
+    }
+}
+
+/// The first of some places of which something does not hold: it holds of all before it, and of none behind it. Places near `hint` are
+/// looked at first.
+fn first_behind(places: Range<usize>, hint: usize, mut holds: impl FnMut(usize) -> Result<bool>) -> Result<usize> {
+    let Range {
+        start: mut low,
+        end: mut high,
+    } = places;
+    let hint = hint.clamp(low, high);
+    let mut step = 1;
+    if hint < high && holds(hint)? {
+        low = hint + 1;
+        while low < high {
+            let at = low + step.min(high - low) - 1;
+            if !holds(at)? {
+                high = at;
+                break;
+            }
+            (low, step) = (at + 1, step * 2);
+        }
+    } else {
+        high = hint;
+        while low < high {
+            let at = high - step.min(high - low);
+            if holds(at)? {
+                low = at + 1;
+                break;
+            }
+            (high, step) = (at, step * 2);
+        }
+    }
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        match holds(middle)? {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    Ok(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_place_is_found_from_everywhere() {
+        for len in [0, 1, 2, 7, 40] {
+            for first in 3..=3 + len {
+                for hint in 0..50 {
+                    let mut looks = 0;
+                    let found = first_behind(3..3 + len, hint, |at| {
+                        looks += 1;
+                        Ok(at < first)
+                    });
+                    assert_eq!(found.expect("no errors"), first, "{len} from {hint}");
+                    let far = first.abs_diff(hint.clamp(3, 3 + len));
+                    assert!(
+                        looks <= 2 + 2 * (usize::BITS - far.leading_zeros()),
+                        "{looks} looks from {hint} to {first}"
+                    );
+                }
+            }
+        }
     }
 }
