@@ -250,6 +250,7 @@ impl Binder<'_> {
             None => self.table_function(&name, &args)?,
         };
         if let Some(table) = table {
+            table.args.iter().for_each(|arg| self.note_params(arg));
             let fields: Vec<Column> = match table.columns.as_slice() {
                 [_] => Vec::new(),
                 columns => columns.iter().map(|(name, ty)| Column::new(name, ty.clone())).collect(),
@@ -385,7 +386,7 @@ impl Binder<'_> {
                 _ => return Ok(bound),
             };
             fields.push(Expr::constant(Value::String(name.into()), Type::Text));
-            fields.push(item.clone());
+            fields.push(self.with_names_of_numbers(item.clone())?);
         }
         let is_optional = self.is_optional_row(arg, &bound, scope);
         let object = functions::call("jsonb_build_object", fields)?;
@@ -649,6 +650,12 @@ impl Binder<'_> {
                 args.truncate(1);
                 args.push(self.catalog_texts(texts)?);
                 functions::call("catalog_text", args)
+            }
+            ("pg_index_column_has_property", 3) => {
+                let property = args.remove(2);
+                args.push(self.catalog_texts(name)?);
+                let order = functions::call("catalog_part", args)?;
+                functions::call("catalog_property", vec![order, property])
             }
             ("pg_relation_is_updatable", 2) => {
                 args.truncate(1);

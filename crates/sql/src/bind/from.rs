@@ -759,6 +759,7 @@ impl Binder<'_> {
         alias: Option<&TableAlias>,
         with_ordinality: bool,
     ) -> Result<Bound> {
+        table.args.iter().for_each(|arg| self.note_params(arg));
         let columns: Vec<ScopeColumn> = table
             .columns
             .iter()

@@ -534,6 +534,22 @@ pub(super) const ROWS: &[Row] = &[
         let key = part_key(oid, at).to_string();
         Ok(texts.get(&key).map_or(Value::Null, |text| text.to_value()))
     }),
+    // What a part of an index is like, whose order the binder has filled in.
+    ("catalog_property", "text,text->bool", |a, _, _| {
+        let (Value::String(order), Value::String(property)) = (&a[0], &a[1]) else {
+            return Ok(Value::Null);
+        };
+        let order: i32 = order.parse().unwrap_or(0);
+        Ok(match &*property.to_lowercase() {
+            "asc" => Value::Bool(order & 1 == 0),
+            "desc" => Value::Bool(order & 1 != 0),
+            "nulls_first" => Value::Bool(order & 2 != 0),
+            "nulls_last" => Value::Bool(order & 2 == 0),
+            "orderable" | "returnable" | "search_array" | "search_nulls" => Value::Bool(true),
+            "distance_orderable" => Value::Bool(false),
+            _ => Value::Null,
+        })
+    }),
     // A number looked up among texts, which the binder has filled in.
     ("catalog_text", "oid,any->text", |a, _, _| {
         let (Some(oid), Value::Document(texts)) = (integer(&a[0]), &a[1]) else {

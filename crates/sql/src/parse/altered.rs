@@ -1,7 +1,9 @@
-//! What ALTER COLUMN does and the grammar's library does not read: `DROP IDENTITY`, `SET GENERATED` and `DROP EXPRESSION`. They are spelled out as defaults
-//! that nobody can write.
+//! What ALTER COLUMN does and the grammar's library does not read: `DROP IDENTITY`, `SET GENERATED` and `DROP EXPRESSION`; and ALTER CONSTRAINT. They are
+//! spelled out as defaults that nobody can write.
 
 use super::tokens::{is, made, solid};
+use crate::error::fail;
+use nestor_model::Result;
 use sqlparser::ast::Expr;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -60,8 +62,65 @@ impl Altered {
     }
 }
 
+/// What begins the default that ALTER CONSTRAINT is spelled out as.
+const CONSTRAINT: &str = "constraint";
+/// The words behind its name.
+const TIMING: [&str; 5] = ["not", "deferrable", "initially", "deferred", "immediate"];
+
+/// When a constraint is looked at from now on, if a default stands for that: whether it may be later, and whether it is.
+///
+/// Errors: 42601 for words that do not go together.
+pub fn timing_of(default: &Expr) -> Result<Option<(bool, bool)>> {
+    let Expr::Identifier(name) = default else {
+        return Ok(None);
+    };
+    let said = name
+        .value
+        .strip_prefix(SIGN)
+        .and_then(|said| said.strip_prefix(CONSTRAINT));
+    let Some(said) = said else { return Ok(None) };
+    let words: Vec<&str> = said.split_whitespace().collect();
+    Ok(Some(match words.as_slice() {
+        ["not", "deferrable"] | ["not", "deferrable", "initially", "immediate"] => (false, false),
+        ["initially", "immediate"] | ["initially", "immediate", "not", "deferrable"] => (false, false),
+        ["deferrable"] | ["deferrable", "initially", "immediate"] | ["initially", "immediate", "deferrable"] => {
+            (true, false)
+        }
+        ["initially", "deferred"]
+        | ["deferrable", "initially", "deferred"]
+        | ["initially", "deferred", "deferrable"] => (true, true),
+        _ => return fail("42601", "constraint declared INITIALLY DEFERRED must be DEFERRABLE"),
+    }))
+}
+
+/// Spells ALTER CONSTRAINT out.
+fn spell_out_constraints(tokens: &mut Vec<TokenWithSpan>) {
+    let places: Vec<usize> = solid(tokens, 0).collect();
+    let word = |n: usize, word: &str| places.get(n).is_some_and(|at| is(&tokens[*at], word));
+    let mut found = Vec::new();
+    for n in 0..places.len() {
+        if !word(n, "alter") || !word(n + 1, "constraint") {
+            continue;
+        }
+        let said = (n + 3..places.len()).map_while(|at| TIMING.into_iter().find(|own| word(at, own)));
+        let said: Vec<&str> = said.collect();
+        if !said.is_empty() {
+            found.push((places[n + 1], places[n + 3], places[n + 2 + said.len()], said.join(" ")));
+        }
+    }
+    for (kind, from, to, said) in found.into_iter().rev() {
+        let text = format!("SET DEFAULT \"{SIGN}{CONSTRAINT} {said}\"");
+        let new = made(&text, &tokens[from]);
+        tokens.splice(from..=to, new);
+        tokens[kind].token = Token::make_keyword("COLUMN");
+    }
+}
+
 /// Spells them out.
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
+    if tokens.iter().any(|token| is(token, "alter")) && tokens.iter().any(|token| is(token, CONSTRAINT)) {
+        spell_out_constraints(tokens);
+    }
     let has = |word: &str| tokens.iter().any(|token| is(token, word));
     if !(has("alter") && (has("identity") || has("expression") || has("generated"))) {
         return;

@@ -115,6 +115,19 @@ fn one(expr: &Expr, table: &Table, env: &Env<'_>) -> Result<Document> {
                 return Ok(condition(&column.path, "$eq", Value::Bool(true)));
             }
         }
+        // What is known to be false of all, or of one of them.
+        Node::Not(arg) if matches!(arg.node(), Node::And(_) | Node::Or(_)) => {
+            let parts = arg
+                .parts()
+                .into_iter()
+                .map(|part| one(&Node::Not(part.clone()).into(), table, env));
+            let joined = if matches!(arg.node(), Node::Or(_)) {
+                "$and"
+            } else {
+                "$or"
+            };
+            return Ok(group(joined, parts.collect::<Result<_>>()?));
+        }
         Node::Not(arg) => {
             if let Some(column) = column(arg) {
                 return Ok(condition(&column.path, "$eq", Value::Bool(false)));

@@ -24,6 +24,7 @@ pub use shapes::{name_of, oid_of};
 
 use super::routines::Routine;
 use super::{Column, Kind, Table, Timing, schemas};
+use crate::functions::part_key;
 use crate::functions::sequences_key;
 use crate::types::Type;
 use nestor_database::rights::Action;
@@ -499,6 +500,20 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
                     // A word of the grammar.
                     _ if name == "any" => out.push((number, "\"any\"".to_owned())),
                     _ => out.push((number, name.to_owned())),
+                }
+            }
+            out
+        }
+        // Of each part of an index in order how it is, as `indoption`; of the columns that it includes nothing.
+        "pg_index_column_has_property" => {
+            let relations = facts.relations()?;
+            let mut out = Vec::new();
+            for index in relations.iter().flat_map(|relation| &relation.indexes) {
+                let in_order =
+                    |(_, kind): &(String, String)| !matches!(kind.as_str(), "hashed" | "text" | "2dsphere" | "2d");
+                if index.parts.iter().all(in_order) {
+                    let each = (1..).zip(&index.orders);
+                    out.extend(each.map(|(at, order)| (part_key(i64::from(index.oid), at), order.to_string())));
                 }
             }
             out

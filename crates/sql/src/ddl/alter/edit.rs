@@ -8,14 +8,14 @@ use crate::bind::{ident, storage};
 use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
 use crate::parse;
-use crate::parse::altered::Altered;
+use crate::parse::altered::{self, Altered};
 use crate::types::Type;
 use nestor_database::write::sequence::Counting;
 use nestor_model::Result;
 use sqlparser::ast::{
     AlterColumnOperation, AlterTableOperation, ColumnDef, ColumnOption, ColumnOptionDef, ConstraintCharacteristics,
-    CreateTable, DataType, DropBehavior, Expr, GeneratedAs, Ident, IndexColumn, ObjectName, SequenceOptions,
-    TableConstraint, Value,
+    CreateTable, DataType, DeferrableInitial, DropBehavior, Expr, GeneratedAs, Ident, IndexColumn, ObjectName,
+    SequenceOptions, TableConstraint, Value,
 };
 use std::collections::BTreeSet;
 
@@ -209,8 +209,48 @@ impl Editing<'_> {
                 self.note(drop_behavior);
                 self.drop_constraint(&ident(name), *if_exists)
             }
+            Op::AlterColumn {
+                column_name,
+                op: AlterColumnOperation::SetDefault { value },
+            } if altered::timing_of(value)?.is_some() => {
+                let (later, deferred) = altered::timing_of(value)?.unwrap_or_default();
+                self.alter_constraint(&ident(column_name), (later, deferred))
+            }
             Op::AlterColumn { column_name, op } => self.alter_column(&ident(column_name), op),
             _ => unsupported("this form of ALTER TABLE"),
+        }
+    }
+
+    /// ALTER CONSTRAINT: a foreign key is looked at another time.
+    ///
+    /// Errors: 42704, 42809 for another constraint.
+    fn alter_constraint(&mut self, name: &str, (later, deferred): (bool, bool)) -> Result<()> {
+        let mut constraints = self.edit.create.constraints.iter_mut();
+        match constraints.find(|constraint| name_of(constraint).as_deref() == Some(name)) {
+            Some(TableConstraint::ForeignKey(key)) => {
+                let enforced = key.characteristics.and_then(|said| said.enforced);
+                let initially = match deferred {
+                    true => DeferrableInitial::Deferred,
+                    false => DeferrableInitial::Immediate,
+                };
+                key.characteristics = Some(ConstraintCharacteristics {
+                    deferrable: Some(later),
+                    initially: Some(initially),
+                    enforced,
+                });
+                Ok(())
+            }
+            Some(_) => {
+                let message = format!(
+                    "constraint \"{name}\" of relation \"{}\" is not a foreign key constraint",
+                    self.name
+                );
+                Err(error("42809", message))
+            }
+            None => {
+                let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", self.name);
+                Err(error("42704", message))
+            }
         }
     }
 

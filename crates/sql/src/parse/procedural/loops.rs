@@ -153,10 +153,11 @@ impl Reader {
         let text = self.text_until(&["LOOP"], &[])?;
         self.expect_word("LOOP")?;
         let steps = self.looped()?;
-        let first = text.split_whitespace().next().unwrap_or_default().to_uppercase();
+        let inner = text.trim_start_matches(|c: char| c == '(' || c.is_whitespace());
+        let first = inner.split_whitespace().next().unwrap_or_default().to_uppercase();
         if matches!(
             first.as_str(),
-            "SELECT" | "WITH" | "VALUES" | "TABLE" | "(SELECT" | "INSERT" | "UPDATE" | "DELETE" | "EXPLAIN" | "SHOW"
+            "SELECT" | "WITH" | "VALUES" | "TABLE" | "INSERT" | "UPDATE" | "DELETE" | "EXPLAIN" | "SHOW"
         ) {
             return Ok(Step::ForRows {
                 label,
