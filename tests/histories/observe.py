@@ -198,11 +198,12 @@ def _check_reads(txn, view, writers, committed, anomalies):
         writer = writers.get((kind, key, last))
         if writer is None or writer is txn or writer.id not in committed:
             continue
-        written = [op[2] for op in writer.ops if op[0] in ("append", "write") and (_kind_of(op), op[1]) == (kind, key)]
-        if written[-1] != last:
-            anomalies.append(
-                Anomaly("G1b", f"{txn} read {last!r} in {key}, and {writer} wrote {written[-1]!r} after it")
-            )
+        written = [op for op in writer.ops if op[0] in ("append", "write", "blind") and (_kind_of(op), op[1]) == (kind, key)]
+        at = next(at for at, op in enumerate(written) if op[2] == last)
+        # A blind one may not have been.
+        later = [op[2] for op in written[at + 1 :] if op[0] != "blind"]
+        if later:
+            anomalies.append(Anomaly("G1b", f"{txn} read {last!r} in {key}, and {writer} wrote {later[-1]!r} after it"))
 
 
 def _orders(committed, views, anomalies):
@@ -270,7 +271,7 @@ def _lost(facts, views):
     for txn, kind, key, seen in facts.reads:
         if txn.outcome == OK and ((kind, key) not in last or txn.begin > last[kind, key][0].begin):
             last[kind, key] = (txn, seen)
-    passed = _passed(facts.successors, last)
+    passed, torn = _passed(facts, last)
     for txn in facts.committed:
         for op in txn.ops:
             if op[0] not in ("append", "write", "add"):
@@ -288,7 +289,7 @@ def _lost(facts, views):
             elif at[0] == "set":
                 is_there = op[2] in seen
             else:
-                is_there = (op[1], op[2]) in passed
+                is_there = op[1] in torn or (op[1], op[2]) in passed
             if not is_there:
                 lost[txn.id, reader.id].append(f"{op[2]!r} in {op[1]}")
     for (txn, reader), what in lost.items():
@@ -297,16 +298,19 @@ def _lost(facts, views):
         anomalies.append(Anomaly("lost", f"T{txn} {how}, and T{reader} does not see {', '.join(what)}"))
 
 
-def _passed(successors, last):
-    """All values that registers had up to the one that was seen last: {(key, value)}."""
-    before = {(key, value): old for (key, old), new in successors.items() for _, value in new}
-    passed = set()
+def _passed(facts, last):
+    """All values that registers had up to the one that was seen last: {(key, value)}, and registers of which nobody knows what an earlier one replaced."""
+    before = {(key, value): old for (key, old), new in facts.successors.items() for _, value in new}
+    blind = {(op[1], op[2]) for txn in facts.committed for op in txn.ops if op[0] == "blind"}
+    passed, torn = set(), set()
     for (kind, key), (_, seen) in last.items():
         while kind == "register" and (key, seen) not in passed:
             passed.add((key, seen))
+            if (key, seen) in blind:
+                torn.add(key)
             if (key, seen) in before:
                 seen = before[key, seen]
-    return passed
+    return passed, torn
 
 
 def _taken(history, committed, anomalies):

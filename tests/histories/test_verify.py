@@ -181,6 +181,17 @@ def test_an_unknown_transaction_may_have_left_nothing_or_all(h):
     assert kinds(h) == []
 
 
+def test_what_an_unknown_transaction_may_have_written_can_be_read(h):
+    h(("write", "r", "a", None), at=(0, 1))
+    h(("blind", "r", "b"), ("blind", "r", "b-"), at=(2, 3), outcome=UNKNOWN)
+    h(("value", "r", "b"), at=(4, 5))
+    assert kinds(h) == []
+    h(("blind", "s", "x"), ("blind", "s", "x-"), at=(6, 7), outcome=UNKNOWN)
+    h(("write", "s", "y", "x-"), ("link", "s", "x-", "x"), at=(8, 9))
+    h(("value", "s", "x"), at=(8, 9))
+    assert "G1b" in kinds(h)
+
+
 def test_an_unknown_transaction_of_which_half_is_there(h):
     h(("append", "x", 1), ("append", "y", 1), at=(0, 1), outcome=UNKNOWN)
     h(("list", "x", [1]), ("list", "y", []), at=(2, 3))
