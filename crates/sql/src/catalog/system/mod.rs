@@ -469,10 +469,14 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
                 let types = [ROW_TYPES, ROW_ARRAYS].map(|of| relation.oid.saturating_add(of));
                 made.push((schema, name, types));
             }
+            for shape in shapes::all() {
+                let types = [ROW_TYPES, ROW_ARRAYS].map(|of| shape.oid.saturating_add(of));
+                made.push((shape.schema.to_owned(), shape.name.to_owned(), types));
+            }
             let mut out = Vec::new();
             for (schema, name, types) in &made {
                 let [number, of_arrays] = types.map(i64::from);
-                let is_visible = path.contains(schema);
+                let is_visible = schema == "pg_catalog" || path.contains(schema);
                 if function == "type_key" {
                     let before = [format!("{schema}."), String::new()];
                     for before in before.into_iter().take(1 + usize::from(is_visible)) {

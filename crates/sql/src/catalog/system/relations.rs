@@ -3,7 +3,7 @@
 use super::deparse::{self, Place};
 use super::roles;
 use super::schema_number;
-use super::shapes::{self, Shape};
+use super::shapes;
 use super::{
     DATABASE_OWNER, Facts, INDEXES, INFORMATION_SCHEMA, IndexFacts, OWNER, PG_CATALOG, PUBLIC, RELATIONS, ROW_TYPES,
     Relation, Row, int, is_table, is_view, oid, text,
@@ -35,13 +35,6 @@ pub(super) fn keeps_constraint(relation: &Relation, index: &IndexFacts) -> bool 
     match relation.table.declared {
         true => is_primary(relation, index) || relation.keys.contains(&index.name),
         false => index.unique && index.partial.is_none(),
-    }
-}
-
-fn schema_of(shape: &Shape) -> i64 {
-    match shape.schema {
-        "pg_catalog" => PG_CATALOG,
-        _ => INFORMATION_SCHEMA,
     }
 }
 
@@ -332,13 +325,10 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
     }
     for shape in shapes::all() {
         let kind = if shape.is_view { "v" } else { "r" };
-        out.push(class(
-            shape.oid,
-            shape.name,
-            (schema_of(shape), false),
-            kind,
-            shape.columns().count(),
-        ));
+        let schema = (shape.namespace(), false);
+        let mut row = class(shape.oid, shape.name, schema, kind, shape.columns().count());
+        row.push(("reltype", oid(shape.oid.saturating_add(ROW_TYPES))));
+        out.push(row);
     }
     Ok(out)
 }

@@ -4,7 +4,7 @@ use super::pseudo::{PSEUDO_TYPES, Pseudo};
 use super::{
     EXTENSIONS, Extension, FUNCTIONS, Facts, OWNER, PG_CATALOG, ROW_ARRAYS, ROW_TYPES, Relation, Row, int, oid, text,
 };
-use super::{classes, io};
+use super::{classes, io, shapes};
 use crate::catalog::routines::{Mode, Returns, Routine, rows_type};
 use crate::functions::{self, Param};
 use crate::types::Type;
@@ -365,7 +365,11 @@ fn types(facts: &dyn Facts) -> Result<Vec<Row>> {
     let mut out: Vec<Row> = all.iter().cloned().chain(arrays).map(row).collect();
     out.extend(pseudo_rows(&beginnings));
     for relation in facts.relations()?.iter() {
-        out.extend(row_types(relation, &beginnings));
+        let named = (&*relation.table.name, relation.schema);
+        out.extend(row_types(relation.oid, named, &beginnings));
+    }
+    for shape in shapes::all() {
+        out.extend(row_types(shape.oid, (shape.name, shape.namespace()), &beginnings));
     }
     Ok(out)
 }
@@ -420,15 +424,14 @@ fn alignment(ty: &Type) -> &'static str {
     }
 }
 
-/// The type of a relation's rows, and that of arrays of them.
-fn row_types(relation: &Relation, beginnings: &io::Beginnings) -> [Row; 2] {
-    let [own, of_arrays] = [ROW_TYPES, ROW_ARRAYS].map(|of| relation.oid.saturating_add(of));
-    let name = &relation.table.name;
+/// The type of the rows of a relation with this OID, name and schema, and that of arrays of them.
+fn row_types(relation: u32, (name, schema): (&str, i64), beginnings: &io::Beginnings) -> [Row; 2] {
+    let [own, of_arrays] = [ROW_TYPES, ROW_ARRAYS].map(|of| relation.saturating_add(of));
     let row = |(number, name): (u32, String), like: &Type, kind: &str| -> Row {
         let mut row: Row = vec![
             ("oid", oid(number)),
             ("typname", text(name)),
-            ("typnamespace", oid(relation.schema)),
+            ("typnamespace", oid(schema)),
             ("typowner", oid(OWNER)),
             ("typlen", Value::Int32(-1)),
             ("typtype", text(kind)),
@@ -441,9 +444,9 @@ fn row_types(relation: &Relation, beginnings: &io::Beginnings) -> [Row; 2] {
         row.extend(io::of_type(like, beginnings));
         row
     };
-    let mut composite = row((own, name.clone()), &Type::Record, "c");
+    let mut composite = row((own, name.to_owned()), &Type::Record, "c");
     composite.push(("typcategory", text("C")));
-    composite.push(("typrelid", oid(relation.oid)));
+    composite.push(("typrelid", oid(relation)));
     composite.push(("typarray", oid(of_arrays)));
     let mut array = row((of_arrays, format!("_{name}")), &Type::Record.array(), "b");
     array.push(("typcategory", text("A")));

@@ -1,5 +1,6 @@
 //! The columns of the catalog's tables.
 
+use super::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::types::Type;
 
 /// A table of the catalog.
@@ -16,6 +17,14 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// The number of its schema.
+    pub fn namespace(&self) -> i64 {
+        match self.schema {
+            "pg_catalog" => PG_CATALOG,
+            _ => INFORMATION_SCHEMA,
+        }
+    }
+
     /// Names and types of its columns.
     pub fn columns(&self) -> impl Iterator<Item = (&'static str, Type)> {
         self.text.split(',').map(|column| {
