@@ -68,6 +68,17 @@ impl Kept {
         self.set_spilling(self.bytes.saturating_add(bytes))
     }
 
+    /// So many more are kept, by an operator that puts elsewhere what it holds above `room`, or has no such place where there is none.
+    ///
+    /// Errors: those of [`Kept::grow_spilling`] with room, those of [`Kept::grow`] without.
+    #[inline]
+    pub(crate) fn grow_within(&mut self, room: Option<usize>, bytes: usize) -> Result<()> {
+        match room {
+            Some(_) => self.grow_spilling(bytes),
+            None => self.grow(bytes),
+        }
+    }
+
     /// So many are kept now, by an operator that spills. Errors as those of [`Kept::grow_spilling`].
     #[inline]
     pub(crate) fn set_spilling(&mut self, bytes: usize) -> Result<()> {

@@ -11,6 +11,7 @@ use database::Database;
 use nestor_sql::session::Session;
 use nestor_testkit::random::Random;
 use session::{Answer, ask};
+use std::path::Path;
 
 fn must(database: &Database, session: &mut Session, sql: &str) -> Vec<String> {
     match ask(database, session, sql) {
@@ -184,11 +185,9 @@ fn answers_are_the_same_by_columns_as_by_documents() {
     assert!(!has_idle || helped > 0, "none of {of} by several threads");
 }
 
-/// What fails or takes too long on one thread ends on all, and whoever comes next has helpers again.
-#[test]
-fn threads_that_read_together_end_together() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let database = Database::within(directory.path());
+/// A table of 20,000 rows that has columns, which are read.
+fn by_columns(directory: &Path) -> (Database, Session) {
+    let database = Database::within(directory);
     let slot = database.service.connections.add("test");
     let mut session = Session::new(slot, "tester", "test");
     must(&database, &mut session, &format!("CREATE TABLE t ({COLUMNS})"));
@@ -197,6 +196,14 @@ fn threads_that_read_together_end_together() {
     must(&database, &mut session, "SET nestor.columns = 'on'");
     must(&database, &mut session, "SELECT count(f) FROM t");
     database.service.columns.settle();
+    (database, session)
+}
+
+/// What fails or takes too long on one thread ends on all, and whoever comes next has helpers again.
+#[test]
+fn threads_that_read_together_end_together() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (database, mut session) = by_columns(directory.path());
     let fails = |session: &mut Session, sql: &str| match ask(&database, session, sql) {
         Answer::Rows(rows, _) => panic!("{sql}: {rows:?}"),
         Answer::Error(state, _) => state,
@@ -241,15 +248,7 @@ fn threads_that_read_together_end_together() {
 #[test]
 fn what_depends_on_the_order_of_rows_is_the_same() {
     let directory = tempfile::tempdir().expect("a directory");
-    let database = Database::within(directory.path());
-    let slot = database.service.connections.add("test");
-    let mut session = Session::new(slot, "tester", "test");
-    must(&database, &mut session, &format!("CREATE TABLE t ({COLUMNS})"));
-    must(&database, &mut session, &rows("t", 1, 20_000));
-    database.service.engine.checkpoint().expect("a checkpoint");
-    must(&database, &mut session, "SET nestor.columns = 'on'");
-    must(&database, &mut session, "SELECT count(f) FROM t");
-    database.service.columns.settle();
+    let (database, mut session) = by_columns(directory.path());
     must(
         &database,
         &mut session,

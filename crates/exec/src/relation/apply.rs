@@ -217,12 +217,8 @@ impl<S: Scalar> Applied<S> {
                 match room {
                     None => kept.grow(bytes)?,
                     Some(room) if kept.bytes() + bytes > room && kept.bytes() > 0 => {
-                        let mut others = spilled::file(run)?;
-                        others.push(row)?;
-                        while let Some(row) = inner.next(run)? {
-                            others.push(self.member(row))?;
-                        }
-                        members.others = Some(others.read(run)?);
+                        let next = || Ok(inner.next(run)?.map(|row| self.member(row)));
+                        members.others = Some(spilled::rest(row, next, run)?);
                         break;
                     }
                     Some(_) => kept.grow_spilling(bytes)?,

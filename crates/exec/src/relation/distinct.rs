@@ -66,14 +66,9 @@ impl<S: Scalar> Rows<S> for Distinct<S> {
                 let keys = self.seen.keys(&chunk, &run.env)?;
                 let known = self.seen.len();
                 let grown = self.seen.find(0, &keys, chunk.rows, &mut numbers);
-                match room {
-                    None => self.kept.grow(grown)?,
-                    Some(room) => {
-                        self.kept.grow_spilling(grown)?;
-                        if self.kept.bytes() > room {
-                            self.apart = Some(Apart::new(self.level, &mut self.kept)?);
-                        }
-                    }
+                self.kept.grow_within(room, grown)?;
+                if room.is_some_and(|room| self.kept.bytes() > room) {
+                    self.apart = Some(Apart::new(self.level, &mut self.kept)?);
                 }
                 let new = first_rows(&numbers, known);
                 if !new.is_empty() {

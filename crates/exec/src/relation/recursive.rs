@@ -73,10 +73,7 @@ impl<S: Scalar> Rows<S> for Growing<S> {
                             continue;
                         }
                         // There is no other place for them: only what all statements hold is a limit.
-                        match run.batch.room() {
-                            Some(_) => self.kept.grow_spilling(bytes)?,
-                            None => self.kept.grow(bytes)?,
-                        }
+                        self.kept.grow_within(run.batch.room(), bytes)?;
                     }
                     self.fresh.push(row.clone(), run)?;
                     return Ok(Some(row));

@@ -58,13 +58,9 @@ impl<S: Scalar> SetOperation<S> {
     /// One more row is known; whether there is no room for others.
     fn keep(&mut self, key: &RowKey, run: &Run<'_, '_, S>) -> Result<bool> {
         let bytes = weight(&key.0) + ENTRY_BYTES;
-        match run.batch.room().filter(|_| self.level < LEVEL_MAX) {
-            None => self.kept.grow(bytes).map(|()| false),
-            Some(room) => {
-                self.kept.grow_spilling(bytes)?;
-                Ok(self.kept.bytes() > room)
-            }
-        }
+        let room = run.batch.room().filter(|_| self.level < LEVEL_MAX);
+        self.kept.grow_within(room, bytes)?;
+        Ok(room.is_some_and(|room| self.kept.bytes() > room))
     }
 
     fn read_right(&mut self, run: &Run<'_, '_, S>) -> Result<HashMap<RowKey, u64>> {

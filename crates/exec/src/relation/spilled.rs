@@ -32,6 +32,22 @@ pub(super) fn file<S>(run: &Run<'_, '_, S>) -> Result<Writing> {
     })
 }
 
+/// A row, and all that `next` gives behind it, in a file.
+///
+/// Errors: those of [`file()`], of `next` and of files.
+pub(super) fn rest<S>(
+    first: Tuple,
+    mut next: impl FnMut() -> Result<Option<Tuple>>,
+    run: &Run<'_, '_, S>,
+) -> Result<Written> {
+    let mut others = file(run)?;
+    others.push(first)?;
+    while let Some(row) = next()? {
+        others.push(row)?;
+    }
+    others.read(run)
+}
+
 /// Rows that are being written.
 pub(super) struct Writing {
     out: BufWriter<ScratchFile>,

@@ -78,10 +78,7 @@ impl Store {
             if room.is_none_or(|room| self.kept.bytes() + bytes <= room) {
                 self.len += 1;
                 self.memory.push(row);
-                return match room {
-                    Some(_) => self.kept.grow_spilling(bytes),
-                    None => self.kept.grow(bytes),
-                };
+                return self.kept.grow_within(room, bytes);
             }
         }
         let file = match &mut self.writing {

@@ -15,7 +15,7 @@ use crate::types::Type;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog};
-use nestor_model::{CollectionOptions, Namespace, Result, doc};
+use nestor_model::{CollectionOptions, Error, Namespace, Result, doc};
 use nestor_storage::{View, WriteSet};
 use sqlparser::ast::{
     ArgMode, CreateFunction, CreateFunctionBody, DataType, DropBehavior, DropFunction, Expr, FunctionDesc, Ident,
@@ -211,38 +211,47 @@ fn meant(ws: &WriteSet, session: &SessionFacts, described: &FunctionDesc) -> Res
     Ok(all)
 }
 
-/// The one routine that a statement means, which is said to be of a kind: `function`, `procedure` or `routine`.
+/// The one routine that a statement means, which it says is of a kind: `function`, `procedure` or `routine`; why there is none, where there is none.
 ///
-/// Errors: 42883, 42725 for several, 42809 for one of another kind.
-fn the_one(ws: &WriteSet, session: &SessionFacts, (kind, described): (&str, &FunctionDesc)) -> Result<Arc<Routine>> {
+/// Errors: 42725 for several. In the place of the routine: 42883.
+fn only(
+    ws: &WriteSet,
+    session: &SessionFacts,
+    (kind, described): (&str, &FunctionDesc),
+) -> Result<std::result::Result<Arc<Routine>, Error>> {
     let mut described = described.clone();
     for arg in described.args.iter_mut().flatten() {
         keep_type(ws, session, &mut arg.data_type)?;
     }
     let found = meant(ws, session, &described)?;
     let name = made::plain(&described.name)?;
-    let routine = match found.as_slice() {
-        [only] => only.clone(),
+    match found.as_slice() {
+        [only] => Ok(Ok(only.clone())),
         [] => {
             let types = described.args.iter().flatten();
             let types = types.map(|arg| match crate::bind::types::data_type(&arg.data_type) {
                 Ok((ty, _)) => ty.to_string(),
                 Err(_) => arg.data_type.to_string(),
             });
-            return fail(
-                "42883",
-                match &described.args {
-                    Some(_) => format!("{kind} {name}({}) does not exist", types.collect::<Vec<_>>().join(", ")),
-                    None => format!("could not find a {kind} named \"{name}\""),
-                },
-            );
+            let shown = match &described.args {
+                Some(_) => format!("{kind} {name}({}) does not exist", types.collect::<Vec<_>>().join(", ")),
+                None => format!("could not find a {kind} named \"{name}\""),
+            };
+            Ok(Err(error("42883", shown)))
         }
         _ => {
             let told = error("42725", format!("{kind} name \"{name}\" is not unique"));
             let hint = format!("Specify the argument list to select the {kind} unambiguously.");
-            return Err(error::with(told, &[(error::Field::Hint, &hint)]));
+            Err(error::with(told, &[(error::Field::Hint, &hint)]))
         }
-    };
+    }
+}
+
+/// The same, where there has to be one.
+///
+/// Errors: 42883, 42725 for several, 42809 for one of another kind.
+fn the_one(ws: &WriteSet, session: &SessionFacts, (kind, described): (&str, &FunctionDesc)) -> Result<Arc<Routine>> {
+    let routine = only(ws, session, (kind, described))??;
     if kind != "routine" && routine.is_procedure != (kind == "procedure") {
         return fail(
             "42809",
@@ -395,34 +404,14 @@ pub(super) fn drop(
     }
     statement.atomically(progress, |ws| {
         for described in all {
-            let mut described = described.clone();
-            for arg in described.args.iter_mut().flatten() {
-                keep_type(&*ws, session, &mut arg.data_type)?;
-            }
-            let described = &described;
-            let found = meant(ws, session, described)?;
-            let name = made::plain(&described.name)?;
-            let routine = match found.as_slice() {
-                [only] => only.clone(),
-                [] => {
-                    let types = described.args.iter().flatten();
-                    let types = types.map(|arg| match crate::bind::types::data_type(&arg.data_type) {
-                        Ok((ty, _)) => ty.to_string(),
-                        Err(_) => arg.data_type.to_string(),
-                    });
-                    let shown = match &described.args {
-                        Some(_) => format!("{kind} {name}({}) does not exist", types.collect::<Vec<_>>().join(", ")),
-                        None => format!("could not find a {kind} named \"{name}\""),
-                    };
-                    pass_over(dropped.if_exists, error("42883", shown))?;
+            let routine = match only(ws, session, (kind, described))? {
+                Ok(routine) => routine,
+                Err(none) => {
+                    pass_over(dropped.if_exists, none)?;
                     continue;
                 }
-                _ => {
-                    let told = error("42725", format!("{kind} name \"{name}\" is not unique"));
-                    let hint = format!("Specify the argument list to select the {kind} unambiguously.");
-                    return Err(error::with(told, &[(error::Field::Hint, &hint)]));
-                }
             };
+            let name = made::plain(&described.name)?;
             if !of_any && routine.is_procedure != is_procedure && described.args.is_none() {
                 return fail("42883", format!("could not find a {kind} named \"{name}\""));
             }

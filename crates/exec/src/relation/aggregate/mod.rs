@@ -145,10 +145,7 @@ impl<S: Scalar> Aggregated<S> {
         let held = Cell::new(kept.bytes());
         let is_full = || room.is_some_and(|room| held.get() > room);
         let mut grow = |bytes: usize| {
-            match room {
-                Some(_) => kept.grow_spilling(bytes)?,
-                None => kept.grow(bytes)?,
-            }
+            kept.grow_within(room, bytes)?;
             held.set(kept.bytes());
             Ok(())
         };

@@ -29,10 +29,7 @@ struct Shares<'s, S> {
 impl<S: Scalar> Shares<'_, S> {
     /// A part has grown; when all together take too much, no helper begins anything new.
     fn grow(&self, kept: &mut Kept, bytes: usize, share: &Share) -> Result<()> {
-        match self.room {
-            Some(_) => kept.grow_spilling(bytes)?,
-            None => kept.grow(bytes)?,
-        }
+        kept.grow_within(self.room, bytes)?;
         let all = self.bytes.fetch_add(bytes, Relaxed) + bytes;
         if self.room.is_some_and(|room| all > room) {
             share.end();

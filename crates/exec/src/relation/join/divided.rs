@@ -15,7 +15,6 @@ use nestor_planner::relation::{Chunk, Scalar};
 use std::sync::Arc;
 
 /// What the rows of a side are in files: keys that are no columns of it, then the columns.
-#[derive(Clone)]
 pub(super) struct Layout {
     /// The column that each key is; `None` for those that stand before.
     keys: Vec<Option<usize>>,

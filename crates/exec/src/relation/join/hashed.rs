@@ -127,38 +127,11 @@ pub(super) fn join<S: Scalar>(
     numbering: (usize, bool),
 ) -> BoxRows<S> {
     let widths = (plan.left.width(), plan.right.width());
-    let keys: (Vec<S>, Vec<S>) = plan.keys.iter().cloned().unzip();
-    let is_read = plan.condition.is_some() || !matches!(plan.kind, JoinKind::Semi | JoinKind::Anti);
-    let layouts = (Layout::new(&keys.0, 0, true), Layout::new(&keys.1, widths.0, is_read));
+    let keys = plan.keys.iter().cloned().unzip();
     Box::new(Hashed {
-        kind: plan.kind,
         left_first: plan.left_first,
-        ahead: VecDeque::new(),
-        left_is_over: false,
-        left,
-        right,
-        keys,
-        used: plan
-            .condition
-            .as_ref()
-            .map_or_else(Vec::new, |condition| condition.columns(widths.0 + widths.1)),
-        condition: plan.condition.clone(),
-        widths,
-        kept: Kept::default(),
-        kept_ahead: Kept::default(),
-        table: None,
-        paired: Vec::new(),
-        recent: Vec::new(),
-        probe: None,
-        rest: None,
-        waiting: Drained::default(),
         lookup: Lookup::of(plan, numbering),
-        later: None,
-        is_read,
-        layouts,
-        divided: None,
-        pair: None,
-        pairs: Vec::new(),
+        ..Hashed::new(plan.kind, (left, right), keys, plan.condition.clone(), widths)
     })
 }
 
@@ -169,6 +142,45 @@ fn nulls(columns: usize, rows: usize) -> Vec<Arc<Vector>> {
 }
 
 impl<S: Scalar> Hashed<S> {
+    /// A join of two inputs, with keys over rows of each and the columns that each has.
+    fn new(
+        kind: JoinKind,
+        (left, right): (BoxRows<S>, BoxRows<S>),
+        keys: (Vec<S>, Vec<S>),
+        condition: Option<S>,
+        widths: (usize, usize),
+    ) -> Self {
+        let is_read = condition.is_some() || !matches!(kind, JoinKind::Semi | JoinKind::Anti);
+        let columns = |condition: &S| condition.columns(widths.0 + widths.1);
+        Self {
+            kind,
+            left_first: false,
+            ahead: VecDeque::new(),
+            left_is_over: false,
+            left,
+            right,
+            layouts: (Layout::new(&keys.0, 0, true), Layout::new(&keys.1, widths.0, is_read)),
+            keys,
+            used: condition.as_ref().map_or_else(Vec::new, columns),
+            condition,
+            widths,
+            kept: Kept::default(),
+            kept_ahead: Kept::default(),
+            table: None,
+            paired: Vec::new(),
+            recent: Vec::new(),
+            probe: None,
+            rest: None,
+            waiting: Drained::default(),
+            lookup: None,
+            later: None,
+            is_read,
+            divided: None,
+            pair: None,
+            pairs: Vec::new(),
+        }
+    }
+
     /// Reads some of the left input, and tells the right one which keys are wanted if that is all of it.
     fn read_ahead(&mut self, run: &Run<'_, '_, S>) -> Result<()> {
         let (mut rows, mut bytes) = (0, 0);
@@ -303,10 +315,7 @@ impl<S: Scalar> Hashed<S> {
         if self.is_read {
             bytes += chunk.weight() / chunk.rows.max(1) * rows;
         }
-        match run.batch.room() {
-            Some(_) => self.kept.grow_spilling(bytes),
-            None => self.kept.grow(bytes),
-        }
+        self.kept.grow_within(run.batch.room(), bytes)
     }
 
     /// What is left of a table when half of what is in memory goes to files. So many rows of the right input have been read.
@@ -715,36 +724,13 @@ impl<S: Scalar> Rows<S> for Hashed<S> {
             return Ok(None);
         };
         let (kind, keys, widths) = (self.kind, self.keys.clone(), self.widths);
-        let (condition, used, table) = (self.condition.clone(), self.used.clone(), self.table.clone());
-        let (is_read, layouts) = (self.is_read, self.layouts.clone());
+        let (condition, table) = (self.condition.clone(), self.table.clone());
         Ok(Some(Box::new(move || {
+            // The right input has been read.
+            let inputs = (input(), Values::none());
             Box::new(Self {
-                kind,
-                left_first: false,
-                ahead: VecDeque::new(),
-                left_is_over: false,
-                left: input(),
-                // It has been read.
-                right: Values::none(),
-                keys,
-                condition,
-                used,
-                widths,
-                kept: Kept::default(),
-                kept_ahead: Kept::default(),
                 table,
-                paired: Vec::new(),
-                recent: Vec::new(),
-                probe: None,
-                rest: None,
-                waiting: Drained::default(),
-                lookup: None,
-                later: None,
-                is_read,
-                layouts,
-                divided: None,
-                pair: None,
-                pairs: Vec::new(),
+                ..Self::new(kind, inputs, keys, condition, widths)
             })
         })))
     }

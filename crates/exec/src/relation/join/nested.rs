@@ -83,12 +83,8 @@ impl<S: Scalar> Nested<S> {
             match room {
                 None => self.kept.grow(bytes)?,
                 Some(room) if self.kept.bytes() + bytes > room && !rows.is_empty() => {
-                    let mut others = spilled::file(run)?;
-                    others.push(row)?;
-                    while let Some(row) = right.next(|| self.right.next_chunk(run))? {
-                        others.push(row)?;
-                    }
-                    self.others = Some(others.read(run)?);
+                    let next = || right.next(|| self.right.next_chunk(run));
+                    self.others = Some(spilled::rest(row, next, run)?);
                     self.again = Again::Writing(spilled::file(run)?);
                     break;
                 }
