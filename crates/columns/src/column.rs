@@ -352,6 +352,12 @@ impl ColumnBuilder {
         }
     }
 
+    /// What so many rows have.
+    pub(crate) fn states(&mut self, rows: usize) -> &[State] {
+        self.fill(rows);
+        &self.states
+    }
+
     /// How many rows have something.
     pub(crate) fn rows(&self) -> usize {
         self.rows

@@ -4,25 +4,32 @@
 //! |---|---|
 //! | `names` | which names of parts it goes by ([`nestor_storage::Engine::keep_names`]) |
 //! | `applied` | [`nestor_storage::Engine::applied`] when it was made: a base that has not come so far is another one |
+//! | `form` | 2: the form of this, so that those of other versions are made anew |
 //! | `tree`, `group` | of what it was made: the tree, and the node above the leaves as 12 bytes: page, checksum, born |
 //! | `part` | whether it has only some of the leaves below that |
 //! | `parts` | 16 bytes for each leaf: its name and the row that it begins with |
 //! | `rows`, `cut` | as [`Segment`] has them |
-//! | `fields` | of each field: `n` names below it and `f` which fields these are; `o` whether it has others; `s` whether all documents have those below in this order; `d` whether there are documents; `r` least and largest value; `b` place of its block: offset, length, checksum. Without `b` it is not held |
+//! | `fields` | of each field: `n` names below it and `f` which fields these are; `o` whether it has others; `s` whether all documents have those below in this order; `d` whether there are documents; `r` least and largest value; `b` place of its block: offset, length, checksum; `e` the elements of its arrays. Without `b`, and with `e`, its values are not held |
+//!
+//! Elements are a document with `rows`, `cut` and `fields` as the head has them, and `documents`: whether all are documents.
 
 use crate::codec;
 use crate::column::Column;
+use crate::elements;
 use crate::memory::Memory;
-use crate::segment::{Field, Head, Segment, Source, Stored};
-use nestor_model::{Binary, Document, RawDocBuf, Value, ValueRef, doc};
+use crate::segment::{Field, Head, Layout, Rows, Segment, Source, Stored};
+use nestor_model::{Binary, DocRef, Document, RawDocBuf, Value, ValueRef, doc};
 use nestor_storage::base::NodeName;
-use nestor_storage::beside::Place;
+use nestor_storage::beside::{NewFile, Place};
 use nestor_storage::{Beside, TreeId};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 const EXTENSION: &str = ".columns";
+
+/// The form of the head.
+const FORM: i32 = 2;
 
 /// The name of the file of a group of a tree.
 pub(crate) fn name(of: Of) -> String {
@@ -67,31 +74,42 @@ pub(crate) struct Origin {
 }
 
 /// Writes a segment that is in memory.
-pub(crate) fn save(segment: &Segment, beside: &Beside, of: Of, origin: Origin) -> io::Result<Stored> {
+pub(crate) fn save(segment: &Segment, beside: &Beside, of: Of, origin: Origin) -> io::Result<(Stored, Layout)> {
     let name = name(of);
     let mut file = beside.create(&name)?;
-    let mut places = Vec::new();
+    let (fields, layout) = save_fields(segment, &mut file)?;
+    let head = doc! {
+        "form": FORM, "names": origin.names.cast_signed(), "applied": origin.applied.cast_signed(), "tree": i64::from(of.tree.0), "group": bytes(name_bytes(of.group).to_vec()), "part": !of.is_whole,
+        "parts": bytes(segment.head().blocks().iter().flat_map(|(name, begin)| [&name_bytes(*name)[..], &begin.to_le_bytes()].concat()).collect()),
+        "rows": segment.rows() as i64, "cut": segment.head().is_cut, "fields": fields,
+    };
+    let len = file.finish(head.to_raw().as_bytes().to_vec())?;
+    let stored = Stored::new(beside.clone(), name, len, segment.memory().clone());
+    Ok((stored, layout))
+}
+
+/// Writes the columns of a segment and of its elements; what the head says of its fields, and where the columns stand.
+fn save_fields(segment: &Segment, file: &mut NewFile) -> io::Result<(Vec<Value>, Layout)> {
+    let mut layout = Layout::default();
     let mut fields = Vec::new();
     for (at, field) in segment.head().fields.iter().enumerate() {
         let place = match segment.held(at) {
             Some(column) => Some(file.append(codec::encode(column))?),
             None => None,
         };
-        fields.push(Value::from(field_of(field, place)));
-        places.push(place.unwrap_or_default());
+        let mut out = field_of(field, place);
+        if let Some(own) = segment.elements_of(at).map(|elements| elements.segment()) {
+            let (fields, below) = save_fields(own, file)?;
+            out.push(
+                "e",
+                doc! { "rows": own.rows() as i64, "cut": own.head().is_cut, "documents": own.has_documents_only(), "fields": fields },
+            );
+            layout.elements.push((own.shared_head(), Arc::new(below)));
+        }
+        fields.push(Value::from(out));
+        layout.places.push(place.unwrap_or_default());
     }
-    let head = doc! {
-        "names": origin.names.cast_signed(), "applied": origin.applied.cast_signed(), "tree": i64::from(of.tree.0), "group": bytes(name_bytes(of.group).to_vec()), "part": !of.is_whole,
-        "parts": bytes(segment.head().blocks.iter().flat_map(|(name, begin)| [&name_bytes(*name)[..], &begin.to_le_bytes()].concat()).collect()),
-        "rows": segment.rows() as i64, "cut": segment.head().is_cut, "fields": fields,
-    };
-    let len = file.finish(head.to_raw().as_bytes().to_vec())?;
-    Ok(Stored::new(
-        beside.clone(),
-        name,
-        (len, places),
-        segment.memory().clone(),
-    ))
+    Ok((fields, layout))
 }
 
 fn field_of(field: &Field, place: Option<Place>) -> Document {
@@ -144,16 +162,17 @@ pub(crate) fn load(beside: &Beside, name: &str, memory: &Arc<Memory>) -> io::Res
     let (head, len) = beside.last(name)?;
     let parsed = RawDocBuf::validate(head).ok();
     let parsed = parsed.and_then(|head| parse(&Document::from(head)));
-    let (head, of, origin, places) = parsed.ok_or(ErrorKind::InvalidData)?;
-    let stored = Stored::new(beside.clone(), name.to_owned(), (len, places), memory.clone());
+    let (head, of, origin, layout) = parsed.ok_or(ErrorKind::InvalidData)?;
+    let stored = Stored::new(beside.clone(), name.to_owned(), len, memory.clone());
+    let source = Source::File(Arc::new(stored), Arc::new(layout));
     Ok(Loaded {
-        segment: Segment::of(Arc::new(head), Source::File(Arc::new(stored)), memory.clone()),
+        segment: Segment::of(Arc::new(head), source, memory.clone()),
         of,
         origin,
     })
 }
 
-type Parsed = (Head, Of, Origin, Vec<Place>);
+type Parsed = (Head, Of, Origin, Layout);
 
 fn parse(doc: &Document) -> Option<Parsed> {
     let doc = doc.as_ref();
@@ -162,29 +181,10 @@ fn parse(doc: &Document) -> Option<Parsed> {
         Some(ValueRef::Binary { bytes, .. }) => Some(bytes),
         _ => None,
     };
-    let Some(ValueRef::Array(fields)) = doc.get("fields") else {
-        return None;
-    };
-    let mut places = Vec::new();
-    let mut all = Vec::new();
-    for field in fields.iter() {
-        let (field, place) = parse_field(field)?;
-        places.push(place.unwrap_or_default());
-        all.push(field);
-    }
-    let is_inside = |field: &Field| field.below.iter().all(|(_, at)| *at < all.len());
-    if all.is_empty() || !all.iter().all(is_inside) {
-        return None;
-    }
+    (long("form") == Some(FORM.into())).then_some(())?;
     let parts = binary("parts")?.chunks_exact(16);
     let blocks = parts.map(|part| Some((name_from(part)?, number(&part[12..])?)));
-    let head = Head::new(
-        blocks.collect::<Option<_>>()?,
-        usize::try_from(long("rows")?).ok()?,
-        all,
-        matches!(doc.get("cut"), Some(ValueRef::Bool(true))),
-    );
-    head.is_sound().then_some(())?;
+    let (head, layout) = parse_rows(doc, Rows::Documents(blocks.collect::<Option<_>>()?))?;
     let of = Of {
         tree: TreeId(u32::try_from(long("tree")?).ok()?),
         group: name_from(binary("group")?)?,
@@ -194,7 +194,32 @@ fn parse(doc: &Document) -> Option<Parsed> {
         names: long("names")?.cast_unsigned(),
         applied: long("applied")?.cast_unsigned(),
     };
-    Some((head, of, origin, places))
+    Some((head, of, origin, layout))
+}
+
+/// What the head says of documents, or of elements.
+fn parse_rows(doc: DocRef<'_>, of: Rows) -> Option<(Head, Layout)> {
+    let Some(ValueRef::Array(fields)) = doc.get("fields") else {
+        return None;
+    };
+    let mut layout = Layout::default();
+    let mut all = Vec::new();
+    for field in fields.iter() {
+        let ValueRef::Document(field) = field else {
+            return None;
+        };
+        let (field, place, elements) = parse_field(field)?;
+        layout.places.push(place.unwrap_or_default());
+        layout.elements.extend(elements);
+        all.push(field);
+    }
+    let is_inside = |field: &Field| field.below.iter().all(|(_, at)| *at < all.len());
+    if all.is_empty() || !all.iter().all(is_inside) {
+        return None;
+    }
+    let rows = usize::try_from(doc.get("rows").and_then(long_of)?).ok()?;
+    let head = Head::new(of, rows, all, matches!(doc.get("cut"), Some(ValueRef::Bool(true))));
+    head.is_sound().then_some((head, layout))
 }
 
 fn long_of(value: ValueRef<'_>) -> Option<i64> {
@@ -205,10 +230,9 @@ fn long_of(value: ValueRef<'_>) -> Option<i64> {
     }
 }
 
-fn parse_field(field: ValueRef<'_>) -> Option<(Field, Option<Place>)> {
-    let ValueRef::Document(field) = field else {
-        return None;
-    };
+type ParsedField = (Field, Option<Place>, Option<(Arc<Head>, Arc<Layout>)>);
+
+fn parse_field(field: DocRef<'_>) -> Option<ParsedField> {
     let list = |name: &str| match field.get(name) {
         Some(ValueRef::Array(values)) => Some(values.iter().map(|value| value.to_value()).collect::<Vec<_>>()),
         _ => None,
@@ -235,28 +259,42 @@ fn parse_field(field: ValueRef<'_>) -> Option<(Field, Option<Place>)> {
         None => None,
         Some(range) => Some(<[Value; 2]>::try_from(range).ok()?.into()),
     };
+    let elements = match field.get("e") {
+        Some(ValueRef::Document(own)) => {
+            let are_documents = matches!(own.get("documents"), Some(ValueRef::Bool(true)));
+            let (head, layout) = parse_rows(own, Rows::Elements { are_documents })?;
+            Some((Arc::new(head), Arc::new(layout)))
+        }
+        _ => None,
+    };
     let is = |name: &str| matches!(field.get(name), Some(ValueRef::Bool(true)));
     let field = Field {
         below: below.collect::<Option<_>>()?,
         has_others: is("o"),
         is_ordered: is("s"),
         has_documents: is("d"),
-        is_held: place.is_some(),
+        has_elements: elements.is_some(),
+        is_held: place.is_some() && elements.is_none(),
         range,
     };
-    Some((field, place))
+    Some((field, place, elements))
 }
 
 impl Stored {
     /// Reads the column of a field.
     ///
     /// Errors: those of reading; [`ErrorKind::InvalidData`] when it is damaged.
-    pub(crate) fn column(&self, head: &Head, field: usize, memory: &Memory) -> io::Result<Column> {
-        let place = self.places[field];
+    pub(crate) fn column(&self, head: &Head, (field, layout): (usize, &Layout), memory: &Memory) -> io::Result<Column> {
+        let place = layout.places[field];
         let bytes = self.beside.read(&self.name, place)?;
         memory.columns_read.fetch_add(1, Relaxed);
         memory.bytes_read.fetch_add(bytes.len() as u64, Relaxed);
         let range = head.fields[field].range.clone();
-        codec::decode(&bytes, head.rows, range).ok_or_else(|| ErrorKind::InvalidData.into())
+        let column = codec::decode(&bytes, head.rows, range).filter(|column| {
+            let at = head.arrays.iter().position(|own| *own == field);
+            let elements = at.and_then(|at| layout.elements.get(at));
+            elements.is_none_or(|(elements, _)| elements::are_begins(column, elements.rows))
+        });
+        column.ok_or_else(|| ErrorKind::InvalidData.into())
     }
 }

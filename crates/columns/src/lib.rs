@@ -9,10 +9,12 @@
 //!
 //! Segments are written to files, and read from there column by column when somebody asks for them; what a file has lost is made anew.
 //!
-//! Reading order: `reader`, [`packed`], [`mod@column`], `codec`, [`mod@statistics`], [`segment`], `merged`, `file`, `memory`, [`pieces`], `tree`, [`store`], [`nice`].
+//! Reading order: `reader`, [`packed`], [`mod@column`], `codec`, [`mod@statistics`], [`segment`], [`elements`], `builder`, `merged`, `file`, `memory`, [`pieces`], `tree`, [`store`], [`nice`].
 
+mod builder;
 mod codec;
 pub mod column;
+pub mod elements;
 mod file;
 mod memory;
 mod merged;
@@ -26,6 +28,7 @@ pub mod store;
 mod tree;
 
 pub use column::{Column, State, Values};
+pub use elements::Elements;
 pub use memory::Figures;
 pub use packed::Places;
 pub use pieces::{Keys, Piece};

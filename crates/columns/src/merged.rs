@@ -4,9 +4,11 @@
 //! a column that nobody looks at costs nothing. A column of which the changed documents have what they had before is the other's own; one of numbers is a
 //! copy of the other's with some of them replaced, made at once where the other's is in memory.
 
+use crate::builder::SegmentBuilder;
 use crate::column::{self, Column, ColumnBuilder, State};
+use crate::elements::{self, Elements};
 use crate::memory::Memory;
-use crate::segment::{Field, Head, PATHS_MAX, Segment, Source};
+use crate::segment::{Field, Head, PATHS_MAX, Rows, Segment, Source};
 use crate::statistics::Part;
 use nestor_model::Value;
 use nestor_storage::{Block, Blocks, Bytes};
@@ -29,7 +31,7 @@ const LEVELS_MAX: usize = 64;
 pub(crate) struct Merged {
     pub(crate) old: Arc<Segment>,
     /// The documents that were changed, as they are now.
-    new: Segment,
+    new: Arc<Segment>,
     /// The rows, in order.
     runs: Vec<Run>,
     /// Of each field, which one of both it is.
@@ -58,6 +60,9 @@ impl Merged {
     /// The column of a field.
     pub(crate) fn column(&self, field: usize, rows: usize) -> Arc<Column> {
         let Two { old, new } = self.fields[field];
+        if let Some(two) = self.both_elements(field) {
+            return two.begins(self).into();
+        }
         let (old, new) = (
             old.map(|field| self.old.column_once(field)),
             new.map(|field| self.new.column_once(field)),
@@ -84,6 +89,51 @@ impl Merged {
         builder.finish(rows).into()
     }
 
+    /// The elements of both segments at a field, if the merged one has elements there.
+    fn both_elements(&self, field: usize) -> Option<TwoElements<'_>> {
+        let Two { old, new } = self.fields[field];
+        let old = self.old.elements_of(old?)?;
+        let new = match new {
+            Some(new) => Some(self.new.elements_of(new)?),
+            None => None,
+        };
+        Some(TwoElements { old, new })
+    }
+
+    /// The elements at a field.
+    pub(crate) fn elements(&self, field: usize, memory: &Arc<Memory>) -> Option<Segment> {
+        let (merged, head) = self.merged_elements(field, memory)?;
+        let source = Source::Merged(Arc::new(merged));
+        Some(Segment::of(Arc::new(head), source, memory.clone()))
+    }
+
+    fn merged_elements(&self, field: usize, memory: &Arc<Memory>) -> Option<(Self, Head)> {
+        let two = self.both_elements(field)?;
+        let new = match &two.new {
+            Some(new) => new.shared(),
+            None => Arc::new(SegmentBuilder::default().finish(Vec::new(), usize::MAX, memory)),
+        };
+        let old = two.old.shared();
+        let of = Rows::Elements {
+            are_documents: old.has_documents_only() && (new.rows() == 0 || new.has_documents_only()),
+        };
+        let mut runs = Runs::default();
+        for run in &self.runs {
+            runs.add(run.is_new, two.of_run(run));
+        }
+        let (fields, is_cut, twos) = Fields::of(&old, &new);
+        let merged = Self {
+            changed: self.changed_before() + new.rows(),
+            replaced: two.replaced(self),
+            old,
+            new,
+            runs: runs.all,
+            fields: twos,
+            depth: self.depth,
+        };
+        Some((merged, Head::new(of, runs.rows, fields, is_cut)))
+    }
+
     /// The column that is that of the old segment, as it is or with other values at some places.
     fn in_place(&self, old: &Arc<Column>, new: Option<&Column>) -> Option<Arc<Column>> {
         if self.stays(old, new) {
@@ -91,6 +141,11 @@ impl Merged {
         }
         let replaced = old.replaced(self.replaced.as_ref()?, new?)?;
         Some(Arc::new(replaced))
+    }
+
+    /// How many rows were changed in the segments before.
+    fn changed_before(&self) -> usize {
+        self.old.merged().map_or(0, |before| before.changed)
     }
 
     /// What is known of the values of a field of the old segment, if somebody asked and these are still most of them.
@@ -109,6 +164,51 @@ impl Merged {
         };
         let replaced = self.replaced.as_ref();
         replaced.is_some_and(|rows| rows.iter().enumerate().all(same))
+    }
+}
+
+/// The elements of two segments at one field.
+struct TwoElements<'s> {
+    old: Elements<'s>,
+    /// Without any, no document that was changed has something there.
+    new: Option<Elements<'s>>,
+}
+
+impl TwoElements<'_> {
+    /// Those of a run of rows, in the segment of its elements.
+    fn of_run(&self, run: &Run) -> Range<usize> {
+        match (run.is_new, &self.new) {
+            (false, _) => self.old.of_rows(&run.rows),
+            (true, Some(new)) => new.of_rows(&run.rows),
+            (true, None) => 0..0,
+        }
+    }
+
+    /// Where those of each row begin.
+    fn begins(&self, merged: &Merged) -> Column {
+        let mut all = Vec::new();
+        let mut begin = 0;
+        for run in &merged.runs {
+            let from = if run.is_new { self.new.as_ref() } else { Some(&self.old) };
+            for row in run.rows.clone() {
+                let state = from.map_or(State::Missing, |from| from.state(row));
+                all.push((state, begin));
+                begin += from.map_or(0, |from| from.of_rows(&(row..row + 1)).len());
+            }
+        }
+        elements::begins(all)
+    }
+
+    /// The old elements in whose places new ones stand, if all others are where they were.
+    fn replaced(&self, merged: &Merged) -> Option<Vec<usize>> {
+        let mut out = Vec::new();
+        for (at, row) in merged.replaced.as_ref()?.iter().enumerate() {
+            let old = self.old.of_rows(&(*row..*row + 1));
+            let new = self.new.as_ref().map_or(0, |new| new.of_rows(&(at..at + 1)).len());
+            (old.len() == new).then_some(())?;
+            out.extend(old);
+        }
+        Some(out)
     }
 }
 
@@ -179,11 +279,11 @@ impl Change<'_> {
         }
         let names = parts.iter().zip(begins).map(|(part, begin)| (part.name, begin as u32));
         let (fields, is_cut, twos) = Fields::of(old, &new);
-        let head = Head::new(names.collect(), runs.rows, fields, is_cut);
+        let head = Head::new(Rows::Documents(names.collect()), runs.rows, fields, is_cut);
         let before = old.merged();
         let merged = Merged {
             old: old.clone(),
-            new,
+            new: Arc::new(new),
             runs: runs.all,
             fields: twos,
             replaced: is_in_place.then_some(gone),
@@ -194,7 +294,8 @@ impl Change<'_> {
             return Ok(Some(merged.segment(head, memory)));
         }
         // What is not held may be by now.
-        match head.is_cut || head.fields.iter().any(|field| !field.is_held || field.has_others) {
+        let is_lacking = |field: &Field| !field.has_elements && (!field.is_held || field.has_others);
+        match head.is_cut || head.fields.iter().any(is_lacking) {
             true => Ok(None),
             false => Ok(Some(merged.whole(head, memory))),
         }
@@ -205,7 +306,8 @@ impl Merged {
     /// The segment, with the columns of the old one that are in memory and stay what they were at most places.
     fn segment(mut self, head: Head, memory: &Arc<Memory>) -> Segment {
         let in_memory = |two: &Two| {
-            let column = self.old.held(two.old?)?;
+            let is_held = |field: &usize| self.old.head().fields[*field].is_held;
+            let column = self.old.held(two.old.filter(is_held)?)?;
             let new = two.new.map(|field| self.new.column_once(field));
             self.in_place(column, new.as_deref())
         };
@@ -215,25 +317,47 @@ impl Merged {
         }
         let columns = columns
             .into_iter()
-            .map(|column| column.map_or_else(OnceLock::new, OnceLock::from));
+            .map(|column| column.map_or_else(OnceLock::new, OnceLock::from))
+            .collect();
+        let elements = head.arrays.iter().map(|_| OnceLock::new()).collect();
         let source = Source::Merged(Arc::new(self));
-        Segment::new(Arc::new(head), columns.collect(), source, memory.clone())
+        Segment::new(Arc::new(head), (columns, elements), source, memory.clone())
     }
 
     /// The segment with all columns, of which none depends on the old one.
-    fn whole(self, head: Head, memory: &Arc<Memory>) -> Segment {
-        let columns: Vec<Arc<Column>> = (0..head.fields.len())
-            .map(|field| self.column(field, head.rows))
-            .collect();
-        let fields = head.fields.into_iter().zip(&columns).map(|(field, column)| Field {
-            has_documents: column.has_documents(),
-            is_held: column.is_held(),
-            range: column.range().cloned(),
-            ..field
-        });
-        let head = Head::new(head.blocks, head.rows, fields.collect(), head.is_cut);
-        let columns = columns.into_iter().map(OnceLock::from).collect();
-        Segment::new(Arc::new(head), columns, Source::Memory, memory.clone())
+    fn whole(&self, head: Head, memory: &Arc<Memory>) -> Segment {
+        let mut columns = Vec::with_capacity(head.fields.len());
+        let mut inner = Vec::new();
+        let mut fields = Vec::with_capacity(head.fields.len());
+        for (at, field) in head.fields.into_iter().enumerate() {
+            let elements = match field.has_elements {
+                true => self.whole_elements(at, memory),
+                false => None,
+            };
+            let column = match field.has_elements && elements.is_none() {
+                true => Column::unknown().into(),
+                false => self.column(at, head.rows),
+            };
+            let has_elements = elements.is_some();
+            inner.extend(elements.map(|own| OnceLock::from(Some(Arc::new(own)))));
+            fields.push(Field {
+                has_documents: column.has_documents(),
+                is_held: column.is_held() && !has_elements,
+                has_elements,
+                range: column.range().cloned(),
+                ..field
+            });
+            columns.push(OnceLock::from(column));
+        }
+        let head = Head::new(head.of, head.rows, fields, head.is_cut);
+        let held = (columns.into(), inner.into());
+        Segment::new(Arc::new(head), held, Source::Memory, memory.clone())
+    }
+
+    /// The elements at a field, as [`Merged::whole`].
+    fn whole_elements(&self, field: usize, memory: &Arc<Memory>) -> Option<Segment> {
+        let (merged, head) = self.merged_elements(field, memory)?;
+        Some(merged.whole(head, memory))
     }
 }
 
@@ -295,6 +419,9 @@ impl<'f> Fields<'f> {
             has_others: any(|field| field.has_others) || is_unknown,
             is_ordered: false,
             has_documents: any(|field| field.has_documents),
+            has_elements: old.is_some_and(|field| field.has_elements)
+                && new.is_none_or(|field| field.has_elements)
+                && !is_unknown,
             is_held: !any(|field| !field.is_held) && !is_unknown,
             range: self.range(two),
         };

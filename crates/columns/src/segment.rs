@@ -1,6 +1,8 @@
 //! The documents of a part of a collection, path by path.
 
-use crate::column::{Column, ColumnBuilder, Values};
+use crate::builder::{BYTES_MAX, RARE, SegmentBuilder};
+use crate::column::{Column, Values};
+use crate::elements::{self, Elements};
 use crate::memory::Memory;
 use crate::merged::Merged;
 use crate::statistics::Part;
@@ -8,26 +10,12 @@ use nestor_model::{RecordId, Str, Value, ValueRef};
 use nestor_storage::base::NodeName;
 use nestor_storage::beside::Place;
 use nestor_storage::{Beside, Block, Blocks, Bytes, record};
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// Paths of a segment, at most; of documents with more some are not held.
 pub(crate) const PATHS_MAX: usize = 1000;
-
-/// Of segments with more paths than these only those are held that more than one in [`RARE`] documents has.
-const PATHS_MANY: usize = 100;
-const RARE: usize = 16;
-
-/// Bytes of the documents of a segment, at most; of larger ones nothing is held.
-const BYTES_MAX: usize = 64 << 20;
-
-/// Pairs of neighbours among the fields of documents, at most; with more these are in no order.
-const PAIRS_MAX: usize = 4000;
-
-/// Fields below one another, at most.
-const DEPTH_MAX: usize = 16;
 
 /// The documents of a group of blocks, as they are in the base.
 ///
@@ -37,9 +25,11 @@ pub struct Segment {
     head: Arc<Head>,
     /// Of each field its column, if it is in memory.
     columns: Box<[OnceLock<Arc<Column>>]>,
+    /// The elements of its arrays ([`Head::arrays`]), once somebody asked for them, as far as they can be told.
+    elements: Box<[OnceLock<Option<Arc<Segment>>>]>,
     source: Source,
     memory: Arc<Memory>,
-    /// Bytes in memory.
+    /// Bytes in memory, but for those of elements.
     bytes: AtomicUsize,
     is_damaged: AtomicBool,
 }
@@ -49,24 +39,37 @@ pub struct Segment {
 pub(crate) enum Source {
     /// All are in memory.
     Memory,
-    File(Arc<Stored>),
+    File(Arc<Stored>, Arc<Layout>),
     Merged(Arc<Merged>),
 }
 
 /// What is known of a segment without its columns.
 #[derive(Debug)]
 pub(crate) struct Head {
-    /// The blocks, and the row that each begins with.
-    pub(crate) blocks: Vec<(NodeName, u32)>,
+    pub(crate) of: Rows,
     pub(crate) rows: usize,
     /// The fields; the first is the documents themselves.
     pub(crate) fields: Vec<Field>,
+    /// Which of them are arrays whose elements are held.
+    pub(crate) arrays: Box<[usize]>,
     /// There are paths that are not held.
     pub(crate) is_cut: bool,
     /// Of each field what is known of its values, once somebody asked.
     statistics: Box<[OnceLock<Part>]>,
     /// Bytes that this takes.
     bytes: usize,
+}
+
+/// What the rows of a segment are.
+#[derive(Debug)]
+pub(crate) enum Rows {
+    /// The documents of these blocks, each with the row that it begins with.
+    Documents(Vec<(NodeName, u32)>),
+    /// Elements of arrays.
+    Elements {
+        /// They are all documents.
+        are_documents: bool,
+    },
 }
 
 /// A field of documents.
@@ -79,7 +82,9 @@ pub(crate) struct Field {
     pub(crate) is_ordered: bool,
     /// Some document has a document here: its fields are held below, and only that it is there by the column.
     pub(crate) has_documents: bool,
-    /// There is a column of it.
+    /// Where some document has an array, all have arrays, null or nothing, and a segment below has the elements. The column tells where these begin.
+    pub(crate) has_elements: bool,
+    /// There is a column of its values.
     pub(crate) is_held: bool,
     /// Its least and largest value, as [`Column::range`]; of a segment with changes all values lie between these.
     pub(crate) range: Option<(Value, Value)>,
@@ -90,13 +95,23 @@ pub(crate) struct Stored {
     pub(crate) beside: Beside,
     pub(crate) name: String,
     pub(crate) len: u64,
-    /// Of each field the place of its column.
-    pub(crate) places: Vec<Place>,
     is_removed: AtomicBool,
     /// Nobody who begins to read now would use it.
     is_unused: AtomicBool,
     memory: Arc<Memory>,
 }
+
+/// Where a file has the columns of a segment.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    /// Of each field.
+    pub(crate) places: Vec<Place>,
+    /// Of the elements of each array.
+    pub(crate) elements: Vec<(Arc<Head>, Arc<Layout>)>,
+}
+
+/// Columns and segments of elements that are in memory, as [`Segment`] has them.
+pub(crate) type Held = (Box<[OnceLock<Arc<Column>>]>, Box<[OnceLock<Option<Arc<Segment>>>]>);
 
 /// What a segment has of a path.
 #[derive(Debug)]
@@ -155,7 +170,7 @@ impl Segment {
             at = to.map(|to| (to, more));
         }
         let blocks = parts.iter().map(|(part, _)| part.name).zip(begins).collect();
-        Ok(Some(builder.finish(blocks, RARE, memory.clone())))
+        Ok(Some(builder.finish(blocks, RARE, memory)))
     }
 
     /// The documents of some keys, which ascend, and which of the keys have one.
@@ -177,22 +192,18 @@ impl Segment {
             there.push(is_there);
         }
         // A few documents have few values of any path.
-        Ok((builder.finish(Vec::new(), usize::MAX, memory.clone()), there))
+        Ok((builder.finish(Vec::new(), usize::MAX, memory), there))
     }
 
     /// A segment of which some columns are in memory.
-    pub(crate) fn new(
-        head: Arc<Head>,
-        columns: Box<[OnceLock<Arc<Column>>]>,
-        source: Source,
-        memory: Arc<Memory>,
-    ) -> Self {
+    pub(crate) fn new(head: Arc<Head>, (columns, elements): Held, source: Source, memory: Arc<Memory>) -> Self {
         let held = columns.iter().filter_map(OnceLock::get).map(|column| column.bytes());
         let bytes = head.bytes + held.sum::<usize>();
         memory.add(bytes);
         Self {
             head,
             columns,
+            elements,
             source,
             memory,
             bytes: bytes.into(),
@@ -203,27 +214,38 @@ impl Segment {
     /// A segment none of whose columns is in memory.
     pub(crate) fn of(head: Arc<Head>, source: Source, memory: Arc<Memory>) -> Self {
         let columns = head.fields.iter().map(|_| OnceLock::new()).collect();
-        Self::new(head, columns, source, memory)
+        let elements = head.arrays.iter().map(|_| OnceLock::new()).collect();
+        Self::new(head, (columns, elements), source, memory)
     }
 
     /// The same segment without columns in memory, if it has some that can be had again.
     pub(crate) fn unloaded(&self) -> Option<Self> {
-        let is_loaded = self.bytes() > self.head.bytes && !self.is_damaged() && self.is_in_file();
-        is_loaded.then(|| Self::of(self.head.clone(), self.source.clone(), self.memory.clone()))
+        let can = !self.is_damaged() && self.is_in_file();
+        (can && self.is_loaded()).then(|| Self::of(self.head.clone(), self.source.clone(), self.memory.clone()))
+    }
+
+    /// Whether columns are in memory.
+    fn is_loaded(&self) -> bool {
+        self.bytes() > self.head.bytes || self.known_elements().any(|own| own.is_loaded())
+    }
+
+    /// The elements that somebody asked for.
+    fn known_elements(&self) -> impl Iterator<Item = &Arc<Self>> {
+        self.elements.iter().filter_map(|own| own.get()?.as_ref())
     }
 
     /// Whether files have its columns, but for what was changed since they were written.
     pub(crate) fn is_in_file(&self) -> bool {
         match &self.source {
             Source::Memory => false,
-            Source::File(_) => true,
+            Source::File(..) => true,
             Source::Merged(merged) => merged.old.is_in_file(),
         }
     }
 
     /// The same segment, which is in a file by now; its columns stay in memory.
-    pub(crate) fn with_file(mut self, stored: Stored) -> Self {
-        self.source = Source::File(Arc::new(stored));
+    pub(crate) fn with_file(mut self, (stored, layout): (Stored, Layout)) -> Self {
+        self.source = Source::File(Arc::new(stored), Arc::new(layout));
         self
     }
 
@@ -235,10 +257,14 @@ impl Segment {
         &self.head
     }
 
+    pub(crate) fn shared_head(&self) -> Arc<Head> {
+        self.head.clone()
+    }
+
     /// Its own file.
     pub(crate) fn file(&self) -> Option<&Stored> {
         match &self.source {
-            Source::File(stored) => Some(stored),
+            Source::File(stored, _) => Some(stored),
             Source::Memory | Source::Merged(_) => None,
         }
     }
@@ -246,18 +272,21 @@ impl Segment {
     pub(crate) fn merged(&self) -> Option<&Merged> {
         match &self.source {
             Source::Merged(merged) => Some(merged),
-            Source::Memory | Source::File(_) => None,
+            Source::Memory | Source::File(..) => None,
         }
     }
 
     /// Whether its file, or that of what it was made of, turned out to be damaged or missing.
     pub(crate) fn is_damaged(&self) -> bool {
-        self.is_damaged.load(Relaxed) || self.merged().is_some_and(|merged| merged.old.is_damaged())
+        let own = self.is_damaged.load(Relaxed) || self.merged().is_some_and(|merged| merged.old.is_damaged());
+        own || self.known_elements().any(|own| own.is_damaged())
     }
 
-    /// The column of a field, if it is held and in memory.
+    /// The column of a field, if there is one and it is in memory.
     pub(crate) fn held(&self, field: usize) -> Option<&Arc<Column>> {
-        self.columns[field].get().filter(|_| self.head.fields[field].is_held)
+        self.columns[field]
+            .get()
+            .filter(|_| self.head.fields[field].has_column())
     }
 
     /// The column of a field, which does not stay in memory for that.
@@ -277,20 +306,29 @@ impl Segment {
 
     /// The names of its blocks, in order.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = NodeName> {
-        self.head.blocks.iter().map(|(name, _)| *name)
+        self.head.blocks().iter().map(|(name, _)| *name)
     }
 
     /// The rows of a block.
     pub(crate) fn rows_of(&self, block: usize) -> Range<usize> {
-        let blocks = &self.head.blocks;
+        let blocks = self.head.blocks();
         let end = blocks
             .get(block + 1)
             .map_or(self.head.rows, |(_, begin)| *begin as usize);
         blocks[block].1 as usize..end
     }
 
-    /// The field at a path, which is followed through documents and not through arrays; otherwise what is known of it without one.
+    /// The field at a path, as [`Segment::field_at`], if its values are held.
     fn field<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Result<usize, Found<'_>> {
+        let field = self.field_at(path)?;
+        match self.head.fields[field].is_held {
+            true => Ok(field),
+            false => Err(Found::Unknown),
+        }
+    }
+
+    /// The field at a path, which is followed through documents and not through arrays; otherwise what is known of it without one.
+    fn field_at<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Result<usize, Found<'_>> {
         let fields = &self.head.fields;
         let mut at = 0;
         for name in path {
@@ -303,10 +341,7 @@ impl Segment {
                 None => return Err(Found::Nothing),
             }
         }
-        match fields[at].is_held {
-            true => Ok(at),
-            false => Err(Found::Unknown),
-        }
+        Ok(at)
     }
 
     /// As [`Segment::field`], of a path where no document has a document itself.
@@ -336,6 +371,55 @@ impl Segment {
         }
     }
 
+    /// What it has of the elements of the arrays at a path, which is followed as with [`Segment::find`].
+    pub fn elements<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> elements::Found<'_> {
+        match self.field_at(path) {
+            Err(Found::Nothing) => elements::Found::Nothing,
+            Err(_) => elements::Found::Unknown,
+            Ok(field) => match self.elements_of(field) {
+                Some(elements) => elements::Found::Elements(elements),
+                None if self.is_null(field) => elements::Found::Nothing,
+                None => elements::Found::Unknown,
+            },
+        }
+    }
+
+    /// Whether no document has anything but null at a field.
+    fn is_null(&self, field: usize) -> bool {
+        let own = &self.head.fields[field];
+        let has_none = || matches!(self.column(field), Found::Column(column) if column.is_empty());
+        own.is_held && !own.has_documents && own.range.is_none() && has_none()
+    }
+
+    /// The elements of the arrays at a field.
+    pub(crate) fn elements_of(&self, field: usize) -> Option<Elements<'_>> {
+        let at = self.head.arrays.iter().position(|own| *own == field)?;
+        let of = self.elements[at]
+            .get_or_init(|| self.read_elements(field, at))
+            .as_ref()?;
+        match self.column(field) {
+            Found::Column(column) => Elements::new(column, of),
+            Found::Nothing | Found::Unknown => None,
+        }
+    }
+
+    fn read_elements(&self, field: usize, at: usize) -> Option<Arc<Self>> {
+        match &self.source {
+            Source::Memory => None,
+            Source::File(stored, layout) => {
+                let (head, layout) = layout.elements.get(at)?.clone();
+                let source = Source::File(stored.clone(), layout);
+                Some(Self::of(head, source, self.memory.clone()).into())
+            }
+            Source::Merged(merged) => Some(merged.elements(field, &self.memory)?.into()),
+        }
+    }
+
+    /// Whether its rows are elements that are all documents.
+    pub fn has_documents_only(&self) -> bool {
+        matches!(self.head.of, Rows::Elements { are_documents: true })
+    }
+
     /// Where a name stands among those below a path, if all documents have these in one order; `None` where that is not known.
     pub fn order<'p>(&self, parent: impl IntoIterator<Item = &'p str>, name: &str) -> Option<usize> {
         let fields = &self.head.fields;
@@ -349,9 +433,9 @@ impl Segment {
 
     /// Bytes that the columns at these paths take, in their file if there is one, of so many of its rows.
     pub fn weight<'p>(&self, paths: impl IntoIterator<Item = &'p str>, rows: usize) -> u64 {
-        let weight = |path: &str| match (self.field(path.split('.')), self.file()) {
-            (Ok(field), Some(stored)) => u64::from(stored.places[field].len),
-            (Ok(field), None) => self.columns[field].get().map_or(0, |column| column.bytes() as u64),
+        let weight = |path: &str| match (self.field_at(path.split('.')), &self.source) {
+            (Ok(field), Source::File(_, layout)) => u64::from(layout.places[field].len),
+            (Ok(field), _) => self.columns[field].get().map_or(0, |column| column.bytes() as u64),
             (Err(_), _) => 0,
         };
         let all: u64 = paths.into_iter().map(weight).sum();
@@ -391,7 +475,11 @@ impl Segment {
 
     /// The keys of the records of some rows; `None` where records have no numbers.
     pub fn records(&self) -> Option<impl Fn(usize) -> [u8; 8]> {
-        match self.find([]) {
+        let of_documents = match &self.head.of {
+            Rows::Documents(_) => self.find([]),
+            Rows::Elements { .. } => Found::Nothing,
+        };
+        match of_documents {
             Found::Column(column) if matches!(column.values(), Values::Int64(_)) => {
                 Some(|row| match column.value(row) {
                     ValueRef::Int64(number) => record::record_key(RecordId(number.cast_unsigned())),
@@ -438,12 +526,12 @@ impl Segment {
     }
 
     fn read(&self, field: usize) -> Arc<Column> {
-        let stored = match &self.source {
+        let (stored, layout) = match &self.source {
             Source::Memory => return Column::unknown().into(),
             Source::Merged(merged) => return merged.column(field, self.head.rows),
-            Source::File(stored) => stored,
+            Source::File(stored, layout) => (stored, layout),
         };
-        let read = stored.column(&self.head, field, &self.memory);
+        let read = stored.column(&self.head, (field, layout), &self.memory);
         let column = read.unwrap_or_else(|error| {
             let is_first = !self.is_damaged.swap(true, Relaxed);
             // Segments of collections that are no more are removed under those who read them.
@@ -463,15 +551,21 @@ impl Drop for Segment {
     }
 }
 
+impl Field {
+    /// Whether there is a column.
+    pub(crate) fn has_column(&self) -> bool {
+        self.is_held || self.has_elements
+    }
+}
+
 impl Stored {
     /// A file that is there, and counts from now on.
-    pub(crate) fn new(beside: Beside, name: String, (len, places): (u64, Vec<Place>), memory: Arc<Memory>) -> Self {
+    pub(crate) fn new(beside: Beside, name: String, len: u64, memory: Arc<Memory>) -> Self {
         memory.disk_bytes.fetch_add(len, Relaxed);
         Self {
             beside,
             name,
             len,
-            places,
             is_removed: false.into(),
             is_unused: false.into(),
             memory,
@@ -509,13 +603,18 @@ impl std::fmt::Debug for Stored {
 }
 
 impl Head {
-    pub(crate) fn new(blocks: Vec<(NodeName, u32)>, rows: usize, fields: Vec<Field>, is_cut: bool) -> Self {
+    pub(crate) fn new(of: Rows, rows: usize, fields: Vec<Field>, is_cut: bool) -> Self {
         let names = fields.iter().flat_map(|field| &field.below).map(|(name, _)| name.len());
         let below: usize = names.map(|len| len + size_of::<(Str, usize)>()).sum();
-        let bytes = size_of_val(&*blocks) + fields.len() * (size_of::<Field>() + size_of::<OnceLock<Column>>()) + below;
+        let blocks = match &of {
+            Rows::Documents(blocks) => size_of_val(&**blocks),
+            Rows::Elements { .. } => 0,
+        };
+        let bytes = blocks + fields.len() * (size_of::<Field>() + size_of::<OnceLock<Column>>()) + below;
         Self {
-            blocks,
+            of,
             rows,
+            arrays: (0..fields.len()).filter(|at| fields[*at].has_elements).collect(),
             statistics: fields.iter().map(|_| OnceLock::new()).collect(),
             fields,
             is_cut,
@@ -528,173 +627,17 @@ impl Head {
         self.statistics[field].get().cloned()
     }
 
+    /// The blocks, and the row that each begins with.
+    pub(crate) fn blocks(&self) -> &[(NodeName, u32)] {
+        match &self.of {
+            Rows::Documents(blocks) => blocks,
+            Rows::Elements { .. } => &[],
+        }
+    }
+
     /// Whether the rows of blocks ascend and are rows.
     pub(crate) fn is_sound(&self) -> bool {
-        let begins = self.blocks.iter().map(|(_, begin)| *begin as usize);
+        let begins = self.blocks().iter().map(|(_, begin)| *begin as usize);
         begins.chain([self.rows]).is_sorted()
-    }
-}
-
-/// Makes a segment, document by document.
-struct SegmentBuilder {
-    fields: Vec<FieldBuilder>,
-    is_cut: bool,
-    rows: usize,
-    /// Bytes of the documents.
-    bytes: usize,
-}
-
-impl Default for SegmentBuilder {
-    fn default() -> Self {
-        Self {
-            fields: vec![FieldBuilder::default()],
-            is_cut: false,
-            rows: 0,
-            bytes: 0,
-        }
-    }
-}
-
-#[derive(Default)]
-struct FieldBuilder {
-    below: Vec<(Str, usize)>,
-    order: Order,
-    column: ColumnBuilder,
-    has_others: bool,
-}
-
-/// In which order documents have the fields below one, by place.
-#[derive(Default)]
-struct Order {
-    /// What stands right behind what in some document.
-    pairs: BTreeSet<(usize, usize)>,
-    /// What stood behind each last.
-    last: Vec<usize>,
-    /// There is no one order.
-    is_none: bool,
-}
-
-impl Order {
-    fn note(&mut self, before: usize, behind: usize) {
-        if self.last.len() <= before {
-            self.last.resize(before + 1, usize::MAX);
-        }
-        if self.last[before] == behind || self.is_none {
-            return;
-        }
-        self.last[before] = behind;
-        self.pairs.insert((before, behind));
-        // So many have no one order, most likely.
-        if self.pairs.len() > PAIRS_MAX {
-            self.is_none = true;
-            self.pairs.clear();
-        }
-    }
-
-    /// The places in an order that all documents have, if there is one.
-    fn of(&self, count: usize) -> Option<Vec<usize>> {
-        if self.is_none {
-            return None;
-        }
-        let mut waits_for = vec![0; count];
-        self.pairs.iter().for_each(|(_, behind)| waits_for[*behind] += 1);
-        let mut ready: BTreeSet<usize> = (0..count).filter(|at| waits_for[*at] == 0).collect();
-        let mut order = Vec::with_capacity(count);
-        while let Some(at) = ready.pop_first() {
-            order.push(at);
-            for (_, behind) in self.pairs.range((at, 0)..(at + 1, 0)) {
-                waits_for[*behind] -= 1;
-                if waits_for[*behind] == 0 {
-                    ready.insert(*behind);
-                }
-            }
-        }
-        (order.len() == count).then_some(order)
-    }
-}
-
-impl SegmentBuilder {
-    fn add(&mut self, key: &[u8], bytes: &[u8]) {
-        self.bytes += bytes.len();
-        // What a document is itself no column holds: in its place stands where it is.
-        if let Some(record) = record::record_id(key) {
-            let number = ValueRef::Int64(record.0.cast_signed());
-            self.fields[0].column.push(self.rows, number);
-        }
-        let doc = record::document(bytes);
-        self.fields_of(0, doc.iter(), 0);
-        self.rows += 1;
-    }
-
-    fn fields_of<'d>(&mut self, parent: usize, fields: impl Iterator<Item = (&'d str, ValueRef<'d>)>, depth: usize) {
-        // Documents mostly have their fields in one order.
-        let mut next = 0;
-        let mut before = None;
-        for (name, value) in fields {
-            let below = &self.fields[parent].below;
-            let guess = below.get(next).filter(|(own, _)| own == name).map(|_| next);
-            let found = guess.or_else(|| below.iter().position(|(own, _)| own == name));
-            let at = match found {
-                Some(at) => at,
-                None if self.fields.len() >= PATHS_MAX => {
-                    self.is_cut = true;
-                    continue;
-                }
-                None => {
-                    let (at, field) = (below.len(), self.fields.len());
-                    self.fields.push(FieldBuilder::default());
-                    self.fields[parent].below.push((name.into(), field));
-                    at
-                }
-            };
-            let parent = &mut self.fields[parent];
-            if let Some(before) = before.replace(at) {
-                parent.order.note(before, at);
-            }
-            next = at + 1;
-            let field = parent.below[at].1;
-            let is_first = self.fields[field].column.push(self.rows, value);
-            match value {
-                // Of a field that a document has twice the first counts, and what is below them cannot be told apart.
-                _ if !is_first => self.fields[field].has_others = true,
-                ValueRef::Document(doc) if depth < DEPTH_MAX => self.fields_of(field, doc.iter(), depth + 1),
-                // What is below is not held, as below an array.
-                ValueRef::Document(_) | ValueRef::Array(_) => self.fields[field].has_others = true,
-                _ => {}
-            }
-        }
-    }
-
-    /// The segment, whose rows are those of these blocks; of many paths those are left out that not one in `rare` documents has.
-    fn finish(mut self, blocks: Vec<(NodeName, u32)>, rare: usize, memory: Arc<Memory>) -> Segment {
-        let rows = self.rows;
-        if self.bytes > BYTES_MAX {
-            self.fields = vec![FieldBuilder::default()];
-            self.is_cut = true;
-        }
-        let are_many = self.fields.len() > PATHS_MANY;
-        let mut columns = Vec::with_capacity(self.fields.len());
-        let mut fields = Vec::with_capacity(self.fields.len());
-        for field in self.fields {
-            let column = match are_many && field.column.rows().saturating_mul(rare) < rows {
-                true => Column::unknown(),
-                false => field.column.finish(rows),
-            };
-            let order = field.order.of(field.below.len());
-            fields.push(Field {
-                is_ordered: order.is_some(),
-                below: match order {
-                    Some(order) => order.into_iter().map(|at| field.below[at].clone()).collect(),
-                    None => field.below,
-                },
-                has_others: field.has_others,
-                has_documents: column.has_documents(),
-                is_held: column.is_held(),
-                range: column.range().cloned(),
-            });
-            columns.push(OnceLock::from(Arc::new(column)));
-        }
-        let head = Head::new(blocks, rows, fields, self.is_cut);
-        Segment::new(Arc::new(head), columns.into(), Source::Memory, memory)
     }
 }

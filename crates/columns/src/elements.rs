@@ -1,0 +1,151 @@
+//! The elements of arrays, path by path: a segment of their own, of which each document has some rows.
+//!
+//! The column of the array's field tells where those of a document begin. So who wants elements beside what their documents have reads both, each value of
+//! a document as often as it has elements. Arrays in arrays' documents have segments below these; arrays that are elements themselves are not held.
+
+use crate::column::{Column, State, Values};
+use crate::packed::Packed;
+use crate::segment::Segment;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Arrays below one another whose elements are held, at most.
+pub(crate) const LEVELS_MAX: usize = 2;
+
+/// Arrays of the documents of a segment whose elements are held, at most.
+pub(crate) const ARRAYS_MAX: usize = 16;
+
+/// Paths of elements, at most.
+pub(crate) const PATHS_MAX: usize = 100;
+
+/// Elements of a segment, at most.
+pub(crate) const ROWS_MAX: usize = 1 << 20;
+
+/// Elements of an array that pay, on average: of longer ones, as embeddings are, their documents have nothing else.
+const ROWS_EACH: usize = 64;
+
+/// How many elements so many documents may have at most to be held.
+pub(crate) fn most(rows: usize) -> usize {
+    (rows.saturating_mul(ROWS_EACH) + ROWS_EACH * ROWS_EACH).min(ROWS_MAX)
+}
+
+/// The column that tells of each row whether it has an array, and where its elements begin.
+pub(crate) fn begins(rows: impl IntoIterator<Item = (State, usize)>) -> Column {
+    let (states, begins): (Vec<State>, Vec<i64>) = rows.into_iter().map(|(state, begin)| (state, begin as i64)).unzip();
+    let are_all = states.iter().all(|state| *state == State::Value);
+    Column::whole(
+        Values::Int64(Packed::new(&begins)),
+        (!are_all).then(|| states.into()),
+        None,
+    )
+}
+
+/// Whether a column tells where the elements of its rows begin, of which there are so many.
+pub(crate) fn are_begins(column: &Column, elements: usize) -> bool {
+    let Values::Int64(begins) = column.values() else {
+        return false;
+    };
+    let all = (0..begins.len()).map(|row| begins.get(row));
+    let all = all.chain([elements as i64]);
+    all.clone().is_sorted() && all.clone().next() == Some(0)
+}
+
+/// What a segment has of the elements of an array.
+#[derive(Debug)]
+pub enum Found<'s> {
+    /// All of them.
+    Elements(Elements<'s>),
+    /// No document has anything there.
+    Nothing,
+    /// Documents have to be looked at.
+    Unknown,
+}
+
+/// The elements of the arrays that documents have at a path. Each document has an array there, null or nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Elements<'s> {
+    column: &'s Column,
+    begins: &'s Packed,
+    of: &'s Arc<Segment>,
+}
+
+impl<'s> Elements<'s> {
+    /// Those of a column of their beginnings; `None` where these are none.
+    pub(crate) fn new(column: &'s Column, of: &'s Arc<Segment>) -> Option<Self> {
+        match column.values() {
+            Values::Int64(begins) => Some(Self { column, begins, of }),
+            _ => None,
+        }
+    }
+
+    /// The elements, whose paths begin in them; the empty one is that of the element itself, as far as it is no document.
+    pub fn segment(&self) -> &'s Segment {
+        self.of
+    }
+
+    pub(crate) fn shared(&self) -> Arc<Segment> {
+        self.of.clone()
+    }
+
+    /// Where those of a row begin, or would.
+    fn begin(&self, row: usize) -> usize {
+        match row < self.begins.len() {
+            true => self.begins.get(row) as usize,
+            false => self.of.rows(),
+        }
+    }
+
+    /// Those of some rows, one behind the other.
+    pub fn of_rows(&self, rows: &Range<usize>) -> Range<usize> {
+        self.begin(rows.start)..self.begin(rows.end)
+    }
+
+    /// What a row has: an array, null, or nothing.
+    pub fn state(&self, row: usize) -> State {
+        self.column.state(row)
+    }
+
+    /// Whether one of some rows has no element.
+    pub fn has_gaps(&self, rows: &Range<usize>) -> bool {
+        let mut before = self.begin(rows.start);
+        rows.clone().any(|row| {
+            let begin = std::mem::replace(&mut before, self.begin(row + 1));
+            begin == before
+        })
+    }
+
+    /// The rows that have some elements, one for each, counted from `from`; the first element is of that row or a later one.
+    pub fn rows_of(&self, elements: &Range<usize>, from: usize) -> Vec<u32> {
+        let mut out = Vec::with_capacity(elements.len());
+        let (mut row, mut end) = (from, self.begin(from + 1));
+        let mut next = elements.start;
+        while next < elements.end {
+            while end <= next {
+                row += 1;
+                end = self.begin(row + 1);
+            }
+            let to = end.min(elements.end);
+            out.resize(out.len() + to - next, (row - from) as u32);
+            next = to;
+        }
+        out
+    }
+
+    /// The last row that begins with or before an element.
+    pub fn row_of(&self, element: usize, rows: &Range<usize>) -> usize {
+        let (mut from, mut to) = (rows.start, rows.end);
+        while from + 1 < to {
+            let middle = usize::midpoint(from, to);
+            match self.begin(middle) <= element {
+                true => from = middle,
+                false => to = middle,
+            }
+        }
+        from
+    }
+
+    /// Bytes that the columns of the elements at these paths take, of those of so many rows; see [`Segment::weight`].
+    pub fn weight<'p>(&self, paths: impl IntoIterator<Item = &'p str>, elements: usize) -> u64 {
+        self.of.weight(paths, elements)
+    }
+}
