@@ -10,7 +10,7 @@
 //!
 //! Distances lie byte by byte, all lowest bytes first: so bytes that are mostly alike stand together.
 
-use crate::column::{Column, State, Values};
+use crate::column::{Column, DAY_MS, State, Values};
 use crate::packed::Packed;
 use crate::reader::{Reader, gather, scatter};
 use nestor_model::vector::Texts;
@@ -37,6 +37,7 @@ pub(crate) fn encode(column: &Column) -> Vec<u8> {
         Values::Bool(values) | Values::Int32(values) | Values::Int64(values) | Values::Date(values) => {
             values.encode(&mut out);
         }
+        Values::Days(days) => days.encode(&mut out),
         Values::Double(values) => {
             let bits: Vec<u64> = values.iter().map(|value| value.to_bits()).collect();
             scatter(&bits, 8, &mut out);
@@ -88,6 +89,7 @@ fn form(values: &Values) -> u8 {
         Values::Text(..) => 8,
         Values::Id(_) => 9,
         Values::Any(_) => 10,
+        Values::Days(_) => 11,
     }
 }
 
@@ -150,6 +152,13 @@ pub(crate) fn decode(bytes: &[u8], rows: usize, range: Option<(Value, Value)>) -
             let values: Box<[Value]> = values.iter().map(|value| value.to_value()).collect();
             (values.len() == rows).then_some(Values::Any(values))?
         }
+        11 => {
+            let days = Packed::decode(&mut reader, rows)?;
+            // Others are no dates.
+            let ends = days.ends().into_iter().flat_map(|(least, most)| [least, most]);
+            ends.map(|day| day.checked_mul(DAY_MS)).collect::<Option<Vec<_>>>()?;
+            Values::Days(days)
+        }
         _ => return None,
     };
     reader.0.is_empty().then(|| Column::whole(values, states, range))
@@ -192,8 +201,12 @@ mod tests {
     fn columns_of_every_form_come_back() {
         let longs: Vec<i64> = (0..300).map(|at| 1_700_000_000_000 + at * 1013).collect();
         let texts: Vec<String> = longs.iter().map(|at| format!("text {}", at % 7)).collect();
-        let forms: [Vec<ValueRef<'_>>; 12] = [
+        let forms: [Vec<ValueRef<'_>>; 13] = [
             vec![],
+            longs
+                .iter()
+                .map(|at| ValueRef::DateTime(at % 999 * DAY_MS - 7 * DAY_MS))
+                .collect(),
             longs.iter().map(|at| ValueRef::Bool(at % 3 == 0)).collect(),
             longs.iter().map(|at| ValueRef::Int32((at % 1000) as i32)).collect(),
             longs.iter().map(|at| ValueRef::Int64(*at)).collect(),
@@ -243,7 +256,7 @@ mod tests {
         }
         seen.sort_unstable();
         seen.dedup();
-        assert_eq!(seen, (0..=10).collect::<Vec<u8>>());
+        assert_eq!(seen, (0..=11).collect::<Vec<u8>>());
     }
 
     #[test]

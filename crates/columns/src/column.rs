@@ -10,6 +10,9 @@ use std::collections::HashMap;
 /// Bytes of a value that is held, at most.
 const BYTES_MAX: usize = 4096;
 
+/// Milliseconds of a day.
+pub const DAY_MS: i64 = 86_400_000;
+
 /// What a document has at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -50,8 +53,10 @@ pub enum Values {
     Int32(Packed),
     /// [`Value::Int64`].
     Int64(Packed),
-    /// [`Value::DateTime`].
+    /// [`Value::DateTime`], in milliseconds.
     Date(Packed),
+    /// The same where all are beginnings of days: in [`DAY_MS`].
+    Days(Packed),
     /// [`Value::Double`].
     Double(Box<[f64]>),
     /// [`Value::Double`] that are what a whole number divided by a power of ten gives.
@@ -145,7 +150,7 @@ impl Column {
                 scale: *scale,
             },
             Values::Text(numbers, texts) => Data::Text(texts.picked(numbers.pick(places, |value| value as u32))),
-            Values::Date(_) | Values::Id(_) | Values::Any(_) => {
+            Values::Date(_) | Values::Days(_) | Values::Id(_) | Values::Any(_) => {
                 return Data::Values(places.map(|row| self.value(row).to_value())).into();
             }
         };
@@ -174,6 +179,7 @@ impl Column {
             Values::Int32(values) => ValueRef::Int32(values.get(row) as i32),
             Values::Int64(values) => ValueRef::Int64(values.get(row)),
             Values::Date(values) => ValueRef::DateTime(values.get(row)),
+            Values::Days(days) => ValueRef::DateTime(days.get(row) * DAY_MS),
             Values::Double(values) => ValueRef::Double(values[row]),
             Values::Scaled(digits, unit) => ValueRef::Double(digits.get(row) as f64 / unit),
             Values::Decimal(digits, scale) => {
@@ -226,6 +232,10 @@ impl Column {
                 let (values, range) = both(old, new, &Value::DateTime)?;
                 (Values::Date(values), range)
             }
+            (Values::Days(old), Values::Days(new)) => {
+                let (values, range) = both(old, new, &|day| Value::DateTime(day * DAY_MS))?;
+                (Values::Days(values), range)
+            }
             (Values::Scaled(old, unit), Values::Scaled(new, other)) => {
                 let new = rescaled(new, *other, *unit)?;
                 let (values, range) = both(old, &new, &|digits| Value::Double(digits as f64 / unit))?;
@@ -247,12 +257,42 @@ impl Column {
         })
     }
 
+    /// The column of some rows; its range is that of all.
+    pub(crate) fn picked(&self, rows: &[u32]) -> Self {
+        fn of<T: Clone>(values: &[T], rows: &[u32]) -> Box<[T]> {
+            rows.iter().map(|row| values[*row as usize].clone()).collect()
+        }
+        let values = match &self.values {
+            Values::Nothing => Values::Nothing,
+            Values::Bool(values) => Values::Bool(values.picked(rows)),
+            Values::Int32(values) => Values::Int32(values.picked(rows)),
+            Values::Int64(values) => Values::Int64(values.picked(rows)),
+            Values::Date(values) => Values::Date(values.picked(rows)),
+            Values::Days(days) => Values::Days(days.picked(rows)),
+            Values::Double(values) => Values::Double(of(values, rows)),
+            Values::Scaled(digits, unit) => Values::Scaled(digits.picked(rows), *unit),
+            Values::Decimal(digits, scale) => Values::Decimal(digits.picked(rows), *scale),
+            Values::Text(numbers, texts) => Values::Text(numbers.picked(rows), texts.clone()),
+            Values::Id(ids) => Values::Id(of(ids, rows)),
+            Values::Any(values) => Values::Any(of(values, rows)),
+        };
+        Self {
+            values,
+            states: self.states.as_ref().map(|states| of(states, rows)),
+            others: self.others,
+            has_documents: self.has_documents,
+            range: self.range.clone(),
+        }
+    }
+
     /// A number for each of some rows, the same where they have the same, and how many numbers there may be; `None` of a column with too many
     /// different values for a table of them.
     pub fn numbers(&self, places: &Places<'_>) -> Option<(usize, Vec<u32>)> {
         let packed = match &self.values {
             Values::Bool(values) | Values::Int32(values) | Values::Int64(values) | Values::Date(values) => values,
-            Values::Scaled(digits, _) | Values::Decimal(digits, _) | Values::Text(digits, _) => digits,
+            Values::Days(digits) | Values::Scaled(digits, _) | Values::Decimal(digits, _) | Values::Text(digits, _) => {
+                digits
+            }
             Values::Nothing => return Some((2, places.map(|row| u32::from(self.state(row) == State::Null)))),
             Values::Double(_) | Values::Id(_) | Values::Any(_) => return None,
         };
@@ -280,7 +320,7 @@ impl Column {
                 values.bytes()
             }
             Values::Double(values) => values.len() * 8,
-            Values::Scaled(digits, _) | Values::Decimal(digits, _) => digits.bytes(),
+            Values::Days(digits) | Values::Scaled(digits, _) | Values::Decimal(digits, _) => digits.bytes(),
             Values::Text(numbers, texts) => numbers.bytes() + texts.weight(),
             Values::Id(ids) => ids.len() * size_of::<ObjectId>(),
             Values::Any(values) => values.iter().map(Value::weight).sum(),
@@ -558,6 +598,9 @@ fn of_values(values: Vec<Value>, states: &[State]) -> Values {
                 true => last = *date,
                 false => *date = last,
             }
+        }
+        if dates.iter().all(|ms| ms % DAY_MS == 0) {
+            return Values::Days(packed(dates.iter().map(|ms| ms / DAY_MS)));
         }
         return Values::Date(Packed::new(&dates));
     }

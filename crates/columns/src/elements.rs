@@ -5,9 +5,9 @@
 
 use crate::column::{Column, State, Values};
 use crate::packed::Packed;
-use crate::segment::Segment;
+use crate::segment::{Field, Head, Rows, Segment, Source};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Arrays below one another whose elements are held, at most.
 pub(crate) const LEVELS_MAX: usize = 2;
@@ -143,9 +143,82 @@ impl<'s> Elements<'s> {
         }
         from
     }
+}
 
-    /// Bytes that the columns of the elements at these paths take, of those of so many rows; see [`Segment::weight`].
-    pub fn weight<'p>(&self, paths: impl IntoIterator<Item = &'p str>, elements: usize) -> u64 {
-        self.of.weight(paths, elements)
+/// Of what a segment is made whose rows are the elements of arrays, beside what their documents have.
+#[derive(Debug)]
+pub(crate) struct Unwound {
+    documents: Arc<Segment>,
+    array: usize,
+    elements: Arc<Segment>,
+    /// Of each element its document.
+    rows: OnceLock<Box<[u32]>>,
+    /// Fields of the documents; those behind are fields of elements.
+    own: usize,
+}
+
+impl Unwound {
+    /// The segment of the elements of an array.
+    pub(crate) fn segment(documents: &Arc<Segment>, array: usize) -> Option<Segment> {
+        let elements = documents.elements_of(array)?.shared();
+        let own = documents.head().fields.len();
+        let mut fields: Vec<Field> = documents.head().fields.clone();
+        // The first of the elements stands in the place of the array, the others behind the documents' own.
+        let place = |field: usize| if field == 0 { array } else { own + field - 1 };
+        for (at, field) in elements.head().fields.iter().enumerate() {
+            let below = field.below.iter().map(|(name, at)| (name.clone(), place(*at)));
+            let field = Field {
+                below: below.collect(),
+                ..field.clone()
+            };
+            match at {
+                0 => fields[array] = field,
+                _ => fields.push(field),
+            }
+        }
+        let of = Rows::Elements { are_documents: false };
+        let is_cut = documents.head().is_cut || elements.head().is_cut;
+        let head = Head::new(of, elements.rows(), fields, is_cut);
+        let memory = documents.memory().clone();
+        let unwound = Self {
+            documents: documents.clone(),
+            array,
+            elements,
+            rows: OnceLock::new(),
+            own,
+        };
+        Some(Segment::of(Arc::new(head), Source::Unwound(Arc::new(unwound)), memory))
+    }
+
+    /// Where a field is that it has: the segment, and the field there.
+    fn place(&self, field: usize) -> (&Segment, usize) {
+        match field {
+            field if field == self.array => (&self.elements, 0),
+            field if field < self.own => (&self.documents, field),
+            field => (&self.elements, field - self.own + 1),
+        }
+    }
+
+    /// The column of a field.
+    pub(crate) fn column(&self, field: usize) -> Arc<Column> {
+        let (segment, field) = self.place(field);
+        let column = segment.kept_column(field);
+        match std::ptr::eq(segment, &raw const *self.elements) {
+            true => column,
+            false => Arc::new(column.picked(self.rows())),
+        }
+    }
+
+    /// Bytes of the column of a field, as [`Segment::weight`].
+    pub(crate) fn weight(&self, field: usize) -> u64 {
+        let (segment, field) = self.place(field);
+        segment.weight_of(field)
+    }
+
+    fn rows(&self) -> &[u32] {
+        self.rows.get_or_init(|| match self.documents.elements_of(self.array) {
+            Some(elements) => elements.rows_of(&(0..self.elements.rows()), 0).into(),
+            None => Box::default(),
+        })
     }
 }

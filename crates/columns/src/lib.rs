@@ -27,7 +27,7 @@ pub mod statistics;
 pub mod store;
 mod tree;
 
-pub use column::{Column, State, Values};
+pub use column::{Column, DAY_MS, State, Values};
 pub use elements::Elements;
 pub use memory::Figures;
 pub use packed::Places;

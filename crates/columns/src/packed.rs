@@ -104,6 +104,22 @@ impl Packed {
         }
     }
 
+    /// Those of some rows, in the same width.
+    pub(crate) fn picked(&self, rows: &[u32]) -> Self {
+        fn of<D: Copy>(values: &[D], rows: &[u32]) -> Box<[D]> {
+            rows.iter().map(|row| values[*row as usize]).collect()
+        }
+        let distances = match &self.distances {
+            Distances::Same(_) => Distances::Same(rows.len()),
+            Distances::U8(values) => Distances::U8(of(values, rows)),
+            Distances::U16(values) => Distances::U16(of(values, rows)),
+            Distances::U32(values) => Distances::U32(of(values, rows)),
+            Distances::U64(values) => Distances::U64(of(values, rows)),
+        };
+        let least = self.least;
+        Self { least, distances }
+    }
+
     /// A number.
     pub fn get(&self, row: usize) -> i64 {
         let distance = match &self.distances {

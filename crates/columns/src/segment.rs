@@ -2,7 +2,7 @@
 
 use crate::builder::{BYTES_MAX, RARE, SegmentBuilder};
 use crate::column::{Column, Values};
-use crate::elements::{self, Elements};
+use crate::elements::{self, Elements, Unwound};
 use crate::memory::Memory;
 use crate::merged::Merged;
 use crate::statistics::Part;
@@ -41,6 +41,7 @@ pub(crate) enum Source {
     Memory,
     File(Arc<Stored>, Arc<Layout>),
     Merged(Arc<Merged>),
+    Unwound(Arc<Unwound>),
 }
 
 /// What is known of a segment without its columns.
@@ -73,7 +74,7 @@ pub(crate) enum Rows {
 }
 
 /// A field of documents.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Field {
     pub(crate) below: Vec<(Str, usize)>,
     /// Some document has something here whose fields are not held: an array, or the field twice.
@@ -237,7 +238,7 @@ impl Segment {
     /// Whether files have its columns, but for what was changed since they were written.
     pub(crate) fn is_in_file(&self) -> bool {
         match &self.source {
-            Source::Memory => false,
+            Source::Memory | Source::Unwound(_) => false,
             Source::File(..) => true,
             Source::Merged(merged) => merged.old.is_in_file(),
         }
@@ -265,14 +266,14 @@ impl Segment {
     pub(crate) fn file(&self) -> Option<&Stored> {
         match &self.source {
             Source::File(stored, _) => Some(stored),
-            Source::Memory | Source::Merged(_) => None,
+            Source::Memory | Source::Merged(_) | Source::Unwound(_) => None,
         }
     }
 
     pub(crate) fn merged(&self) -> Option<&Merged> {
         match &self.source {
             Source::Merged(merged) => Some(merged),
-            Source::Memory | Source::File(..) => None,
+            Source::Memory | Source::File(..) | Source::Unwound(_) => None,
         }
     }
 
@@ -384,6 +385,12 @@ impl Segment {
         }
     }
 
+    /// Whether it has the elements of the arrays at a path, known without reading.
+    pub(crate) fn has_elements(&self, array: &str) -> bool {
+        let field = self.field_at(array.split('.'));
+        field.is_ok_and(|field| self.head.fields[field].has_elements)
+    }
+
     /// Whether no document has anything but null at a field.
     fn is_null(&self, field: usize) -> bool {
         let own = &self.head.fields[field];
@@ -393,19 +400,22 @@ impl Segment {
 
     /// The elements of the arrays at a field.
     pub(crate) fn elements_of(&self, field: usize) -> Option<Elements<'_>> {
-        let at = self.head.arrays.iter().position(|own| *own == field)?;
-        let of = self.elements[at]
-            .get_or_init(|| self.read_elements(field, at))
-            .as_ref()?;
+        let of = self.elements_at(field)?;
         match self.column(field) {
             Found::Column(column) => Elements::new(column, of),
             Found::Nothing | Found::Unknown => None,
         }
     }
 
+    /// The segment of the elements of the arrays at a field.
+    fn elements_at(&self, field: usize) -> Option<&Arc<Self>> {
+        let at = self.head.arrays.iter().position(|own| *own == field)?;
+        self.elements[at].get_or_init(|| self.read_elements(field, at)).as_ref()
+    }
+
     fn read_elements(&self, field: usize, at: usize) -> Option<Arc<Self>> {
         match &self.source {
-            Source::Memory => None,
+            Source::Memory | Source::Unwound(_) => None,
             Source::File(stored, layout) => {
                 let (head, layout) = layout.elements.get(at)?.clone();
                 let source = Source::File(stored.clone(), layout);
@@ -413,6 +423,12 @@ impl Segment {
             }
             Source::Merged(merged) => Some(merged.elements(field, &self.memory)?.into()),
         }
+    }
+
+    /// The segment whose rows are the elements of the arrays at a path, each in the place of the array beside what the document has; `None` where they
+    /// are not held.
+    pub fn unwound(self: &Arc<Self>, path: &str) -> Option<Self> {
+        Unwound::segment(self, self.field_at(path.split('.')).ok()?)
     }
 
     /// Whether its rows are elements that are all documents.
@@ -433,13 +449,24 @@ impl Segment {
 
     /// Bytes that the columns at these paths take, in their file if there is one, of so many of its rows.
     pub fn weight<'p>(&self, paths: impl IntoIterator<Item = &'p str>, rows: usize) -> u64 {
-        let weight = |path: &str| match (self.field_at(path.split('.')), &self.source) {
-            (Ok(field), Source::File(_, layout)) => u64::from(layout.places[field].len),
-            (Ok(field), _) => self.columns[field].get().map_or(0, |column| column.bytes() as u64),
-            (Err(_), _) => 0,
-        };
+        let weight = |path: &str| self.field_at(path.split('.')).map_or(0, |field| self.weight_of(field));
         let all: u64 = paths.into_iter().map(weight).sum();
         all * rows as u64 / self.head.rows.max(1) as u64
+    }
+
+    /// The same of the column of a field, of all rows.
+    pub(crate) fn weight_of(&self, field: usize) -> u64 {
+        match &self.source {
+            Source::File(_, layout) => u64::from(layout.places[field].len),
+            Source::Unwound(unwound) => unwound.weight(field),
+            Source::Memory | Source::Merged(_) => self.columns[field].get().map_or(0, |column| column.bytes() as u64),
+        }
+    }
+
+    /// The column of a field, which stays in memory.
+    pub(crate) fn kept_column(&self, field: usize) -> Arc<Column> {
+        self.column(field);
+        self.column_once(field)
     }
 
     fn column(&self, field: usize) -> Found<'_> {
@@ -492,7 +519,7 @@ impl Segment {
 
     /// Whether the two values of a zone are values of rows.
     pub fn has_exact_zones(&self) -> bool {
-        self.merged().is_none()
+        !matches!(self.source, Source::Merged(_) | Source::Unwound(_))
     }
 
     /// Between which values those at a path lie: known without reading them.
@@ -502,6 +529,19 @@ impl Segment {
                 .range
                 .as_ref()
                 .map_or(Zone::Unknown, Zone::Between),
+            Err(Found::Nothing) => Zone::Nothing,
+            Err(_) => Zone::Unknown,
+        }
+    }
+
+    /// Between which values those at a path of the elements of an array lie; nothing is there without elements, too.
+    pub fn zone_of_elements<'p>(
+        &self,
+        array: impl IntoIterator<Item = &'p str>,
+        path: impl IntoIterator<Item = &'p str>,
+    ) -> Zone<'_> {
+        match self.field_at(array) {
+            Ok(field) => self.elements_at(field).map_or(Zone::Unknown, |own| own.zone(path)),
             Err(Found::Nothing) => Zone::Nothing,
             Err(_) => Zone::Unknown,
         }
@@ -528,6 +568,7 @@ impl Segment {
     fn read(&self, field: usize) -> Arc<Column> {
         let (stored, layout) = match &self.source {
             Source::Memory => return Column::unknown().into(),
+            Source::Unwound(unwound) => return unwound.column(field),
             Source::Merged(merged) => return merged.column(field, self.head.rows),
             Source::File(stored, layout) => (stored, layout),
         };

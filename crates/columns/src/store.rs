@@ -170,6 +170,16 @@ impl Columns {
         lock(&self.shared.trees).contains_key(&tree) || lock(&self.shared.stored).contains_key(&tree)
     }
 
+    /// Whether there are columns of the elements of an array, as far as one of the segments of a tree tells.
+    pub fn has_elements(&self, tree: TreeId, array: &str) -> bool {
+        let known = lock(&self.shared.trees).get(&tree).cloned();
+        match known {
+            Some(known) => known.has_elements(array),
+            // What files have is not known yet.
+            None => self.has(tree),
+        }
+    }
+
     /// Removes what there is of collections that are no more, and has made anew what checkpoints took away of those that were read since; to be
     /// called about once a second.
     pub fn tidy(&self) {

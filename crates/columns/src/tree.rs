@@ -188,6 +188,13 @@ impl Tree {
         Some(found)
     }
 
+    /// Whether the first of its segments has the elements of an array.
+    pub(crate) fn has_elements(&self, array: &str) -> bool {
+        let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
+        let first = segments.slots().next().map(|slot| slot.get());
+        first.is_some_and(|segment| segment.has_elements(array))
+    }
+
     /// Whether files have some of it.
     pub(crate) fn has_files(&self) -> bool {
         let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);

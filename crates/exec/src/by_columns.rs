@@ -137,6 +137,7 @@ pub(crate) fn choose(
     let documents = collection.state.documents().max(0) as f64;
     scan.columns = Some(ColumnAccess {
         reads,
+        unwinds: None,
         estimated: part.map(|part| (part * documents).round() as u64),
     });
     Ok(vec![plan])

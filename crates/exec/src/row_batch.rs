@@ -294,15 +294,65 @@ impl RowBatch {
         Ok(())
     }
 
+    /// As [`RowBatch::retain_from`], of a batch that takes columns, from a place on: `narrow` leaves those rows of columns that are kept.
+    pub(crate) fn retain_with_columns(
+        &mut self,
+        from: usize,
+        mut keeps: impl FnMut(RowRef<'_>) -> Result<bool>,
+        mut narrow: impl FnMut(&mut ColumnRows) -> Result<()>,
+    ) -> Result<()> {
+        let mut kept = from;
+        for at in from..self.rows.len() {
+            let is_kept = match &mut self.rows[at] {
+                Slot::Columns(rows) => {
+                    let before = rows.len();
+                    narrow(rows)?;
+                    self.len -= before - rows.len();
+                    rows.len() > 0
+                }
+                _ => {
+                    let keeps = keeps(row(&self.rows[at], &self.bytes))?;
+                    self.len -= usize::from(!keeps);
+                    keeps
+                }
+            };
+            if is_kept {
+                self.rows.swap(kept, at);
+                kept += 1;
+            }
+        }
+        self.rows.truncate(kept);
+        if kept == 0 {
+            self.clear();
+        }
+        Ok(())
+    }
+
+    /// How many places it has: one for each row, and one for rows of columns that came together.
+    pub(crate) fn slots(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The rows of columns at a place, if it has such.
+    pub(crate) fn columns_at(&self, at: usize) -> Option<&ColumnRows> {
+        match self.rows.get(at) {
+            Some(Slot::Columns(rows)) => Some(rows),
+            _ => None,
+        }
+    }
+
     /// The rows, in order; none when only the number is wanted. Not for a batch that takes buckets.
     pub fn iter(&self) -> impl Iterator<Item = RowRef<'_>> {
         debug_assert!(!self.takes_buckets && !self.takes_columns, "a bucket is no row");
         self.rows.iter().map(|slot| row(slot, &self.bytes))
     }
 
-    /// The row at a place. Not for a batch that takes buckets.
+    /// The row at a place. Not for a batch that takes buckets, nor at a place with rows of columns.
     pub fn get(&self, at: usize) -> Option<RowRef<'_>> {
-        debug_assert!(!self.takes_buckets && !self.takes_columns, "a bucket is no row");
+        debug_assert!(
+            !self.takes_buckets && self.columns_at(at).is_none(),
+            "a bucket is no row"
+        );
         self.rows.get(at).map(|slot| row(slot, &self.bytes))
     }
 

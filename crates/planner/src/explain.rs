@@ -23,6 +23,9 @@ pub fn column_fields(access: &ColumnAccess, out: &mut Document) {
             out.push("columns", paths);
         }
     }
+    if let Some(array) = &access.unwinds {
+        out.push("unwinds", Value::String(array.clone()));
+    }
     if let Some(estimated) = access.estimated {
         out.push("estimatedRows", Value::count(estimated));
     }

@@ -72,6 +72,17 @@ fn document(random: &mut Random, id: i64) -> Document {
             doc! { "v": doc! { "w": value(random, "a") }, "u": value(random, "d") },
         ),
     }
+    if !random.one_in(30) {
+        out.push("l", elements(random));
+    }
+    match random.below(300) {
+        0 => out.push("t", "no array"),
+        1..10 => out.push("t", Value::Null),
+        _ => {
+            let tags = (0..random.below(4)).filter_map(|_| value(random, "d"));
+            out.push("t", Value::Array(Array::new(tags.collect())));
+        }
+    }
     match random.below(400) {
         // Arrays make a part of the documents one that columns do not have.
         0 => out.push("n", Value::Array(Array::new(vec![below.into()]))),
@@ -81,21 +92,82 @@ fn document(random: &mut Random, id: i64) -> Document {
     out
 }
 
+/// Elements of an array, seldom one that is no document.
+fn elements(random: &mut Random) -> Value {
+    let element = |random: &mut Random| {
+        let mut out = Document::new();
+        for name in ["a", "d", "g", "h"] {
+            if let Some(value) = value(random, name) {
+                out.push(name, value);
+            }
+        }
+        if random.one_in(3) {
+            out.push("n", doc! { "a": value(random, "a").unwrap_or(Value::Null) });
+        }
+        if random.one_in(3000) {
+            Value::Null
+        } else {
+            Value::from(out)
+        }
+    };
+    Value::Array(Array::new((0..random.below(4)).map(|_| element(random)).collect()))
+}
+
+/// Stages that group the elements of an array, or count them.
+fn unwound(random: &mut Random) -> Vec<Value> {
+    let path = |random: &mut Random| Value::from(format!("${}", random.pick(&UNWOUND)));
+    let array = *random.pick(&["$l", "$l", "$t", "$t", "$a", "$nothing"]);
+    let mut out: Vec<Value> = vec![match random.below(12) {
+        0 => doc! { "$unwind": doc! { "path": array, "preserveNullAndEmptyArrays": true } }.into(),
+        1 => doc! { "$unwind": doc! { "path": array, "includeArrayIndex": "at" } }.into(),
+        _ => doc! { "$unwind": array }.into(),
+    }];
+    for _ in 0..random.below(3) {
+        out.push(doc! { "$match": condition_on(random, 1, &UNWOUND) }.into());
+    }
+    out.push(match random.below(5) {
+        0 => doc! { "$count": "n" }.into(),
+        1 => doc! { "$sortByCount": path(random) }.into(),
+        _ => doc! { "$group": group(random, &UNWOUND) }.into(),
+    });
+    out
+}
+
 const PATHS: [&str; 15] = [
     "a", "b", "c", "d", "e", "f", "g", "h", "k", "n.a", "n.d", "nothing", "s.u", "s.v.w", "s.v",
 ];
 
+/// Paths of elements of arrays, and of what stands beside these, once they are unwound.
+const UNWOUND: [&str; 12] = [
+    "a",
+    "d",
+    "n.a",
+    "nothing",
+    "s.u",
+    "l.a",
+    "l.d",
+    "l.g",
+    "l.h",
+    "l.n.a",
+    "t",
+    "l.nothing",
+];
+
 /// A condition.
 fn condition(random: &mut Random, depth: usize) -> Document {
+    condition_on(random, depth, &PATHS)
+}
+
+fn condition_on(random: &mut Random, depth: usize, paths: &[&str]) -> Document {
     if depth > 0 && random.one_in(3) {
         let parts: Vec<Value> = (0..1 + random.below(3))
-            .map(|_| condition(random, depth - 1).into())
+            .map(|_| condition_on(random, depth - 1, paths).into())
             .collect();
         let mut out = Document::new();
         out.push(*random.pick(&["$and", "$or", "$nor"]), Value::Array(Array::new(parts)));
         return out;
     }
-    let path = *random.pick(&PATHS);
+    let path = *random.pick(paths);
     let field = path.rsplit('.').next().unwrap_or(path);
     let with = value(random, field).unwrap_or(Value::Null);
     let mut test = Document::new();
@@ -146,8 +218,8 @@ fn arithmetic(random: &mut Random, depth: usize) -> Value {
     .into()
 }
 
-fn group(random: &mut Random) -> Document {
-    let path = |random: &mut Random| Value::from(format!("${}", random.pick(&PATHS)));
+fn group(random: &mut Random, paths: &[&str]) -> Document {
+    let path = |random: &mut Random| Value::from(format!("${}", random.pick(paths)));
     let id = match random.below(9) {
         6 => arithmetic(random, 2),
         7 => doc! { "x": arithmetic(random, 1), "y": path(random) }.into(),
@@ -183,7 +255,7 @@ fn group(random: &mut Random) -> Document {
         }
     }
     let mut by = Document::new();
-    by.push(*random.pick(&PATHS), -1);
+    by.push(*random.pick(paths), -1);
     by.push("_id", 1);
     match random.below(6) {
         0 => out.push("t", doc! { "$top": doc! { "sortBy": by, "output": path(random) } }),
@@ -202,7 +274,7 @@ fn group(random: &mut Random) -> Document {
 fn made(random: &mut Random) -> Vec<Value> {
     let path = |random: &mut Random| Value::from(format!("${}", random.pick(&PATHS)));
     match random.below(9) {
-        0..=3 => vec![doc! { "$group": group(random) }.into()],
+        0..=3 => vec![doc! { "$group": group(random, &PATHS) }.into()],
         4 => vec![
             doc! { "$sortByCount": path(random) }.into(),
             doc! { "$sort": doc! { "_id": 1 } }.into(),
@@ -435,6 +507,7 @@ fn groups_are_the_same_by_columns_as_by_documents() {
     }
     database.service.engine.checkpoint().expect("a checkpoint");
     let (mut by_columns, mut first_few, mut of, mut picked, mut commands_by_columns) = (0, 0, 0, 0, 0);
+    let mut of_elements = 0;
     let all = vec![Value::from(doc! { "$group": doc! { "_id": Value::Null } })];
     answer(&mut database, all.clone(), None);
     for round in 0..25i32 {
@@ -444,12 +517,16 @@ fn groups_are_the_same_by_columns_as_by_documents() {
             if !random.one_in(4) {
                 pipeline.push(doc! { "$match": condition(&mut random, 2) }.into());
             }
-            pipeline.extend(made(&mut random));
+            pipeline.extend(match random.one_in(3) {
+                true => unwound(&mut random),
+                false => made(&mut random),
+            });
             let plan = database.must(doc! {
                 "explain": doc! { "aggregate": "c", "pipeline": pipeline.clone(), "cursor": doc! {} }, "verbosity": "queryPlanner",
             });
             let is_by_columns = format!("{plan:?}").contains("COLUMN_SCAN");
             by_columns += usize::from(is_by_columns);
+            of_elements += usize::from(format!("{plan:?}").contains("unwinds"));
             first_few += usize::from(is_by_columns && format!("{pipeline:?}").contains("$limit"));
             of += 1;
             let columns = answer(&mut database, pipeline.clone(), None);
@@ -539,6 +616,7 @@ fn groups_are_the_same_by_columns_as_by_documents() {
         "{by_columns} of {of} by columns, {picked} with groups"
     );
     assert!(first_few > 5, "{first_few} of them the first in an order");
+    assert!(of_elements > 10, "{of_elements} of them of elements");
     assert!(
         commands_by_columns > 40,
         "{commands_by_columns} of 125 commands by columns"

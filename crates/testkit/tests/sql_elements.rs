@@ -1,4 +1,4 @@
-//! Rows that are elements of arrays are the same with indexes on their fields and without, whatever the fields hold.
+//! Rows that are elements of arrays are the same with indexes on their fields and without, and by columns as by documents, whatever the fields hold.
 
 #[path = "shared/database.rs"]
 mod database;
@@ -166,4 +166,138 @@ fn indexes_on_fields_of_elements_find_what_reading_finds() {
     }
     assert!(unread < 5, "{unread} joins by indexes read what others did not");
     assert!(used > 50 && looked_up > 3 && given > 200, "{used} {looked_up} {given}");
+}
+
+/// A value of a field that columns hold: of one type in most segments, or of several.
+fn held(random: &mut Random, column: usize, is_odd: bool) -> Value {
+    let n = random.below(60) as i64;
+    match (column, is_odd && random.one_in(5)) {
+        (_, true) if random.one_in(3) => Value::Null,
+        (0, true) => Value::Double(n as f64),
+        (1, true) => Value::Int64(n),
+        (2 | 3, true) => Value::from(n.to_string().as_str()),
+        (_, true) => Value::from(format!("1970-01-0{} 12:00Z", 1 + n % 6).as_str()),
+        (0, _) => Value::Int32(n as i32),
+        (1, _) => Value::from(*random.pick(&["a", "b", "3", "[1]"])),
+        (2, _) => Value::Decimal128(Decimal128::from_i64(n % 4)),
+        (3, _) => Value::Double(n as f64 / 10.0),
+        _ => Value::DateTime(n * DAY_MS / 2),
+    }
+}
+
+/// Documents from one number up to another.
+fn held_documents(random: &mut Random, (from, to): (i32, i32), is_odd: bool) -> Vec<Value> {
+    let document = |id: i32| {
+        let count = random.below(5);
+        let line = |random: &mut Random| {
+            let mut line = Document::new();
+            for (column, (name, _)) in COLUMNS.iter().enumerate() {
+                if !random.one_in(12) {
+                    line.push(*name, held(random, column, is_odd));
+                }
+            }
+            Value::Document(line)
+        };
+        let lines: Vec<Value> = (0..count).map(|_| line(random)).collect();
+        let mut doc = doc! { "_id": id, "kind": id % 3, "who": format!("name {}", id % 40) };
+        match random.below(30) {
+            0 => {}
+            1 => doc.push("lines", Value::Null),
+            _ => doc.push("lines", Value::Array(Array::new(lines))),
+        }
+        Value::Document(doc)
+    };
+    (from..to).map(document).collect()
+}
+
+fn query(random: &mut Random) -> String {
+    let all: Vec<String> = (0..random.below(3)).map(|_| condition(random)).collect();
+    let filter = if all.is_empty() {
+        "true".to_owned()
+    } else {
+        all.join(" AND ")
+    };
+    let lines = "jsonb_to_recordset(o.lines) AS l (part int, name text, price numeric, score float8, ship date, at timestamptz)";
+    match random.below(6) {
+        0 => format!("SELECT o._id, l.* FROM docs o, {lines} WHERE {filter} ORDER BY o._id, l::text LIMIT 200"),
+        1 => format!(
+            "SELECT l.name, l.ship, count(*), sum(l.price), max(l.score), min(l.at) FROM docs o, {lines} WHERE {filter} GROUP BY 1, 2 ORDER BY 1, 2"
+        ),
+        2 => format!(
+            "SELECT o.who, count(*), count(l.part), sum(l.part) FROM docs o LEFT JOIN LATERAL {lines} ON true WHERE {filter} GROUP BY 1 ORDER BY 1"
+        ),
+        3 => format!(
+            "SELECT k.word, o.kind, count(*), sum(l.score) FROM docs o, {lines}, keys k WHERE k.n = l.part AND {filter} GROUP BY 1, 2 ORDER BY 1, 2"
+        ),
+        4 => format!("SELECT count(*), min(o.who), max(l.name), sum(l.price) FROM docs o, {lines} WHERE {filter}"),
+        _ => format!(
+            "SELECT o._id, l.part FROM docs o, {lines} WHERE {filter} ORDER BY l.part DESC NULLS LAST, o._id, l::text LIMIT 20"
+        ),
+    }
+}
+
+#[test]
+fn elements_are_the_same_by_columns_as_by_documents() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut database = Database::within(directory.path());
+    let mut random = Random::new(31);
+    let insert = |database: &mut Database, docs: Vec<Value>| {
+        database.must(doc! { "insert": "docs", "documents": Value::Array(Array::new(docs)) });
+    };
+    insert(&mut database, held_documents(&mut random, (0, 7000), false));
+    insert(&mut database, held_documents(&mut random, (7000, 9000), true));
+    let slot = database.service.connections.add("test");
+    let mut session = Session::new(slot, "tester", "test");
+    ask(&database, &mut session, "CREATE TABLE keys (n int, word text)");
+    ask(
+        &database,
+        &mut session,
+        "INSERT INTO keys VALUES (3, 'a'), (7, '3'), (NULL, NULL), (3, 'none')",
+    );
+    ask(&database, &mut session, "SET TimeZone = 'America/New_York'");
+    database.service.engine.checkpoint().expect("a checkpoint");
+    ask(&database, &mut session, "SET nestor.columns = 'on'");
+    ask(&database, &mut session, "SELECT count(_id) FROM docs");
+    let (mut by_columns, mut given) = (0, 0);
+    for round in 0..20 {
+        database.service.columns.settle();
+        for _ in 0..4 {
+            let sql = query(&mut random);
+            ask(&database, &mut session, "SET nestor.columns = 'off'");
+            // What cannot be read ends a statement only where it is read.
+            let Answer::Rows(wanted, _) = ask(&database, &mut session, &sql) else {
+                continue;
+            };
+            ask(&database, &mut session, "SET nestor.columns = 'on'");
+            match ask(&database, &mut session, &sql) {
+                Answer::Rows(rows, _) => assert_eq!(rows, wanted, "{round}: {sql}"),
+                Answer::Error(state, message) => panic!("{round}: {sql}: {state} {message}"),
+            }
+            given += wanted.len();
+            if let Answer::Rows(plan, _) = ask(&database, &mut session, &format!("EXPLAIN (ANALYZE, BUFFERS) {sql}")) {
+                let has = |word: &str| plan.iter().any(|line| line.contains(word));
+                by_columns += usize::from(has("Column Segments: ") && !has("Column Segments: 0"));
+            }
+        }
+        let id = random.below(9000) as i32;
+        match random.below(3) {
+            0 => {
+                let docs = held_documents(&mut random, (10_000 + round * 50, 10_050 + round * 50), round % 2 == 0);
+                insert(&mut database, docs);
+            }
+            1 => {
+                let change = doc! { "q": doc! { "_id": doc! { "$gte": id, "$lt": id + 20 }, "lines.0": doc! { "$exists": true } }, "u": doc! { "$set": doc! { "lines.0.name": "changed", "who": "nobody" } }, "multi": true };
+                database.must(doc! { "update": "docs", "updates": vec![Value::from(change)] });
+            }
+            _ => {
+                let gone = doc! { "q": doc! { "_id": doc! { "$gte": id, "$lt": id + 20 } }, "limit": 0 };
+                database.must(doc! { "delete": "docs", "deletes": vec![Value::from(gone)] });
+            }
+        }
+        if random.one_in(3) {
+            database.service.engine.checkpoint().expect("a checkpoint");
+            ask(&database, &mut session, "SELECT count(_id) FROM docs");
+        }
+    }
+    assert!(by_columns > 40 && given > 1000, "{by_columns} by columns, {given} rows");
 }

@@ -1,7 +1,8 @@
 //! Conditions over columns: the same rows as [`MatchExpr::matches`] finds, which each test of a value comes down to.
 
+use super::ColumnRows;
 use super::fields::{Fields, column, paths_of};
-use nestor_columns::{Column, Places, Segment, Statistics, Values, Zone};
+use nestor_columns::{Column, DAY_MS, Places, Segment, Statistics, Values, Zone};
 use nestor_model::statement::work;
 use nestor_model::{BsonType, Path, Result, Str, Value, ValueRef};
 use nestor_query::env::{Env, OpContext};
@@ -144,6 +145,33 @@ impl ColumnFilter {
         Ok(Some(picked.map(|(at, _)| at as u32).collect()))
     }
 
+    /// Those of some rows that match.
+    ///
+    /// Errors: those of the tests.
+    pub(crate) fn narrow(&self, rows: &mut ColumnRows, op: &OpContext) -> Result<()> {
+        if !self.may_match(&rows.segment) {
+            rows.picked = Some(Vec::new());
+        }
+        if rows.len() == 0 {
+            return Ok(());
+        }
+        let Some(holds) = self.pick(&rows.segment, &rows.rows, op)? else {
+            return Ok(());
+        };
+        rows.picked = Some(match rows.picked.take() {
+            None => holds,
+            Some(picked) => {
+                let mut holds = holds.into_iter().peekable();
+                let mut is_held = |at: &u32| {
+                    while holds.next_if(|own| own < at).is_some() {}
+                    holds.peek() == Some(at)
+                };
+                picked.into_iter().filter(|at| is_held(at)).collect()
+            }
+        });
+        Ok(())
+    }
+
     /// Leaves those rows for which it holds.
     fn apply(&self, segment: &Segment, rows: &Range<usize>, left: &mut [bool], op: &OpContext) -> Result<()> {
         work(1 + rows.len() / ROWS_PER_UNIT)?;
@@ -223,6 +251,12 @@ impl Test {
         match column.values() {
             Values::Int32(_) | Values::Int64(_) => self.passing(false),
             Values::Date(_) => self.passing(true),
+            Values::Days(_) => {
+                let (from, to) = self.passing(true)?;
+                // The first day that does not begin before, and the last one that does not begin behind.
+                let from = from.map(|ms| ms.div_euclid(DAY_MS) + i64::from(ms.rem_euclid(DAY_MS) > 0));
+                Some((from, to.map(|ms| ms.div_euclid(DAY_MS))))
+            }
             _ => None,
         }
     }
@@ -304,7 +338,7 @@ impl Test {
         if let Some((from, to)) = self.between(column) {
             let (from, to) = (from.unwrap_or(i64::MIN), to.unwrap_or(i64::MAX));
             let held = match column.values() {
-                Values::Int32(values) | Values::Int64(values) | Values::Date(values) => {
+                Values::Int32(values) | Values::Int64(values) | Values::Date(values) | Values::Days(values) => {
                     values.pick(&places, |value| from <= value && value <= to)
                 }
                 _ => Vec::new(),

@@ -16,7 +16,7 @@ use crate::operator::{Counters, Explain, Operator, Report, Step};
 use crate::row::{Row, RowDoc};
 use crate::row_batch::{Filled, RowBatch, Wanted};
 use crate::row_order::RowOrder;
-use nestor_columns::{Found, Keys, Piece, Segment};
+use nestor_columns::{Elements, Found, Keys, Piece, Segment, elements};
 use nestor_model::{Document, RawWriter, Result, Str, Value, bail};
 use nestor_planner::NodeKind;
 use nestor_planner::explain::column_fields;
@@ -27,6 +27,7 @@ use nestor_storage::{Bytes, Cursor, TreeId, record};
 use picker::{ALONE, Picker};
 use pieces::Picked;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows of columns that cost as much as a document.
@@ -64,6 +65,8 @@ pub struct ColumnScan {
     picker: Option<Picker>,
     helpers: u64,
     looked_at: (usize, usize),
+    /// The segment whose elements were asked for last, and that of these, where they are the rows.
+    unwound: Option<(Arc<Segment>, Option<Arc<Segment>>)>,
 }
 
 enum State {
@@ -135,6 +138,7 @@ impl ColumnScan {
             picker: None,
             helpers: 0,
             looked_at: (0, 0),
+            unwound: None,
         })
     }
 
@@ -182,8 +186,27 @@ impl ColumnScan {
         paths.all(|path| !matches!(segment.find(path.split('.')), Found::Unknown))
     }
 
+    /// The segment of which the consumer takes rows: that of the elements of the array that is unwound, if there is one.
+    fn given(&mut self, segment: &Arc<Segment>) -> Option<Arc<Segment>> {
+        let Some(array) = &self.access.unwinds else {
+            return Some(segment.clone());
+        };
+        if let Some((last, unwound)) = &self.unwound
+            && Arc::ptr_eq(last, segment)
+        {
+            return unwound.clone();
+        }
+        let unwound = segment.unwound(array).map(Arc::new);
+        self.unwound = Some((segment.clone(), unwound.clone()));
+        unwound
+    }
+
     /// Whether the rows of a segment can be handed over in this form.
-    fn serves(&self, segment: &Segment, form: Form) -> bool {
+    fn serves(&mut self, segment: &Arc<Segment>, form: Form) -> bool {
+        if form == Form::Columns && self.access.unwinds.is_some() {
+            let given = self.given(segment);
+            return given.is_some_and(|given| self.has_all(&given, &self.paths.1));
+        }
         let has_values = || self.has_all(segment, &self.paths.1);
         match (form, &self.access.reads, &self.shape) {
             (Form::Columns, ColumnReads::Rows(_) | ColumnReads::Paths { .. }, _) => has_values(),
@@ -253,7 +276,7 @@ impl ColumnScan {
             }
             self.pieces()?.left.pop_front();
             self.counters.works += rows.len() as u64;
-            self.count(&segment, rows.len(), (may_match, found > 0));
+            self.count(&segment, &rows, (may_match, found > 0));
             if found > 0 {
                 self.pieces()?.picked = Some(Picked::new(ColumnRows { segment, rows, picked }));
                 return Ok(Next::Picked);
@@ -279,9 +302,19 @@ impl ColumnScan {
     }
 
     /// Counts the rows of a segment: whether its filter was looked at, and whether the consumer looks at some.
-    fn count(&mut self, segment: &Segment, rows: usize, (may_match, any): (bool, bool)) {
-        let weight = |paths: &[Str]| segment.weight(paths.iter().map(Str::as_str), rows);
-        let (of_filter, of_consumer) = (weight(&self.paths.0), weight(&self.paths.1));
+    fn count(&mut self, segment: &Arc<Segment>, of: &Range<usize>, (may_match, any): (bool, bool)) {
+        let rows = of.len();
+        let given = if any { self.given(segment) } else { None };
+        let weight =
+            |segment: &Segment, paths: &[Str], rows: usize| segment.weight(paths.iter().map(Str::as_str), rows);
+        let of_filter = weight(segment, &self.paths.0, rows);
+        let of_consumer = match given {
+            Some(given) if !Arc::ptr_eq(&given, segment) => {
+                let elements = self.elements(segment).map_or(0, |elements| elements.of_rows(of).len());
+                weight(&given, &self.paths.1, elements)
+            }
+            _ => weight(segment, &self.paths.1, rows),
+        };
         match may_match {
             true => {
                 self.figures.segments += 1;
@@ -308,7 +341,11 @@ impl ColumnScan {
             Form::Columns => {
                 let rows = picked.rest();
                 self.counters.advanced += rows.len() as u64;
-                out.push_columns(rows);
+                let given = match self.access.unwinds {
+                    Some(_) => self.unwind(&rows),
+                    None => Some(rows),
+                };
+                given.into_iter().for_each(|rows| out.push_columns(rows));
                 return Ok(true);
             }
             Form::Number => {
@@ -346,6 +383,36 @@ impl ColumnScan {
             self.pieces()?.picked = Some(picked);
         }
         Ok(true)
+    }
+
+    /// What a segment has of the elements of the array that is unwound.
+    fn elements<'s>(&self, segment: &'s Segment) -> Option<Elements<'s>> {
+        let array = self.access.unwinds.as_deref()?;
+        match segment.elements(array.split('.')) {
+            elements::Found::Elements(found) => Some(found),
+            elements::Found::Nothing | elements::Found::Unknown => None,
+        }
+    }
+
+    /// The elements of rows as rows, if there are any.
+    fn unwind(&mut self, rows: &ColumnRows) -> Option<ColumnRows> {
+        let segment = self.given(&rows.segment)?;
+        let elements = self.elements(&rows.segment)?;
+        let all = elements.of_rows(&rows.rows);
+        let picked = rows.picked.as_ref().map(|picked| {
+            let of_row = |at: &u32| {
+                let row = rows.rows.start + *at as usize;
+                let own = elements.of_rows(&(row..row + 1));
+                (own.start - all.start) as u32..(own.end - all.start) as u32
+            };
+            picked.iter().flat_map(of_row).collect()
+        });
+        let rows = ColumnRows {
+            segment,
+            rows: all,
+            picked,
+        };
+        (rows.len() > 0).then_some(rows)
     }
 
     /// The units of work of so many rows as documents.

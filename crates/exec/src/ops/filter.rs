@@ -1,9 +1,10 @@
 //! MATCH: rows that satisfy a condition.
 
 use crate::batch::Batch;
+use crate::columns::filter::ColumnFilter;
 use crate::operator::{BoxOperator, Counters, Each, EachRow, Pull};
 use crate::row::Row;
-use crate::row_batch::{Filled, RowBatch, Wanted};
+use crate::row_batch::{Filled, RowBatch, RowRef, Wanted};
 use nestor_model::{Document, Result};
 use nestor_planner::NodeKind;
 use nestor_query::matcher::{self, MatchExpr};
@@ -17,14 +18,27 @@ pub struct Matching {
     filter: matcher::Filter,
     /// Rows to look at when only the number of those that match is wanted.
     looked_at: Option<RowBatch>,
+    /// The condition of rows of columns, where the input may give such.
+    columns: Option<ColumnFilter>,
 }
 
 impl Filter {
     /// Rows of `input` that match `filter`.
     pub fn new(input: BoxOperator, filter: Arc<MatchExpr>) -> Self {
+        Self::of(input, filter, None)
+    }
+
+    /// The same of rows of columns as well, where the consumer takes these.
+    pub(crate) fn by_columns(input: BoxOperator, filter: Arc<MatchExpr>) -> Self {
+        let columns = ColumnFilter::of(&filter);
+        Self::of(input, filter, columns)
+    }
+
+    fn of(input: BoxOperator, filter: Arc<MatchExpr>, columns: Option<ColumnFilter>) -> Self {
         let each = Matching {
             filter: matcher::Filter::new(filter),
             looked_at: None,
+            columns,
         };
         Self::over(input, each)
     }
@@ -36,9 +50,14 @@ impl Matching {
         let filter = &self.filter;
         let op = pull.batch.op;
         if out.wanted() == Wanted::Documents {
-            let from = out.len();
+            let (from, slots) = (out.len(), out.slots());
             let filled = input.next_batch(pull.batch, out)?;
             pull.counters.pulled_batch(out.len() - from, filled);
+            if let Some(columns) = self.columns.as_ref().filter(|_| out.takes_columns()) {
+                let matches = |row: RowRef<'_>| filter.matches(row.doc, op);
+                out.retain_with_columns(slots, matches, |rows| columns.narrow(rows, op))?;
+                return Ok(filled);
+            }
             out.retain_from(from, |row| filter.matches(row.doc, op))?;
             return Ok(filled);
         }

@@ -2,10 +2,11 @@
 
 use super::{PipelineSource, group};
 use crate::by_columns::{Available, Consumer, choose as choose_find};
-use nestor_model::Result;
+use crate::columns::filter::ColumnFilter;
+use nestor_model::{Result, Str};
 use nestor_planner::PlanNode;
 use nestor_planner::find::Wanted;
-use nestor_planner::plan::{ColumnReads, FindPlan, StageOp};
+use nestor_planner::plan::{ColumnReads, FindPlan, StageOp, StagePlan};
 use nestor_query::stage::Stage;
 use nestor_storage::View;
 
@@ -16,10 +17,10 @@ pub(super) fn choose(mut plan: PlanNode, view: &dyn View, context: &PipelineSour
     let Some(columns) = &context.columns else {
         return Ok(plan);
     };
-    let (find, first) = match &mut plan {
-        PlanNode::Find(find) => (find, None),
-        PlanNode::Pipeline(pipeline) => match (&mut pipeline.source, pipeline.stages.first()) {
-            (PlanNode::Find(find), first) => (find, first.map(|stage| &stage.node.op)),
+    let (find, stages): (_, &[StagePlan]) = match &mut plan {
+        PlanNode::Find(find) => (find, &[]),
+        PlanNode::Pipeline(pipeline) => match &mut pipeline.source {
+            PlanNode::Find(find) => (find, &pipeline.stages),
             _ => return Ok(plan),
         },
         _ => return Ok(plan),
@@ -27,13 +28,10 @@ pub(super) fn choose(mut plan: PlanNode, view: &dyn View, context: &PipelineSour
     let Some(collection) = view.catalog().get(&find.namespace) else {
         return Ok(plan);
     };
-    let group = match first {
-        Some(StageOp::Parsed(Stage::Group(group))) if is_whole(find) => group::paths_of(group),
-        _ => None,
-    };
-    let consumer = match group {
-        Some(paths) => Consumer::Rows(paths),
-        None => Consumer::of(Wanted::Documents, &find.query),
+    let grouped = if is_whole(find) { Grouped::of(stages) } else { None };
+    let (consumer, unwinds) = match grouped {
+        Some(Grouped { paths, unwinds }) => (Consumer::Rows(paths), unwinds),
+        None => (Consumer::of(Wanted::Documents, &find.query), None),
     };
     let at = Available { view, columns };
     let before = std::mem::take(&mut find.plans);
@@ -41,7 +39,44 @@ pub(super) fn choose(mut plan: PlanNode, view: &dyn View, context: &PipelineSour
     if matches!(find.plans.as_slice(), [only] if is_by_columns(only)) {
         find.kept = None;
     }
+    if let [PlanNode::CollScan(scan)] = find.plans.as_mut_slice()
+        && let Some(access) = &mut scan.columns
+        && matches!(access.reads, ColumnReads::Rows(_))
+    {
+        access.unwinds = unwinds;
+    }
     Ok(plan)
+}
+
+/// A `$group` that takes rows of columns: right above the source, or above an `$unwind` of these and conditions on what it gives.
+struct Grouped {
+    /// The paths that it and the conditions look at.
+    paths: Vec<Str>,
+    unwinds: Option<Str>,
+}
+
+impl Grouped {
+    fn of(stages: &[StagePlan]) -> Option<Self> {
+        let mut parsed = stages.iter().map_while(|stage| match &stage.node.op {
+            StageOp::Parsed(stage) => Some(stage),
+            _ => None,
+        });
+        let mut paths = Vec::new();
+        let mut unwinds = None;
+        loop {
+            match parsed.next()? {
+                Stage::Group(group) => {
+                    paths.extend(group::paths_of(group)?);
+                    return Some(Self { paths, unwinds });
+                }
+                Stage::Unwind(unwind) if unwinds.is_none() && unwind.index.is_none() && !unwind.preserve => {
+                    unwinds = Some(unwind.path.as_str().into());
+                }
+                Stage::Match(filter) if unwinds.is_some() => ColumnFilter::of(filter)?.paths(&mut paths),
+                _ => return None,
+            }
+        }
+    }
 }
 
 /// Whether the rows of a find are those of a scan.
@@ -57,17 +92,39 @@ fn is_by_columns(plan: &PlanNode) -> bool {
     }
 }
 
-/// Whether a source gives rows of columns to who takes them.
-pub(super) fn gives(source: &PlanNode) -> bool {
-    let rows = |plan: &PlanNode| match plan {
-        PlanNode::CollScan(scan) => {
-            let access = scan.columns.as_ref();
-            access.is_some_and(|access| matches!(access.reads, ColumnReads::Rows(_)))
-        }
-        _ => false,
+/// What a source gives to who takes rows of columns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gives {
+    Documents,
+    /// Rows of columns.
+    Rows,
+    /// Those of the elements of an array: above an `$unwind` and conditions.
+    Elements,
+}
+
+/// What a source gives to who takes rows of columns.
+pub(super) fn gives(source: &PlanNode) -> Gives {
+    let access = match source {
+        PlanNode::Find(find) => match find.plans.as_slice() {
+            [PlanNode::CollScan(scan)] => scan.columns.as_ref(),
+            _ => None,
+        },
+        _ => None,
     };
-    match source {
-        PlanNode::Find(find) => matches!(find.plans.as_slice(), [only] if rows(only)),
-        _ => false,
+    match access {
+        Some(access) if !matches!(access.reads, ColumnReads::Rows(_)) => Gives::Documents,
+        Some(access) if access.unwinds.is_some() => Gives::Elements,
+        Some(_) => Gives::Rows,
+        None => Gives::Documents,
+    }
+}
+
+impl Gives {
+    /// The same above a stage.
+    pub(super) fn above(self, stage: &StageOp) -> Self {
+        match (self, stage) {
+            (Self::Elements, StageOp::Parsed(Stage::Unwind(_) | Stage::Match(_))) => self,
+            _ => Self::Documents,
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! From the plan of a pipeline to operators.
 
+use super::by_columns::Gives;
 use super::explained::explain_union;
 use super::{
     PipelineSource, Probe, bucket_auto, by_columns, densify, depth, documents, facet, geo_near, graph_lookup, group,
@@ -32,7 +33,7 @@ pub(super) fn lower(
         return lower_changes(stage, stages, context, None);
     }
     let context = &on_source(source, context);
-    let by_columns = by_columns::gives(source);
+    let gives = by_columns::gives(source);
     let source = match (source, given) {
         (PlanNode::Find(find), _) => lower_find(find, view)?,
         (PlanNode::Given, Some(given)) => given,
@@ -40,7 +41,7 @@ pub(super) fn lower(
         (PlanNode::Eof, _) => Box::new(Eof::default()),
         (other, _) => return Err(no_source(other)),
     };
-    lower_stages(stages, (source, by_columns), context, None)
+    lower_stages(stages, (source, gives), context, None)
 }
 
 /// As [`lower`], with a [`Probe`] on the source and on each stage. `source`: what reads and how that is shown, unless the first
@@ -88,7 +89,7 @@ fn lower_changes(
         Some((last, before)) if last.node.kind() == NodeKind::SplitLargeEvent => (Some(last), before),
         _ => (None, stages),
     };
-    let mut root = lower_stages(stages, (source, false), context, probes)?;
+    let mut root = lower_stages(stages, (source, Gives::Documents), context, probes)?;
     if let Some(split) = splits {
         root = Box::new(changes::Split::new(root, shared.clone()));
         if is_probed {
@@ -162,10 +163,10 @@ fn misplaced(plan: &StagePlan) -> Error {
     )
 }
 
-/// One operator per stage. `by_columns`: whether the source gives rows of columns to who takes them. `probes`: what the pipelines within stages are tried in, when each stage gets a probe.
+/// One operator per stage. `gives`: what the source gives to who takes rows of columns. `probes`: what the pipelines within stages are tried in, when each stage gets a probe.
 fn lower_stages(
     stages: &[StagePlan],
-    (source, mut by_columns): (BoxOperator, bool),
+    (source, mut gives): (BoxOperator, Gives),
     context: &PipelineSource,
     mut probes: Option<&mut Batch<'_>>,
 ) -> Result<BoxOperator> {
@@ -173,8 +174,8 @@ fn lower_stages(
     let mut unchecked = depth::Unchecked::default();
     let mut below = None;
     for stage in stages {
-        node = lower_stage(stage, (node, below, by_columns), context, probes.as_deref_mut())?;
-        by_columns = false;
+        node = lower_stage(stage, (node, below, gives), context, probes.as_deref_mut())?;
+        gives = gives.above(&stage.node.op);
         below = stage.node.parsed();
         if probes.is_some() {
             node = Box::new(Probe::new(node, stage.node.shown()));
@@ -186,7 +187,7 @@ fn lower_stages(
 
 fn lower_stage(
     plan: &StagePlan,
-    (node, below, by_columns): (BoxOperator, Option<&Stage>, bool),
+    (node, below, gives): (BoxOperator, Option<&Stage>, Gives),
     context: &PipelineSource,
     probes: Option<&mut Batch<'_>>,
 ) -> Result<BoxOperator> {
@@ -207,6 +208,7 @@ fn lower_stage(
         StageOp::Parsed(stage) => stage,
     };
     Ok(match stage {
+        Stage::Match(filter) if gives == Gives::Elements => Box::new(Filter::by_columns(node, filter.clone())),
         Stage::Match(filter) => Box::new(Filter::new(node, filter.clone())),
         Stage::Project { projection, .. } => Box::new(Project::new(node, projection.clone(), None)),
         Stage::Sort(spec) => Box::new(sort(node, spec, None)),
@@ -224,6 +226,7 @@ fn lower_stage(
                 Some(Stage::Unpack(unpack)) => Some(&unpack.series),
                 _ => None,
             };
+            let by_columns = gives != Gives::Documents;
             Box::new(group::GroupOp::new(node, group.clone(), series, by_columns))
         }
         Stage::BucketAuto(spec) => Box::new(bucket_auto::BucketAutoOp::new(node, spec.clone(), collator)?),

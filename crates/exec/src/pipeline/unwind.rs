@@ -127,7 +127,7 @@ fn bytes(row: RowRef<'_>) -> Option<RawDoc<'_>> {
 impl Operator for UnwindOp {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         loop {
-            if self.pending.is_none() && self.at < self.rows.len() {
+            if self.pending.is_none() && self.at < self.rows.slots() {
                 return self.next_of_rows(batch);
             }
             if self.pending.is_some() {
@@ -163,7 +163,12 @@ impl Operator for UnwindOp {
                 if self.spliced(batch, out)? == Filled::Pause {
                     return Ok(Filled::Pause);
                 }
-            } else if self.at < self.rows.len() {
+            } else if let Some(rows) = self.rows.columns_at(self.at) {
+                // The source has unwound them.
+                self.counters.advanced += rows.len() as u64;
+                out.push_columns(rows.clone());
+                self.at += 1;
+            } else if self.at < self.rows.slots() {
                 self.start_at();
             } else if let Some(behind) = self.behind.take() {
                 self.counters.is_eof |= behind == Filled::Eof;
@@ -171,6 +176,9 @@ impl Operator for UnwindOp {
             } else {
                 self.at = 0;
                 self.rows.clear();
+                if out.takes_columns() {
+                    self.rows.take_columns();
+                }
                 // With fewer rows wanted than a batch has, no more are read than are needed.
                 let room = if out.is_bounded() { 1 } else { out.room() };
                 let filled = self.rows.with_room(room, |rows| self.input.next_batch(batch, rows))?;
@@ -182,7 +190,7 @@ impl Operator for UnwindOp {
     }
 
     fn is_done(&self) -> bool {
-        let has_none = self.at >= self.rows.len() && self.pending.as_ref().is_none_or(Unwound::is_done);
+        let has_none = self.at >= self.rows.slots() && self.pending.as_ref().is_none_or(Unwound::is_done);
         has_none && (self.behind == Some(Filled::Eof) || self.input.is_done())
     }
 

@@ -212,6 +212,8 @@ pub struct CollScan {
 pub struct ColumnAccess {
     /// What its consumer looks at.
     pub reads: ColumnReads,
+    /// The array whose elements who takes rows of columns gets, each in the place of the array ([`ColumnReads::Rows`]).
+    pub unwinds: Option<Str>,
     /// About how many documents match, by what is known of the values.
     pub estimated: Option<u64>,
 }

@@ -38,7 +38,7 @@ mod text;
 mod uuids;
 
 pub use crate::expr::function::{Function, Param, Run};
-pub(crate) use records::typed_into;
+pub(crate) use records::{DATES_MS, typed_into};
 pub use records::{is_of_records, records, whole_records};
 pub(crate) use system::PRIVILEGES;
 pub use system::{AMBIGUOUS, HOLDS, STANDARD, folded, object_number, part_key, sequences_key, type_number};

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;
 /// Moments less far from 1970 than this have years of four digits.
-const DATES_MS: u64 = 1_900 * 365 * DAY_MS as u64;
+pub(crate) const DATES_MS: u64 = 1_900 * 365 * DAY_MS as u64;
 
 #[derive(Debug)]
 struct Records {

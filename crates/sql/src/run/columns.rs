@@ -1,15 +1,18 @@
 //! Tables read column by column, as far as their documents are kept so, and document by document where they are newer.
 
+mod held;
+
 use super::bounds::{Bound, has_range};
 use super::reader::Documents;
-use crate::catalog::{Column as Field, Table};
+use crate::catalog::Table;
 use crate::expr::{Comparison, Expr};
-use crate::types::{Type, compare, stored};
-use nestor_columns::{Column, Found, Keys, Piece, Places, Segment, Values, Zone};
+use crate::types::{Type, compare};
+use held::{Elements, has_all, has_nulls, is_outside, read_end, values, weight, zone};
+use nestor_columns::{Keys, Piece, Places, Segment, Zone};
 use nestor_exec::Batch;
 use nestor_exec::relation::restrict::{Order, Restriction};
 use nestor_exec::relation::{ColumnSource, Reader, Share};
-use nestor_model::vector::{Builder, Data, Vector};
+use nestor_model::vector::{Builder, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::chunk::ROWS;
 use nestor_planner::relation::explain::ColumnFigures;
@@ -24,9 +27,6 @@ pub const SETTING: &str = "nestor.columns";
 
 /// Bytes of documents that become a chunk, about.
 const CHUNK_BYTES: usize = 1 << 20;
-
-/// Milliseconds of a day.
-const DAY_MS: i64 = 86_400_000;
 
 /// Reads the pieces of a table.
 pub struct ByColumns {
@@ -90,15 +90,26 @@ enum At {
     Between,
     /// In a segment: the rows that are read now, and where those that are left end.
     Segment(Arc<Segment>, Range<usize>, usize),
-    /// Documents that became a chunk, and where the next ones are.
-    Records(Chunk, Option<Keys>),
+    /// In the elements of rows of a segment.
+    Elements(Elements),
+    /// Documents that became a chunk, the rows of it that are read now, and where the next ones are.
+    Records(Chunk, Range<usize>, Option<Keys>),
+}
+
+impl At {
+    /// Before the documents of some keys.
+    fn records(keys: Keys) -> Self {
+        Self::Records(Chunk::default(), 0..0, Some(keys))
+    }
 }
 
 impl ByColumns {
     /// Whether columns may have all that a scan looks at.
     pub fn serves(scan: &Scan<Expr>, table: &Table) -> bool {
         let has_document = scan.needed.iter().skip(table.columns.len()).any(|is_needed| *is_needed);
-        !has_document && table.elements.is_none()
+        // Arrays are not held as they are.
+        let has_array = table.elements.is_some_and(|elements| scan.needed[elements.array]);
+        !has_document && !has_array
     }
 
     /// Reads a scan of pieces of a table, with the records as a view has them.
@@ -131,46 +142,40 @@ impl ByColumns {
         })
     }
 
-    /// Whether a segment has all columns that are needed.
-    fn has_all(&self, segment: &Segment) -> bool {
-        let columns = self.needed.iter().zip(&self.table.columns);
-        let mut needed = columns.filter(|(is_needed, _)| **is_needed);
-        needed.all(|(_, column)| !matches!(segment.find([column.path.as_str()]), Found::Unknown))
-    }
-
-    /// Bytes of the columns that are needed, of so many rows of a segment.
-    fn weight(&self, segment: &Segment, rows: usize) -> u64 {
-        let columns = self.needed.iter().zip(&self.table.columns);
-        let needed = columns.filter(|(is_needed, _)| **is_needed);
-        segment.weight(needed.map(|(_, column)| column.path.as_str()), rows)
+    /// Bytes of the columns that are needed, of some rows of a segment.
+    fn weight(&self, segment: &Segment, rows: &Range<usize>) -> u64 {
+        weight(&self.table, &self.needed, segment, rows)
     }
 
     /// Whether no row of a segment meets all conditions and restrictions.
     fn has_none(&self, segment: &Segment) -> bool {
         let is_out = |bound: &Bound| {
-            let column = &self.table.columns[bound.column];
-            match segment.zone([column.path.as_str()]) {
+            match zone(&self.table, segment, bound.column) {
                 // Nothing compares with null.
                 Zone::Nothing => true,
-                Zone::Between((least, most)) => is_outside(bound, column, least, most),
+                Zone::Between((least, most)) => is_outside(&self.table, bound, least, most),
                 Zone::Unknown => false,
             }
         };
-        let has_nulls = |limit: &Limit| has_nulls(segment, &self.table.columns[limit.bound.column]);
+        let has_nulls = |limit: &Limit| has_nulls(&self.table, segment, limit.bound.column);
         let mut limits = self.limits.iter();
         self.bounds.iter().any(is_out) || limits.any(|limit| !(limit.nulls && has_nulls(limit)) && is_out(&limit.bound))
     }
 
     /// Two rows of the least and the largest values of a segment, where only these matter and they are known without reading it.
     fn extremes(&self, segment: &Segment, rows: &Range<usize>) -> Option<Chunk> {
-        if !self.only_extremes || *rows != (0..segment.rows()) || !segment.has_exact_zones() {
+        if !self.only_extremes
+            || self.table.elements.is_some()
+            || *rows != (0..segment.rows())
+            || !segment.has_exact_zones()
+        {
             return None;
         }
         let mut columns = Vec::with_capacity(self.needed.len());
         for (at, is_needed) in self.needed.iter().enumerate() {
             let mut builder = Builder::default();
             let column = self.table.columns.get(at).filter(|_| *is_needed);
-            match column.map(|column| (column, segment.zone([column.path.as_str()]))) {
+            match column.map(|column| (column, zone(&self.table, segment, at))) {
                 None | Some((_, Zone::Nothing)) => (0..2).for_each(|_| builder.push_null()),
                 Some((column, Zone::Between((least, most)))) => {
                     let is_text = matches!(least, Value::String(_));
@@ -178,7 +183,7 @@ impl ByColumns {
                         return None;
                     }
                     for end in [least, most] {
-                        builder.push(stored::read(&column.ty, end.as_ref(), &column.path).ok()?);
+                        builder.push(read_end(&self.table, at, end)?);
                     }
                 }
                 Some((_, Zone::Unknown)) => return None,
@@ -196,15 +201,13 @@ impl ByColumns {
             let Piece::Columns(segment, ..) = piece else {
                 return None;
             };
-            let Zone::Between((least, most)) = segment.zone([column.path.as_str()]) else {
+            let Zone::Between((least, most)) = zone(&self.table, segment, at) else {
                 return None;
             };
             let end = if order.descending { most } else { least };
             let is_known = matches!(end, Value::String(_)) == column.ty.is_text();
-            let is_known = is_known && !(order.nulls && has_nulls(segment, column));
-            stored::read(&column.ty, end.as_ref(), &column.path)
-                .ok()
-                .filter(|_| is_known)
+            let is_known = is_known && !(order.nulls && has_nulls(&self.table, segment, at));
+            read_end(&self.table, at, end).filter(|_| is_known)
         };
         let mut left = self.left.pieces();
         let pieces = std::mem::take(&mut left.pieces);
@@ -238,7 +241,7 @@ impl ByColumns {
         let is_inside = |key: &[u8]| keys.to.as_deref().is_none_or(|to| key < to);
         let mut more = self.cursor.seek(&keys.from)?;
         while more && is_inside(self.cursor.key()) {
-            if rows == ROWS || bytes >= CHUNK_BYTES {
+            if rows >= ROWS || bytes >= CHUNK_BYTES {
                 let rest = Keys {
                     from: self.cursor.key().to_vec(),
                     to: keys.to,
@@ -249,8 +252,7 @@ impl ByColumns {
             bytes += value.len();
             self.figures.documents += 1;
             self.figures.document_bytes += value.len() as u64;
-            self.reader.read_into(record::document(value).as_doc(), &mut columns)?;
-            rows += 1;
+            rows += self.reader.read_into(record::document(value).as_doc(), &mut columns)?;
             more = self.cursor.next()?;
         }
         Ok((Chunk::of(columns, rows), None))
@@ -268,57 +270,76 @@ impl ColumnSource for ByColumns {
                     self.at = At::Segment(segment, next, end);
                     return Ok(Some(count));
                 }
-                At::Records(_, Some(keys)) => {
-                    let (chunk, rest) = self.records(keys)?;
-                    let rows = chunk.rows;
-                    self.at = At::Records(chunk, rest);
-                    if rows > 0 {
-                        return Ok(Some(rows));
+                At::Elements(mut elements) => {
+                    if let Some(count) = elements.advance() {
+                        self.figures.rows += count as u64;
+                        self.at = At::Elements(elements);
+                        return Ok(Some(count));
                     }
+                }
+                // Of a document there may be more rows than go into a chunk.
+                At::Records(chunk, rows, rest) if rows.end < chunk.rows => {
+                    let next = rows.end..chunk.rows.min(rows.end + ROWS);
+                    let count = next.len();
+                    self.at = At::Records(chunk, next, rest);
+                    return Ok(Some(count));
+                }
+                At::Records(_, _, Some(keys)) => {
+                    let (chunk, rest) = self.records(keys)?;
+                    self.at = At::Records(chunk, 0..0, rest);
                 }
                 _ => match self.next_piece() {
                     None => return Ok(None),
                     Some(Piece::Columns(segment, rows, keys)) => {
                         if self.has_none(&segment) {
                             self.figures.skipped += 1;
-                            self.figures.bytes_skipped += self.weight(&segment, rows.len());
+                            self.figures.bytes_skipped += self.weight(&segment, &rows);
                         } else if let Some(extremes) = self.extremes(&segment, &rows) {
                             self.figures.skipped += 1;
-                            self.figures.bytes_skipped += self.weight(&segment, rows.len());
-                            self.at = At::Records(extremes, None);
-                            return Ok(Some(2));
-                        } else if self.has_all(&segment) {
+                            self.figures.bytes_skipped += self.weight(&segment, &rows);
+                            self.at = At::Records(extremes, 0..0, None);
+                        } else if has_all(&self.table, &self.needed, &segment, &rows) {
                             self.figures.segments += 1;
-                            self.figures.bytes += self.weight(&segment, rows.len());
-                            self.at = At::Segment(segment, rows.start..rows.start, rows.end);
+                            self.figures.bytes += self.weight(&segment, &rows);
+                            self.at = match self.table.elements {
+                                Some(own) => {
+                                    At::Elements(Elements::new(&self.table.columns[own.array].path, segment, rows))
+                                }
+                                None => At::Segment(segment, rows.start..rows.start, rows.end),
+                            };
                         } else {
-                            self.at = At::Records(Chunk::default(), Some(keys));
+                            self.at = At::records(keys);
                         }
                     }
-                    Some(Piece::Records(keys)) => self.at = At::Records(Chunk::default(), Some(keys)),
+                    Some(Piece::Records(keys)) => self.at = At::records(keys),
                 },
             }
         }
     }
 
     fn column(&mut self, at: usize, places: Option<&[u32]>) -> Result<Arc<Vector>> {
-        let column = &self.table.columns[at];
         match &self.at {
             At::Between => Ok(Arc::default()),
-            At::Records(chunk, _) => Ok(match places {
-                None => chunk.columns[at].clone(),
-                Some(places) => Arc::new(chunk.columns[at].gather(places)),
+            At::Records(chunk, rows, _) => Ok(match places {
+                None if *rows == (0..chunk.rows) => chunk.columns[at].clone(),
+                None => {
+                    let places: Vec<u32> = (rows.start as u32..rows.end as u32).collect();
+                    Arc::new(chunk.columns[at].gather(&places))
+                }
+                Some(places) if rows.start == 0 => Arc::new(chunk.columns[at].gather(places)),
+                Some(places) => {
+                    let places: Vec<u32> = places.iter().map(|place| rows.start as u32 + place).collect();
+                    Arc::new(chunk.columns[at].gather(&places))
+                }
             }),
             At::Segment(segment, rows, _) => {
                 let places = match places {
                     None => Places::Range(rows.clone()),
                     Some(places) => Places::At(rows.start, places),
                 };
-                match segment.find([column.path.as_str()]) {
-                    Found::Column(values) => typed(column, values, &places).map(Arc::new),
-                    Found::Nothing | Found::Unknown => Ok(Arc::new(Vector::same(Value::Null, places.len()))),
-                }
+                values(&self.table.columns[at], segment, &places).map(Arc::new)
             }
+            At::Elements(elements) => elements.column(&self.table, at, places).map(Arc::new),
         }
     }
 
@@ -388,74 +409,5 @@ impl ColumnSource for ByColumns {
                 }
             },
         }
-    }
-}
-
-/// Whether some row of a segment has no value in a column, or that is not known.
-fn has_nulls(segment: &Segment, column: &Field) -> bool {
-    match segment.find([column.path.as_str()]) {
-        Found::Column(values) => values.has_gaps(),
-        Found::Nothing | Found::Unknown => true,
-    }
-}
-
-/// Whether no value of a column is within a bound, of which these are the least and the largest.
-fn is_outside(bound: &Bound, column: &Field, least: &Value, most: &Value) -> bool {
-    let is_text = matches!(least, Value::String(_));
-    let read = |value: &Value| stored::read(&column.ty, value.as_ref(), &column.path).ok();
-    match (read(least), read(most)) {
-        (Some(least), Some(most)) => is_text == column.ty.is_text() && bound.excludes(&column.ty, least, most),
-        _ => false,
-    }
-}
-
-/// The values of a column as those of its type.
-///
-/// Errors: those of [`stored::read`].
-fn typed(field: &Field, column: &Column, places: &Places<'_>) -> Result<Vector> {
-    let data = match (&field.ty, column.values()) {
-        (_, Values::Nothing) if !field.has_json_nulls() => return Ok(column.vector(places)),
-        (Type::Bool, Values::Bool(_))
-        | (Type::Int2 | Type::Int4, Values::Int32(_))
-        | (Type::Int8 | Type::Oid, Values::Int64(_))
-        | (Type::Float4 | Type::Float8, Values::Double(_) | Values::Scaled(..))
-        | (Type::Numeric, Values::Decimal(..)) => return Ok(column.vector(places)),
-        (ty, Values::Text(..)) if ty.is_text() => return Ok(column.vector(places)),
-        (Type::Int8 | Type::Oid, Values::Int32(values)) => Data::Int64(values.pick(places, |value| value)),
-        (Type::Float4 | Type::Float8, Values::Int32(values) | Values::Int64(values)) => {
-            Data::Double(values.pick(places, |value| value as f64))
-        }
-        (Type::Date, Values::Date(values))
-            if in_reach(column, DAY_MS * i64::from(i32::MIN), DAY_MS * i64::from(i32::MAX)) =>
-        {
-            Data::Int32(values.pick(places, |ms| ms.div_euclid(DAY_MS) as i32))
-        }
-        (Type::Timestamp | Type::Timestamptz, Values::Date(values))
-            if in_reach(column, i64::MIN / 1000, i64::MAX / 1000) =>
-        {
-            Data::Int64(values.pick(places, |ms| ms.wrapping_mul(1000)))
-        }
-        _ => {
-            let mut builder = Builder::default();
-            let mut result = Ok(());
-            places.each(|row| {
-                if result.is_ok() {
-                    result = field.read_into(&column.value(row), &mut builder);
-                }
-            });
-            return result.map(|()| builder.finish());
-        }
-    };
-    Ok(Vector {
-        data,
-        nulls: column.nulls(places),
-    })
-}
-
-/// Whether all dates of a column lie between two moments.
-fn in_reach(column: &Column, from: i64, to: i64) -> bool {
-    match column.range() {
-        Some((Value::DateTime(least), Value::DateTime(most))) => from < *least && *most < to,
-        _ => false,
     }
 }

@@ -351,7 +351,7 @@ impl Tables<'_, '_> {
     }
 
     /// What finds the documents by values of an index, without asking the planner; whether the conditions hold of all of them.
-    fn probed(&self, scan: &Scan<Expr>, table: &Table, env: &Env<'_>) -> Result<Option<(BoxOperator, bool)>> {
+    fn probed(&self, scan: &Scan<Expr>, table: &Arc<Table>, env: &Env<'_>) -> Result<Option<(BoxOperator, bool)>> {
         let (Kind::Collection(ns), reading) = (&table.kind, self.reading) else {
             return Ok(None);
         };
@@ -405,7 +405,7 @@ impl Tables<'_, '_> {
     fn by_elements(
         &self,
         scan: &Scan<Expr>,
-        table: &Table,
+        table: &Arc<Table>,
         collection: &Arc<Collection>,
         env: &Env<'_>,
     ) -> Result<Option<BoxOperator>> {
@@ -423,6 +423,11 @@ impl Tables<'_, '_> {
             let costed = reading.costed(collection, &filter, None)?;
             let per_found = costed.map_or(0.0, |costed| costed.per_found).max(FETCH_COST);
             if found.count as f64 * per_found > documents as f64 {
+                return Ok(None);
+            }
+            let least = COLUMN_COST * reading.session.switches.found_cost;
+            let is_dear = documents as f64 / found.count.max(1) as f64 <= least && reading.session.switches.seqscan;
+            if is_dear && self.columns(scan, (table, &collection.ns), env)?.is_some() {
                 return Ok(None);
             }
         }

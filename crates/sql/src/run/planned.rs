@@ -150,6 +150,12 @@ impl<'s, 'r> Sizes<'s, 'r> {
         self.tables.get(table).is_some_and(|table| table.elements.is_some())
     }
 
+    /// The path of the array whose elements are the rows of a table.
+    fn array(&self, table: usize) -> Option<&str> {
+        let own = self.tables.get(table)?;
+        Some(&own.columns[own.elements?.array].path)
+    }
+
     fn collection(&self, table: usize) -> Option<&Collection> {
         match &self.tables.get(table)?.kind {
             Kind::Collection(ns) => self.reading.view.catalog().get(ns).map(|collection| &**collection),
@@ -221,19 +227,25 @@ impl Statistics for Sizes<'_, '_> {
 
     fn reads(&self, table: usize) -> f64 {
         let database = &self.reading.statement.database;
-        let by_columns = |collection: &Collection| database.columns.has(collection.records);
-        if self.is_of_elements(table) {
-            let each = self.rows_each(table);
-            return self.rows(table) / each * (1.0 + each * ELEMENT_COST);
+        let columns = &database.columns;
+        let by_columns = |collection: &Collection| match self.array(table) {
+            Some(array) => columns.has_elements(collection.records, array),
+            None => columns.has(collection.records),
+        };
+        if self.collection(table).is_some_and(by_columns) {
+            return self.rows(table) * COLUMN_COST;
         }
-        match self.collection(table).is_some_and(by_columns) {
-            true => self.rows(table) * COLUMN_COST,
+        match self.is_of_elements(table) {
+            true => {
+                let each = self.rows_each(table);
+                self.rows(table) / each * (1.0 + each * ELEMENT_COST)
+            }
             false => self.rows(table),
         }
     }
 
     fn note_cost(&self, table: usize, cost: f64) {
-        let (false, Some(collection)) = (self.is_of_elements(table), self.collection(table)) else {
+        let Some(collection) = self.collection(table) else {
             return;
         };
         let columns = &self.reading.statement.database.columns;

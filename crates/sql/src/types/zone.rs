@@ -280,6 +280,11 @@ pub fn current_offset(us: i64) -> i64 {
     CURRENT.with_borrow(|zone| zone.offset(us))
 }
 
+/// Whether the session's clocks are Greenwich's.
+pub fn is_utc() -> bool {
+    CURRENT.with_borrow(|zone| matches!(zone, Zone::Utc))
+}
+
 /// The letters of the session's zone.
 pub fn current_abbreviation(us: i64) -> String {
     CURRENT.with_borrow(|zone| zone.abbreviation(us))

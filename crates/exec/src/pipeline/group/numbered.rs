@@ -8,7 +8,7 @@ use super::table::Table;
 use crate::columns::ColumnRows;
 use crate::columns::fields::column;
 use crate::relation::groups::Words;
-use nestor_columns::{Column, Places, Segment, Values};
+use nestor_columns::{Column, DAY_MS, Places, Segment, Values};
 use nestor_model::statement::work;
 use nestor_model::vector::{Data, Vector};
 use nestor_model::{DocRef, Document, Result, Str, Value, ValueRef};
@@ -83,7 +83,7 @@ impl Kind {
             Some(Values::Bool(_)) => Self::Bool,
             Some(Values::Int32(_)) => Self::Int32,
             Some(Values::Int64(_)) => Self::Int64,
-            Some(Values::Date(_)) => Self::Date,
+            Some(Values::Date(_) | Values::Days(_)) => Self::Date,
             Some(Values::Text(..)) => Self::Text,
             Some(Values::Decimal(_, scale)) => Self::Decimal(*scale),
             Some(Values::Double(_) | Values::Scaled(..) | Values::Id(_) | Values::Any(_)) => return None,
@@ -334,6 +334,7 @@ fn integers(column: &Column, places: &Places<'_>) -> Option<Vec<i64>> {
         Values::Int32(values) | Values::Int64(values) | Values::Date(values) => {
             Some(values.pick(places, |value| value))
         }
+        Values::Days(days) => Some(days.pick(places, |day| day * DAY_MS)),
         _ => None,
     }
 }
@@ -343,8 +344,8 @@ fn vector(column: Option<&Column>, places: &Places<'_>) -> Vector {
     match column {
         None => Vector::same(Value::Null, places.len()),
         Some(column) => match column.values() {
-            Values::Date(values) => Vector {
-                data: Data::Int64(values.pick(places, |value| value)),
+            Values::Date(_) | Values::Days(_) => Vector {
+                data: Data::Int64(integers(column, places).unwrap_or_default()),
                 nulls: column.nulls(places),
             },
             _ => column.vector(places),
