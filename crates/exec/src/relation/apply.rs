@@ -7,9 +7,10 @@ use super::spilled::{self, Written};
 use super::store::Store;
 use super::{BoxRows, Rows, Run, build, row_done, weight};
 use crate::kept::Kept;
-use nestor_model::{Error, Result, Value, doc};
+use nestor_model::{Error, RawWriter, Result, Value, doc};
 use nestor_planner::relation::{Apply, ApplyKind, Env, Frame, Relation, Scalar, Tuple};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 struct Applied<S> {
     input: BoxRows<S>,
@@ -23,6 +24,8 @@ struct Applied<S> {
     open: Option<(Tuple, BoxRows<S>, bool)>,
     /// What the inner relation gave, if that is the same for all rows.
     once: Option<Once>,
+    /// What it gave for rows before, if some columns of these tell.
+    memo: Option<Memo>,
     /// Outer rows that waited for their answers.
     answered: Option<Answered>,
 }
@@ -30,6 +33,65 @@ struct Applied<S> {
 enum Once {
     Value(Value),
     Set(Members),
+}
+
+/// The values of a subquery by those of the columns of the outer row that they depend on.
+struct Memo {
+    columns: Arc<[usize]>,
+    values: HashMap<Box<[u8]>, Value>,
+    /// How often one was looked for, and how often it was there.
+    asked: usize,
+    found: usize,
+    kept: Kept,
+}
+
+/// Bytes of a memo, at most.
+const MEMO_BYTES: usize = 1 << 20;
+
+/// When so often a value was looked for in a memo, and for one in [`MEMO_PART`] it was not there, it costs more than it spares.
+const MEMO_TRIES: usize = 512;
+const MEMO_PART: usize = 8;
+
+impl Memo {
+    fn new(columns: Arc<[usize]>) -> Self {
+        Self {
+            columns,
+            values: HashMap::new(),
+            asked: 0,
+            found: 0,
+            kept: Kept::default(),
+        }
+    }
+
+    /// The bits of what tells the value for a row.
+    fn key(&self, row: &[Value]) -> Box<[u8]> {
+        let mut writer = RawWriter::with_capacity(64);
+        for (at, column) in self.columns.iter().enumerate() {
+            writer.append_index(at, row[*column].as_ref());
+        }
+        writer.into_doc().as_bytes().into()
+    }
+
+    fn get(&mut self, key: &[u8]) -> Option<Value> {
+        self.asked += 1;
+        let found = self.values.get(key).cloned();
+        self.found += usize::from(found.is_some());
+        found
+    }
+
+    /// Whether it has been of little use.
+    fn is_idle(&self) -> bool {
+        self.asked >= MEMO_TRIES && self.found * MEMO_PART < self.asked
+    }
+
+    fn add(&mut self, key: Box<[u8]>, value: &Value) -> Result<()> {
+        let bytes = key.len() + value.weight() + 2 * size_of::<(Box<[u8]>, Value)>();
+        if self.kept.bytes() + bytes <= MEMO_BYTES {
+            self.kept.grow_spilling(bytes)?;
+            self.values.insert(key, value.clone());
+        }
+        Ok(())
+    }
 }
 
 /// Inner rows in which others are looked for.
@@ -119,6 +181,10 @@ pub(super) fn apply<S: Scalar>(plan: &Apply<S>, input: BoxRows<S>, numbering: (u
         kept: Kept::default(),
         open: None,
         once: None,
+        memo: match (&plan.told_by, plan.correlated) {
+            (Some(columns), true) => Some(Memo::new(columns.clone())),
+            _ => None,
+        },
         answered: None,
     })
 }
@@ -155,6 +221,23 @@ impl<S: Scalar> Applied<S> {
         if let Some(Once::Value(value)) = &self.once {
             return Ok(value.clone());
         }
+        self.memo = self.memo.take().filter(|memo| !memo.is_idle());
+        let Some(memo) = &mut self.memo else {
+            return self.computed(run, row);
+        };
+        let key = memo.key(row);
+        if let Some(value) = memo.get(&key) {
+            return Ok(value);
+        }
+        let value = self.computed(run, row)?;
+        if let Some(memo) = &mut self.memo {
+            memo.add(key, &value)?;
+        }
+        Ok(value)
+    }
+
+    /// The same, as the inner relation gives it.
+    fn computed(&mut self, run: &Run<'_, '_, S>, row: &[Value]) -> Result<Value> {
         let mut inner = self.begin();
         let kept = &mut self.kept;
         let kind = &self.kind;

@@ -224,6 +224,8 @@ pub struct Apply<S> {
     pub kind: ApplyKind<S>,
     /// It depends on the outer row; if not, it runs once.
     pub correlated: bool,
+    /// The columns of the outer row on which alone its value depends; `None` where that is not known, or it is another one each time.
+    pub told_by: Option<Arc<[usize]>>,
     /// The outer rows that it is wanted for; for others it does not run, and its column is null. All if there is none, as of
     /// [`ApplyKind::Lateral`].
     pub when: Option<S>,

@@ -89,6 +89,7 @@ impl Binder<'_> {
                     keeps: keeps.unwrap_or(false),
                 },
                 correlated,
+                told_by: None,
                 when: None,
             })),
             false => cross(before.plan.clone(), item.plan),
@@ -111,6 +112,7 @@ impl Binder<'_> {
         let inner = super::window::numbered(item.plan);
         let plan = Relation::Apply(Box::new(Apply {
             correlated: plan::is_correlated(&inner),
+            told_by: None,
             input: before.plan,
             inner,
             kind: ApplyKind::Lateral { keeps: false },
@@ -235,6 +237,7 @@ impl Binder<'_> {
                     inner,
                     kind: ApplyKind::Lateral { keeps },
                     correlated: correlated || keeps,
+                    told_by: None,
                     when: None,
                 }));
                 match above {
@@ -360,6 +363,7 @@ impl Binder<'_> {
             inner,
             kind: ApplyKind::Lateral { keeps: true },
             correlated: true,
+            told_by: None,
             when: None,
         }));
         let behind = to - from;
@@ -781,6 +785,7 @@ impl Binder<'_> {
                     inner: plan::map(&rows(args), 0, &mut |expr, _| outward(expr)),
                     kind: ApplyKind::Lateral { keeps: false },
                     correlated: true,
+                    told_by: None,
                     when: None,
                 }))),
                 columns: (0..columns.len())

@@ -446,6 +446,7 @@ impl<'c> Binder<'c> {
                 inner,
                 kind,
                 correlated,
+                told_by: None,
                 when,
             }));
             for expr in exprs.iter_mut() {

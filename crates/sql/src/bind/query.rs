@@ -140,6 +140,7 @@ impl Binder<'_> {
                         inner: limited(inner, numbers.iter().map(plan::outward).collect(), ties),
                         kind: ApplyKind::Lateral { keeps: false },
                         correlated: true,
+                        told_by: None,
                         when: None,
                     }))),
                     columns: (0..width)

@@ -219,6 +219,7 @@ impl Binder<'_> {
             };
             let plan = Relation::Apply(Box::new(Apply {
                 correlated: plan::is_correlated(&first),
+                told_by: None,
                 input: below,
                 inner: first,
                 kind: ApplyKind::Scalar,
@@ -247,6 +248,7 @@ impl Binder<'_> {
         }
         let plan = Relation::Apply(Box::new(Apply {
             correlated: plan::is_correlated(&inner),
+            told_by: None,
             input,
             inner,
             kind: ApplyKind::Lateral { keeps: false },
@@ -584,6 +586,7 @@ impl Binder<'_> {
                 columns: row,
             },
             correlated: plan::is_correlated(&inner),
+            told_by: None,
             inner,
             kind: ApplyKind::Lateral { keeps: false },
             when: None,

@@ -102,6 +102,8 @@ pub fn map(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usize) -> Expr) -
                 other => other.clone(),
             },
             correlated: apply.correlated,
+            // Columns may stand elsewhere now.
+            told_by: None,
             when: apply.when.as_ref().map(|e| f(e, depth)),
         })),
         Relation::Aggregate {

@@ -570,14 +570,17 @@ fn prune(plan: Plan, used: &BTreeSet<usize>) -> Plan {
             if let ApplyKind::In { probe } = &apply.kind {
                 add(&mut needed, probe);
             }
+            let mut told_by = BTreeSet::new();
             map(&apply.inner, 0, &mut |expr, depth| {
                 expr.for_each_outer(&mut |levels, index| {
                     if levels == depth + 1 {
-                        needed.insert(index);
+                        told_by.insert(index);
                     }
                 });
                 expr.clone()
             });
+            needed.extend(&told_by);
+            apply.told_by = (!super::is_volatile(&apply.inner)).then(|| told_by.into_iter().collect());
             let inner = match apply.kind {
                 ApplyKind::Lateral { .. } => used.iter().filter_map(|i| i.checked_sub(width)).collect(),
                 ApplyKind::Exists => BTreeSet::new(),
