@@ -2,7 +2,8 @@
 
 use super::ColumnRows;
 use super::fields::{Fields, column, paths_of};
-use nestor_columns::{Column, DAY_MS, Places, Segment, Statistics, Values, Zone};
+use super::spread::{self, Spread};
+use nestor_columns::{Column, DAY_MS, Found, Places, Segment, Statistics, Values, Zone, elements};
 use nestor_model::statement::work;
 use nestor_model::{BsonType, Path, Result, Str, Value, ValueRef};
 use nestor_query::env::{Env, OpContext};
@@ -26,6 +27,8 @@ pub(crate) enum ColumnFilter {
     Or(Vec<ColumnFilter>),
     Not(Box<ColumnFilter>),
     Leaf(Box<Test>),
+    /// One element of the array at a path, all of whose elements are documents, meets the condition.
+    Element(Str, Box<ColumnFilter>),
     Expr(Arc<ExprTest>, Fields),
 }
 
@@ -35,6 +38,8 @@ pub(crate) struct Test {
     path: Str,
     /// The test, of the field [`FIELD`].
     test: MatchExpr,
+    /// Of an array it is one of its elements.
+    of_elements: bool,
     /// If it compares with a value as that is.
     compares: Option<(CompareOp, Value)>,
 }
@@ -50,6 +55,10 @@ impl ColumnFilter {
             MatchExpr::Or(filters) => Self::Or(all(filters)?),
             MatchExpr::Nor(filters) => Self::Not(Box::new(Self::Or(all(filters)?))),
             MatchExpr::Not(filter) => Self::Not(Box::new(Self::of(filter)?)),
+            MatchExpr::Leaf(Leaf {
+                path,
+                predicate: Predicate::ElemMatchObject(filter),
+            }) => Self::Element(path.as_str().into(), Box::new(Self::of(filter)?)),
             MatchExpr::Leaf(leaf) => {
                 let compares = match &leaf.predicate {
                     Predicate::Compare { op, value, collator } => {
@@ -61,6 +70,7 @@ impl ColumnFilter {
                 };
                 Self::Leaf(Box::new(Test {
                     path: leaf.path.as_str().into(),
+                    of_elements: spread::is_of_elements(&leaf.predicate),
                     test: MatchExpr::Leaf(Leaf {
                         path: Path::new(FIELD),
                         predicate: leaf.predicate.clone(),
@@ -82,7 +92,7 @@ impl ColumnFilter {
         match self {
             Self::All | Self::Nothing | Self::Leaf(_) => true,
             Self::And(filters) | Self::Or(filters) => filters.iter().all(Self::is_portable),
-            Self::Not(filter) => filter.is_portable(),
+            Self::Not(filter) | Self::Element(_, filter) => filter.is_portable(),
             Self::Expr(..) => false,
         }
     }
@@ -94,6 +104,7 @@ impl ColumnFilter {
             Self::And(filters) | Self::Or(filters) => filters.iter().for_each(|filter| filter.paths(into)),
             Self::Not(filter) => filter.paths(into),
             Self::Leaf(test) => into.push(test.path.clone()),
+            Self::Element(path, _) => into.push(path.clone()),
             Self::Expr(_, fields) => into.extend_from_slice(fields.paths()),
         }
     }
@@ -114,8 +125,27 @@ impl ColumnFilter {
                 Some(statistics) => test.selectivity(&statistics, op)?,
                 None => UNKNOWN_PART,
             },
-            Self::Expr(..) => UNKNOWN_PART,
+            Self::Expr(..) | Self::Element(..) => UNKNOWN_PART,
         })
+    }
+
+    /// Whether a segment has all that it looks at.
+    pub(crate) fn is_served(&self, segment: &Segment) -> bool {
+        let has = |path: &str| !matches!(segment.find(path.split('.')), Found::Unknown);
+        match self {
+            Self::All | Self::Nothing => true,
+            Self::And(filters) | Self::Or(filters) => filters.iter().all(|filter| filter.is_served(segment)),
+            Self::Not(filter) => filter.is_served(segment),
+            Self::Leaf(test) => has(&test.path) || test.of_elements && test.spread(segment).is_some(),
+            Self::Element(path, filter) => match segment.elements(path.split('.')) {
+                elements::Found::Elements(found) => {
+                    found.segment().has_documents_only() && filter.is_served(found.segment())
+                }
+                elements::Found::Nothing => true,
+                elements::Found::Unknown => false,
+            },
+            Self::Expr(_, fields) => fields.paths().iter().all(|path| has(path)),
+        }
     }
 
     /// Whether some row of a segment may match.
@@ -125,6 +155,11 @@ impl ColumnFilter {
             Self::And(filters) => filters.iter().all(|filter| filter.may_match(segment)),
             Self::Or(filters) => filters.iter().any(|filter| filter.may_match(segment)),
             Self::Leaf(test) => test.may_match(segment),
+            Self::Element(path, filter) => match segment.elements(path.split('.')) {
+                elements::Found::Elements(found) => filter.may_match(found.segment()),
+                elements::Found::Nothing => false,
+                elements::Found::Unknown => true,
+            },
             Self::All | Self::Not(_) | Self::Expr(..) => true,
         }
     }
@@ -197,7 +232,18 @@ impl ColumnFilter {
                 filter.apply(segment, rows, &mut own, op)?;
                 left.iter_mut().zip(own).for_each(|(left, own)| *left &= !own);
             }
-            Self::Leaf(test) => test.apply(segment, rows, left, op)?,
+            Self::Leaf(test) => match test.spread(segment) {
+                Some(spread @ Spread::Elements(..)) if test.of_elements => {
+                    test.apply_spread(&spread, rows, left, op)?;
+                }
+                _ => test.apply(column(segment, &test.path), rows, left, op)?,
+            },
+            Self::Element(path, filter) => match segment.elements(path.split('.')) {
+                elements::Found::Elements(found) => spread::any(&found, rows, left, |all, holds| {
+                    filter.apply(found.segment(), all, holds, op)
+                })?,
+                elements::Found::Nothing | elements::Found::Unknown => left.fill(false),
+            },
             Self::Expr(test, fields) => {
                 let columns = fields.columns(segment);
                 let mut buffer = Vec::new();
@@ -327,8 +373,24 @@ impl Test {
         }
     }
 
-    fn apply(&self, segment: &Segment, rows: &Range<usize>, left: &mut [bool], op: &OpContext) -> Result<()> {
-        let Some(column) = column(segment, &self.path) else {
+    /// What a segment has at its path.
+    fn spread<'s>(&self, segment: &'s Segment) -> Option<Spread<'s>> {
+        let names: Vec<&str> = self.path.split('.').collect();
+        spread::spread(segment, &names)
+    }
+
+    /// Leaves those rows for which it holds, one of whose elements it is asked of.
+    fn apply_spread(&self, spread: &Spread<'_>, rows: &Range<usize>, left: &mut [bool], op: &OpContext) -> Result<()> {
+        match spread {
+            Spread::Column(column) => self.apply(*column, rows, left, op),
+            Spread::Elements(found, below) => {
+                spread::any(found, rows, left, |all, holds| self.apply_spread(below, all, holds, op))
+            }
+        }
+    }
+
+    fn apply(&self, column: Option<&Column>, rows: &Range<usize>, left: &mut [bool], op: &OpContext) -> Result<()> {
+        let Some(column) = column else {
             if !self.holds(ValueRef::Missing, op)? {
                 left.fill(false);
             }

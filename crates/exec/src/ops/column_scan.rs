@@ -243,7 +243,7 @@ impl ColumnScan {
             let is_too_late = order.is_some_and(|order| order.is_too_late(&segment));
             let may_match = !is_too_late && filter.is_none_or(|filter| filter.may_match(&segment));
             // What no row can match is not read from its file.
-            if may_match && !self.has_all(&segment, &self.paths.0) {
+            if may_match && filter.is_some_and(|filter| !filter.is_served(&segment)) {
                 self.pieces()?.left[0] = Piece::Records(keys);
                 continue;
             }
