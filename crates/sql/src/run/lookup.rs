@@ -12,7 +12,8 @@ use nestor_model::vector::Vector;
 use nestor_model::{Result, Value};
 use nestor_planner::catalog::IndexInfo;
 use nestor_planner::relation::{Scan, Tuple};
-use nestor_storage::{Collection, IndexId, View, keys};
+use nestor_storage::keys::EntryFormat;
+use nestor_storage::{Collection, Index, IndexId, View, keys};
 use std::sync::Arc;
 
 /// Why keys are not looked up.
@@ -87,6 +88,9 @@ pub fn look_up(
     let is_covered = table.elements.is_none()
         && parts.iter().all(is_plain)
         && (0..scan.needed.len()).all(|at| !scan.needed[at] || is_key(at));
+    if let Some(told) = told(scan, (table, collection), index).filter(|_| !is_covered) {
+        return told.look_up(&wanted, view).map(|rows| Some(Found::Rows(rows)));
+    }
     if !is_covered {
         let lookup = KeyLookup::new(collection, index.clone(), wanted, parts.len());
         return Ok(Some(Found::Documents(Box::new(lookup))));
@@ -109,6 +113,70 @@ pub fn look_up(
         }
     }
     Ok(Some(Found::Rows(found)))
+}
+
+/// The columns that an index has of all that are looked at, with the parts of its key that they are.
+struct Told<'t> {
+    table: &'t Table,
+    index: &'t Index,
+    format: EntryFormat,
+    width: usize,
+    /// One of each key is enough for who asks whether there is any.
+    distinct: bool,
+    columns: Vec<(usize, usize)>,
+}
+
+/// What an index has of a scan's columns, if these are all that it looks at.
+fn told<'t>(scan: &Scan<Expr>, (table, collection): (&'t Table, &Collection), index: &'t Index) -> Option<Told<'t>> {
+    if table.elements.is_some() || index.is_multikey() {
+        return None;
+    }
+    let mut columns = Vec::new();
+    for at in (0..scan.needed.len()).filter(|at| scan.needed[*at]) {
+        let column = table.columns.get(at)?;
+        // Entries do not tell a null from the absence of the field.
+        let is_plain = !column.has_json_nulls() && find::usable(&column.path);
+        let part = index.key_pattern.iter().position(|(path, _)| path == column.path);
+        columns.push((at, part.filter(|_| is_plain)?));
+    }
+    Some(Told {
+        table,
+        index,
+        format: index.entry_format(collection),
+        width: scan.needed.len(),
+        distinct: scan.distinct,
+        columns,
+    })
+}
+
+impl Told<'_> {
+    /// The rows of the entries that begin with these keys.
+    ///
+    /// Errors: those of storage; a value is not of its column's type.
+    fn look_up(&self, wanted: &IndexKeys, view: &dyn View) -> Result<Vec<Tuple>> {
+        let format = &self.format;
+        let mut found = Vec::new();
+        let mut values = Vec::new();
+        let mut cursor = view.cursor(self.index.tree);
+        for at in wanted.different() {
+            work(ROW)?;
+            let prefix = wanted.get(at);
+            let mut more = cursor.seek(prefix)?;
+            while more && cursor.key().starts_with(prefix) {
+                work(ROW / 2)?;
+                let entry = format.split(cursor.key(), cursor.value()?)?;
+                values.clear();
+                keys::decode_onto(&mut values, entry.key, entry.type_bits, &format.descending)?;
+                let mut tuple = vec![Value::Null; self.width];
+                for (column, part) in &self.columns {
+                    tuple[*column] = self.table.columns[*column].read(values[*part].as_ref())?;
+                }
+                found.push(tuple);
+                more = !self.distinct && cursor.next()?;
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// Whether values of a type that are equal are the same.
