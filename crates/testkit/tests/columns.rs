@@ -57,7 +57,12 @@ fn arithmetic(random: &mut Random, depth: usize) -> Value {
 
 fn group(random: &mut Random, paths: &[&str]) -> Document {
     let path = |random: &mut Random| Value::from(format!("${}", random.pick(paths)));
-    let id = match random.below(9) {
+    let id = match random.below(11) {
+        9 => {
+            let path = path(random);
+            doc! { "$cond": vec![doc! { "$gt": vec![path.clone(), 0.into()] }.into(), "big".into(), path] }.into()
+        }
+        10 => doc! { "x": doc! { "$dateTrunc": doc! { "date": "$h", "unit": "hour" } }, "y": path(random) }.into(),
         6 => arithmetic(random, 2),
         7 => doc! { "x": arithmetic(random, 1), "y": path(random) }.into(),
         8 => doc! { "x": doc! { "z": arithmetic(random, 2) }, "y": path(random), "w": arithmetic(random, 0) }.into(),

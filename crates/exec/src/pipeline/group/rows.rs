@@ -1,8 +1,8 @@
 //! Rows of columns, added to their groups without documents being made.
 //!
 //! The values at the paths that the key reads get numbers, the same for the same value; rows with the same numbers have the same key, so it is
-//! evaluated once for each combination of them that is met. Of a key that is arithmetic, or a document of such, the results are numbered in place of
-//! the values at the paths, of which there may be many more. Accumulators take the values of a column one after the other, in the order of the
+//! evaluated once for each combination of them that is met. Of a key that is arithmetic or an expression over one path, or a document of such, the results are numbered in
+//! place of the values at the paths, of which there may be many more. Accumulators take the values of a column one after the other, in the order of the
 //! rows, as they take those of documents.
 
 use super::table::Table;
@@ -98,7 +98,21 @@ enum KeyPart {
     Path(usize),
     /// What arithmetic gives.
     Computed(Expr),
+    /// What an expression gives that looks at one path of the key: once for each value that is met there, if these are few.
+    Of {
+        path: usize,
+        expr: Expr,
+        /// Values at the path.
+        values: Box<Numbers>,
+        /// By the number of such a value that of the result.
+        results: Vec<u32>,
+        rows: usize,
+    },
 }
+
+/// With more values than these of which less than one in [`SAME_PART`] rows had the same, an expression is computed row by row.
+const VALUES_MANY: usize = 4096;
+const SAME_PART: usize = 4;
 
 /// The parts of a key that reads these paths.
 fn parts_of(id: &Expr, paths: &[Str]) -> Vec<KeyPart> {
@@ -111,9 +125,24 @@ fn parts_of(id: &Expr, paths: &[Str]) -> Vec<KeyPart> {
     }
     let mut all = Vec::new();
     leaves(id, &mut all);
+    let place = |path: &str| paths.iter().position(|own| own == path);
     let part = |expr: &&Expr| match expr.field_path() {
-        Some(path) => paths.iter().position(|own| *own == path.as_str()).map(KeyPart::Path),
-        None => computed::is_arithmetic(expr).then(|| KeyPart::Computed((*expr).clone())),
+        Some(path) => place(path.as_str()).map(KeyPart::Path),
+        None if computed::is_arithmetic(expr) => Some(KeyPart::Computed((*expr).clone())),
+        None => {
+            let mut deps = Deps::default();
+            expr.dependencies(&mut deps);
+            let [path] = &paths_of(&deps)?[..] else {
+                return None;
+            };
+            Some(KeyPart::Of {
+                path: place(path)?,
+                expr: (*expr).clone(),
+                values: Box::default(),
+                results: Vec::new(),
+                rows: 0,
+            })
+        }
     };
     let parts: Option<Vec<KeyPart>> = all.iter().map(part).collect();
     parts.unwrap_or_else(|| (0..paths.len()).map(KeyPart::Path).collect())
@@ -266,7 +295,13 @@ impl Rows {
         for (field, input) in self.inputs.iter().enumerate() {
             self.accumulate((field, input), part.segment, (places, &groups), (table, op))?;
         }
-        self.kept.set(self.entries * ENTRY_BYTES + self.single.len() * 4)
+        let results = |part: &KeyPart| match part {
+            KeyPart::Of { results, .. } => results.len() * 4,
+            KeyPart::Path(_) | KeyPart::Computed(_) => 0,
+        };
+        let results: usize = self.parts.iter().map(results).sum();
+        self.kept
+            .set(self.entries * ENTRY_BYTES + self.single.len() * 4 + results)
     }
 
     /// The group of each row.
@@ -287,7 +322,7 @@ impl Rows {
             })
         };
         let mut numbered = Vec::with_capacity(self.parts.len());
-        for (at, part) in self.parts.iter().enumerate() {
+        for (at, part) in self.parts.iter_mut().enumerate() {
             let (known, entries) = (&mut self.numbers[at], &mut self.entries);
             let column = |path: usize| keys[path];
             numbered.push(match part {
@@ -304,15 +339,40 @@ impl Rows {
                         Some(values) => results(known, entries, &values),
                         // Whatever else it gives, or refuses, it does row by row.
                         None => {
-                            let mut buffer = Vec::new();
-                            let of_row = |row: &usize| {
-                                work(1)?;
-                                self.key.with_document(keys, *row, &mut buffer, |document| {
-                                    let value = expr.eval_ref(&mut Env::new(document, op))?;
-                                    Ok(number(known, entries, value.as_ref()))
-                                })
-                            };
-                            rows.iter().map(of_row).collect::<Result<_>>()?
+                            let mut result = Results::of(expr, (&self.key, keys), op);
+                            let each = rows.iter().map(|row| result.number(*row, known, entries));
+                            each.collect::<Result<_>>()?
+                        }
+                    }
+                }
+                KeyPart::Of {
+                    path,
+                    expr,
+                    values,
+                    results,
+                    rows: seen,
+                } => {
+                    let mut result = Results::of(expr, (&self.key, keys), op);
+                    let are_many = results.len() > VALUES_MANY && results.len() * SAME_PART > *seen;
+                    *seen += if are_many { 0 } else { rows.len() };
+                    match column(*path).filter(|_| !are_many) {
+                        None => {
+                            let each = rows.iter().map(|row| result.number(*row, known, entries));
+                            each.collect::<Result<_>>()?
+                        }
+                        Some(column) => {
+                            let mut all = numbers(values, entries, column, places, &mut locals[at]);
+                            for (number, row) in all.iter_mut().zip(&rows) {
+                                let value = *number as usize;
+                                if results.len() <= value {
+                                    results.resize(value + 1, NONE);
+                                }
+                                if results[value] == NONE {
+                                    results[value] = result.number(*row, known, entries)?;
+                                }
+                                *number = results[value];
+                            }
+                            all
                         }
                     }
                 }
@@ -412,6 +472,39 @@ impl Rows {
                 Ok(())
             }
         }
+    }
+}
+
+/// What an expression gives for rows.
+struct Results<'r> {
+    expr: &'r Expr,
+    fields: &'r Fields,
+    columns: &'r [Option<&'r Column>],
+    op: &'r OpContext,
+    buffer: Vec<u8>,
+}
+
+impl<'r> Results<'r> {
+    fn of(expr: &'r Expr, (fields, columns): (&'r Fields, &'r [Option<&'r Column>]), op: &'r OpContext) -> Self {
+        Self {
+            expr,
+            fields,
+            columns,
+            op,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The number of that of a row.
+    ///
+    /// Errors: those of the expression.
+    fn number(&mut self, row: usize, known: &mut Numbers, entries: &mut usize) -> Result<u32> {
+        work(1)?;
+        self.fields
+            .with_document(self.columns, row, &mut self.buffer, |document| {
+                let value = self.expr.eval_ref(&mut Env::new(document, self.op))?;
+                Ok(number(known, entries, value.as_ref()))
+            })
     }
 }
 
