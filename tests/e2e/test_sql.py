@@ -412,3 +412,22 @@ def test_explain_has_the_parameters_of_its_statement(start):
         client.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
         for statement, params in [("SELECT * FROM t WHERE id = %s", [1]), ("INSERT INTO t VALUES (%s, %s)", [1, "a"])]:
             assert client.execute(f"EXPLAIN {statement}", params, prepare=True).fetchall()
+
+
+def test_fetch_has_the_columns_of_the_cursor_that_is_there_when_it_is_bound(shop):
+    sql = Sql(shop)
+    sql.send(b"P", b"fetch\0" + b"FETCH ALL IN some\0" + struct.pack("!h", 0))
+    sql.send(b"S")
+    sql.rows(sql.until_ready())
+    for query, names in [("SELECT 1 AS a, 2 AS b", [b"a", b"b"]), ("SELECT 'x' AS c", [b"c"])]:
+        sql.query(f"BEGIN; DECLARE some CURSOR FOR {query}")
+        sql.send(b"B", b"\0fetch\0" + struct.pack("!hhh", 0, 0, 0))
+        sql.send(b"D", b"P\0")
+        sql.send(b"E", b"\0" + struct.pack("!i", 0))
+        sql.send(b"S")
+        messages = sql.until_ready()
+        described = [body for tag, body in messages if tag == b"T"]
+        assert len(described) == 1
+        assert [name for name in names if name + b"\0" in described[0]] == names
+        assert len(sql.rows(messages)[0]) == len(names)
+        sql.query("ROLLBACK")

@@ -1,5 +1,5 @@
 //! Forms of queries that the grammar's library does not read, written as ones that it does: aliases of USING, samples of tables, functions of
-//! `ROWS FROM` whose columns are defined there, `GROUP BY DISTINCT`, `ONLY (t)` and `t *`, `(row).*`, TABLE, and a SELECT of nothing.
+//! `ROWS FROM` whose columns are defined there, `GROUP BY DISTINCT`, `FETCH FIRST (…)`, `ONLY (t)` and `t *`, `(row).*`, TABLE, and a SELECT of nothing.
 //!
 //! What has no place of its own in the library's trees is a name, or a call of a function, that no statement has unless it is quoted.
 
@@ -9,7 +9,7 @@ use super::tokens::{closing, is, made, next_solid, opening, solid, text_of};
 use crate::error::fail;
 use nestor_model::Result;
 use sqlparser::ast::{SetExpr, Statement, TableAliasColumnDef, TableFactor};
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 /// Begins the name of a last column of USING that is the alias of those columns.
 const USING_ALIAS: &str = "alias of USING: ";
@@ -28,6 +28,7 @@ pub(crate) const ONE_ROW: &str = "one row";
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     let has = |word: &str| tokens.iter().any(|token| is(token, word));
     let (uses, samples, groups, selects) = (has("using"), has("tablesample"), has("group"), has("select"));
+    let fetches = has("fetch");
     if has("table") {
         name_tables(tokens);
     }
@@ -45,11 +46,38 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     if groups {
         name_groups(tokens);
     }
+    if fetches {
+        limit_by_expressions(tokens);
+    }
     leave_out_descendants(tokens);
     name_functions(tokens);
     name_fields(tokens);
     if selects {
         name_nothing(tokens);
+    }
+}
+
+/// `FETCH FIRST (…) ROWS ONLY` is `LIMIT (…)`: the grammar knows numbers there.
+fn limit_by_expressions(tokens: &mut [TokenWithSpan]) {
+    for at in 0..tokens.len() {
+        let places: Vec<usize> = solid(tokens, at).take(3).collect();
+        let [fetch, first, open] = places.as_slice() else {
+            return;
+        };
+        let begins = is(&tokens[*fetch], "fetch")
+            && ["first", "next"].iter().any(|word| is(&tokens[*first], word))
+            && tokens[*open].token == Token::LParen;
+        let Some(close) = closing(tokens, *open).filter(|_| begins && *fetch == at) else {
+            continue;
+        };
+        let behind: Vec<usize> = solid(tokens, close + 1).take(2).collect();
+        let [rows, only] = behind.as_slice() else { continue };
+        if ["row", "rows"].iter().any(|word| is(&tokens[*rows], word)) && is(&tokens[*only], "only") {
+            tokens[*fetch].token = Token::make_keyword("LIMIT");
+            for gone in [*first, *rows, *only] {
+                tokens[gone].token = Token::Whitespace(Whitespace::Space);
+            }
+        }
     }
 }
 

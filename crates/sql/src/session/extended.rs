@@ -163,6 +163,7 @@ impl Session {
         let Some(prepared) = self.prepared.get(statement).cloned() else {
             return fail("26000", format!("prepared statement \"{statement}\" does not exist"));
         };
+        let prepared = self.of_present_cursor(prepared);
         if values.len() != prepared.types.len() {
             return fail(
                 "08P01",
@@ -197,6 +198,16 @@ impl Session {
         self.portals.insert(portal.to_owned(), bound);
         backend::empty(out, b'2');
         Ok(())
+    }
+
+    /// A FETCH with the columns of the cursor that has its name now, which may be another one than when it was prepared, or none then.
+    fn of_present_cursor(&self, prepared: Arc<Prepared>) -> Arc<Prepared> {
+        let Some(Ast::Fetch { name, into: None, .. }) = prepared.ast.as_deref() else {
+            return prepared;
+        };
+        let mut anew = Prepared::new(prepared.text.clone(), prepared.ast.clone(), prepared.types.clone());
+        anew.fields = self.cursor_fields(name);
+        Arc::new(anew)
     }
 
     pub(super) fn describe(&mut self, portal: bool, name: &str, out: &mut Vec<u8>) -> Result<()> {
