@@ -177,6 +177,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     unquote_dollars(&mut tokens);
     end_copy(&mut tokens);
     copying::spell_out(&mut tokens);
+    created::leave_out_tablespaces(&mut tokens)?;
     created::spell_out(&mut tokens);
     routines::leave_out(&mut tokens)?;
     triggers::spell_out(&mut tokens);

@@ -8,6 +8,7 @@
 use super::entry::{self, Object};
 use super::ident;
 use super::names::is_plain_collation;
+use super::numbers;
 use super::storage;
 use super::types::{check_column, data_type};
 use crate::catalog::schemas::PUBLIC;
@@ -17,6 +18,7 @@ use crate::catalog::{
 use crate::error::{fail, unsupported};
 use crate::parse::trigger::Trigger;
 use crate::types::Type;
+use crate::types::names::made;
 use nestor_model::{Document, Namespace, Result, Value};
 use nestor_storage::Collection;
 use sqlparser::ast::{
@@ -111,13 +113,13 @@ impl Names {
         Ok(())
     }
 
-    /// The name that was given, or else one that begins with `base`.
-    fn choose(&mut self, given: Option<String>, base: String) -> String {
+    /// The name that was given, or else one that is made of those of the table and of columns.
+    fn choose(&mut self, given: Option<String>, (table, columns, label): (&str, Option<&str>, &str)) -> String {
         if let Some(given) = given {
             return given;
         }
-        let mut all = std::iter::once(base.clone()).chain((1..).map(|n| format!("{base}{n}")));
-        let free = all.find(|name| !self.0.contains(name)).unwrap_or(base);
+        let free = made(table, columns, label).find(|name| !self.0.contains(name));
+        let free = free.unwrap_or_default();
         self.0.push(free.clone());
         free
     }
@@ -278,10 +280,10 @@ impl Declared {
         let all = all.chain(foreign.iter().map(|(constraint, ..)| constraint));
         all.flatten().try_for_each(|constraint| given.give(constraint, name))?;
         for (constraint, columns, key) in foreign {
-            let constraint = given.choose(constraint, format!("{name}_{}_fkey", columns.join("_")));
+            let constraint = given.choose(constraint, (name, Some(&columns.join("_")), "fkey"));
             out.foreign.push(foreign_key(constraint, columns, &key)?);
         }
-        out.key_name = given.choose(key_name, format!("{name}_pkey"));
+        out.key_name = given.choose(key_name, (name, None, "pkey"));
         if let Some(key) = keys.pop() {
             out.key.clone_from(&key);
             for column in out.columns.iter_mut().filter(|column| key.contains(&column.name)) {
@@ -310,8 +312,8 @@ impl Declared {
             return unsupported("a column \"_id\" that is not the primary key");
         }
         for key in unique {
-            let base = format!("{name}_{}_key", key.called());
-            let constraint = given.choose(key.name, base);
+            let called = key.called();
+            let constraint = given.choose(key.name, (name, Some(&called), "key"));
             let path = |column: &String| {
                 let found = out.columns.iter().find(|own| own.name == *column);
                 found.map_or_else(|| column.clone(), |column| column.path.clone())
@@ -332,11 +334,7 @@ impl Declared {
                 (Some(only), None) => Some(only.name.clone()),
                 _ => None,
             });
-            let base = match column {
-                Some(column) => format!("{name}_{column}_check"),
-                None => format!("{name}_check"),
-            };
-            let own = given.choose(constraint, base);
+            let own = given.choose(constraint, (name, column.as_deref(), "check"));
             out.checks.push(Check {
                 name: own,
                 text,
@@ -662,6 +660,7 @@ fn declared(def: &ColumnDef) -> Result<Column> {
             ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_) | ColumnOption::Check(_) => {}
             // The order that texts have.
             ColumnOption::Collation(name) if is_plain_collation(name) => {}
+            option if numbers::said(option).is_some() => column.sequence = numbers::said(option),
             other => return unsupported(format!("the option {other} of a column")),
         }
     }

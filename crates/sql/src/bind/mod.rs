@@ -24,6 +24,7 @@ pub mod made;
 pub mod merge;
 mod named;
 mod names;
+pub mod numbers;
 mod operators;
 mod places;
 mod query;

@@ -5,7 +5,7 @@ use super::ident;
 use crate::catalog::RowSecurity;
 use crate::error::{self, Field, error, fail, unsupported};
 use nestor_model::Result;
-use sqlparser::ast::{CreateTableOptions, Expr, Ident, SqlOption, UnaryOperator, Value};
+use sqlparser::ast::{BinaryOperator, CreateTableOptions, Expr, Ident, SqlOption, UnaryOperator, Value};
 
 /// Parameters with whole numbers, and the least and the largest of these.
 const NUMBERS: &[(&str, i64, i64)] = &[
@@ -31,7 +31,15 @@ const FRACTIONS: &[&str] = &[
 ];
 
 /// Parameters that are true or false.
-const TRUTHS: &[&str] = &["autovacuum_enabled", "vacuum_truncate"];
+const TRUTHS: &[&str] = &[
+    "autovacuum_enabled",
+    "vacuum_truncate",
+    "deduplicate_items",
+    "fastupdate",
+];
+
+/// Those that tables do not have.
+const OF_INDEXES: [&str; 2] = ["deduplicate_items", "fastupdate"];
 
 /// An option's name and its value as it is shown.
 fn pair(option: &SqlOption) -> Result<(String, String)> {
@@ -166,11 +174,50 @@ pub fn parameters(options: &CreateTableOptions) -> Result<Vec<String>> {
             ("oids", "false" | "off" | "no" | "0") => {}
             (name, _) if ROW_SECURITY.contains(&name) => {}
             ("oids", _) => return unsupported("a table declared WITH OIDS"),
+            (name, _) if OF_INDEXES.contains(&name) => {
+                return fail("22023", format!("unrecognized parameter \"{name}\""));
+            }
             _ => {
                 check(&name, &value)?;
                 all.push(format!("{name}={value}"));
             }
         }
+    }
+    Ok(all)
+}
+
+/// The parameters of an index of an access method, as a statement has them: what PostgreSQL's pages of it are tuned by.
+///
+/// Errors: 22023 for parameters that the method has not, and for values that they do not take.
+pub fn of_index(given: &[Expr], method: &str) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for option in given {
+        let Expr::BinaryOp {
+            left,
+            op: BinaryOperator::Eq,
+            right,
+        } = option
+        else {
+            return unsupported("a storage parameter of this form");
+        };
+        let Expr::Identifier(key) = &**left else {
+            return unsupported("a storage parameter of this form");
+        };
+        let (name, value) = pair(&SqlOption::KeyValue {
+            key: key.clone(),
+            value: (**right).clone(),
+        })?;
+        let is_known = match name.as_str() {
+            "fillfactor" => method != "gin",
+            "deduplicate_items" => method == "btree",
+            "fastupdate" => method == "gin",
+            _ => false,
+        };
+        if !is_known {
+            return fail("22023", format!("unrecognized parameter \"{name}\""));
+        }
+        check(&name, &value)?;
+        all.push(format!("{name}={value}"));
     }
     Ok(all)
 }

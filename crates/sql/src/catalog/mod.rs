@@ -42,6 +42,8 @@ pub struct Column {
     pub default: Option<String>,
     /// Who gives it its next number, if somebody does.
     pub identity: Option<Identity>,
+    /// The name of the sequence of those numbers, where it is not made of the names of the table and the column.
+    pub sequence: Option<String>,
     /// The text of the expression that gives its value, of generated columns.
     pub generated: Option<String>,
     /// Part of the primary key.
@@ -63,11 +65,22 @@ impl Column {
             not_null: false,
             default: None,
             identity: None,
+            sequence: None,
             generated: None,
             is_key: false,
             fields: Vec::new(),
             declared: false,
         }
+    }
+
+    /// The name of the sequence that it counts with, as a column of a table of this name.
+    pub fn sequence_of(&self, table: &str) -> String {
+        let made = || {
+            crate::types::names::made(table, Some(&self.name), "seq")
+                .next()
+                .unwrap_or_default()
+        };
+        self.sequence.clone().unwrap_or_else(made)
     }
 
     /// Whether a null in documents is JSON's, and SQL's is the absence of the field alone: in columns that were declared as `jsonb`.

@@ -1,10 +1,11 @@
 //! CREATE INDEX and DROP INDEX.
 
 use super::keys::{check_is_whole, limit};
-use super::namespace;
+use super::{free, namespace};
 use crate::bind::declared::{Declared, distinct};
 use crate::bind::is_plain_collation;
-use crate::bind::{ident, object_name};
+use crate::bind::{ident, object_name, storage};
+use crate::catalog::system::classes::{self, Named};
 use crate::catalog::system::quoted;
 use crate::catalog::{Column, Table, schemas};
 use crate::error::{error, fail, unsupported};
@@ -22,7 +23,7 @@ use nestor_database::write::{Progress, catalog, comments};
 use nestor_model::{DocRef, Document, IndexSpec, Namespace, Result, ValueRef, doc};
 use nestor_planner::kinds::expression;
 use nestor_storage::{Collection, Index, View};
-use sqlparser::ast::{CreateIndex, Expr, Ident, IndexType, ObjectName, OrderByOptions, OrderBySort};
+use sqlparser::ast::{CreateIndex, Expr, Ident, IndexType, ObjectName, ObjectNamePart, OrderByOptions, OrderBySort};
 use std::sync::Arc;
 
 /// How a look at the collection ended.
@@ -42,14 +43,12 @@ pub(super) fn create(
     create: &CreateIndex,
     progress: &mut Progress,
 ) -> Result<&'static str> {
-    let refused = !create.with.is_empty()
-        || !create.index_options.is_empty()
-        || !create.alter_options.is_empty()
-        || create.r#async;
+    let refused = !create.index_options.is_empty() || !create.alter_options.is_empty() || create.r#async;
     if refused {
         return unsupported("a clause of this CREATE INDEX");
     }
     let method = Method::of(create)?;
+    let storage = storage::of_index(&create.with, method.named().1)?;
     if create.concurrently && statement.in_transaction() {
         return fail(
             "25001",
@@ -66,8 +65,11 @@ pub(super) fn create(
             let table = schemas::split(statement.current_view().view(), &ns).1.to_owned();
             let include = include.iter().map(String::as_str);
             let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).chain(include).collect();
-            let base = format!("{table}_{}_idx", distinct(&names).join("_"));
-            free_name(statement, session, &ns, base)?
+            let read = statement.current_view();
+            let (op, _) = statement.operation(None)?;
+            let reading = Reading::new(statement, read.view(), &op, session);
+            let names: Vec<String> = distinct(&names).iter().map(ToString::to_string).collect();
+            free::of_index(&reading, &ns, &table, &names)
         }
     };
     let mut slot = None;
@@ -103,15 +105,23 @@ pub(super) fn create(
             // In a unique index they would be part of what is unique.
             let read = readable(&parts, &included, create.unique);
             let all: Vec<&Part<'_>> = parts.iter().chain(&read).collect();
-            let (mut listed, nullable) = match is_computed {
-                true => (computed(&table, &all, &name, predicate.conditions)?, Vec::new()),
+            if is_computed && method != Method::Ordered {
+                let (_, word) = method.named();
+                return unsupported(format!(
+                    "an index of the access method \"{word}\" on expressions, or with conditions that no filter says"
+                ));
+            }
+            let (mut listed, nullable, mut classes) = match is_computed {
+                true => computed(&table, &all, &name, predicate.conditions)?,
                 false => plain(&table, &all, method, &name)?,
             };
+            classes.truncate(parts.len());
+            let has_classes = classes.iter().any(|class| !class.is_empty());
             let orders: Vec<i32> = parts.iter().map(Part::order).collect();
             let is_said = parts
                 .iter()
                 .any(|part| part.order() != if part.descends { 3 } else { 0 } || part.descends && is_computed);
-            if !included.is_empty() || is_said {
+            if !included.is_empty() || is_said || has_classes || !storage.is_empty() {
                 let mut option = listed
                     .get(expression::OPTION)
                     .and_then(ValueRef::as_document)
@@ -122,6 +132,13 @@ pub(super) fn create(
                 }
                 if is_said {
                     included::say_orders(option.get_or_insert_default(), &orders);
+                }
+                if has_classes {
+                    included::say_classes(option.get_or_insert_default(), &classes);
+                }
+                if !storage.is_empty() {
+                    let storage: Vec<&str> = storage.iter().map(String::as_str).collect();
+                    included::say_storage(option.get_or_insert_default(), &storage);
                 }
                 listed.set(expression::OPTION, option.unwrap_or_default());
             }
@@ -173,17 +190,6 @@ pub(super) fn create(
     }
 }
 
-/// A name that nothing has beside a table, which begins with `base`.
-fn free_name(statement: &Statement<'_>, session: &SessionFacts, table: &Namespace, base: String) -> Result<String> {
-    let read = statement.current_view();
-    let (op, _) = statement.operation(None)?;
-    let reading = Reading::new(statement, read.view(), &op, session);
-    let (schema, _) = schemas::split(read.view(), table);
-    let is_free = |name: &String| !reading.has_relation(&Namespace::new(&*table.db, schemas::collection(schema, name)));
-    let mut all = std::iter::once(base.clone()).chain((1..).map(|n| format!("{base}{n}")));
-    Ok(all.find(is_free).unwrap_or(base))
-}
-
 /// How an index finds its entries.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Method {
@@ -196,6 +202,15 @@ enum Method {
 }
 
 impl Method {
+    /// Its OID and its name.
+    fn named(self) -> (i64, &'static str) {
+        match self {
+            Self::Ordered => (classes::BTREE, "btree"),
+            Self::Hash => (classes::HASH, "hash"),
+            Self::Inverted => (classes::GIN, "gin"),
+        }
+    }
+
     /// The method that a statement asks for.
     ///
     /// Errors: 0A000, also for what its indexes cannot be.
@@ -206,7 +221,7 @@ impl Method {
             Some(IndexType::GIN) => Self::Inverted,
             Some(other) => return unsupported(format!("the access method {other}")),
         };
-        let word = if method == Self::Hash { "hash" } else { "gin" };
+        let (_, word) = method.named();
         let cannot = |what: &str| fail("0A000", format!("access method \"{word}\" does not support {what}"));
         if create.unique {
             return cannot("unique indexes");
@@ -328,9 +343,12 @@ fn missing<T>(column: &str) -> Result<T> {
     fail("42703", format!("column \"{column}\" does not exist"))
 }
 
-/// The specification of an index on columns, and the paths of those that may be null.
-fn plain(table: &Table, parts: &[&Part<'_>], method: Method, name: &str) -> Result<(Document, Vec<String>)> {
-    let (mut key, mut nullable) = (Document::new(), Vec::new());
+/// The specification of an index, the paths of columns of it that may be null, and the classes of operators of its parts.
+type Specified<'p> = (Document, Vec<String>, Vec<&'p str>);
+
+/// An index on columns.
+fn plain<'p>(table: &Table, parts: &[&Part<'p>], method: Method, name: &str) -> Result<Specified<'p>> {
+    let (mut key, mut nullable, mut classes) = (Document::new(), Vec::new(), Vec::new());
     for part in parts {
         let Some(column) = table.column(&part.name) else {
             return missing(&part.name);
@@ -347,26 +365,23 @@ fn plain(table: &Table, parts: &[&Part<'_>], method: Method, name: &str) -> Resu
                 let message = format!("data type {ty} has no default operator class for access method \"gin\"");
                 return fail("42704", message);
             }
-            (Method::Ordered, ty) => {
-                if let Some(class) = part.class {
-                    check_class(class, ty)?;
-                }
-                key.push(path, if part.descends { -1 } else { 1 });
-            }
+            (Method::Ordered, _) => key.push(path, if part.descends { -1 } else { 1 }),
         }
+        classes.push(class_of(part.class, method, &column.ty)?);
     }
-    Ok((doc! { "v": 2, "key": key, "name": name }, nullable))
+    Ok((doc! { "v": 2, "key": key, "name": name }, nullable, classes))
 }
 
-/// The specification of an index some parts of which are computed, or whose rows are those of which conditions hold that no filter says.
+/// An index some parts of which are computed, or whose rows are those of which conditions hold that no filter says.
 ///
 /// One of columns alone computes the first of them.
-fn computed(
+fn computed<'p>(
     table: &Arc<Table>,
-    parts: &[&Part<'_>],
+    parts: &[&Part<'p>],
     name: &str,
     conditions: Vec<(String, BoundExpr)>,
-) -> Result<Document> {
+) -> Result<Specified<'p>> {
+    let mut classes = Vec::new();
     let (mut key, mut texts, mut used) = (Document::new(), Vec::new(), Vec::new());
     let has_expressions = parts.iter().any(|part| part.expr.is_some());
     let mut use_columns = |bound: &BoundExpr| {
@@ -387,9 +402,7 @@ fn computed(
                 (quoted(&part.name), indexed::bound(table, &column)?)
             }
         };
-        if let Some(class) = part.class {
-            check_class(class, &bound.ty())?;
-        }
+        classes.push(class_of(part.class, Method::Ordered, &bound.ty())?);
         use_columns(&bound);
         let is_computed = part.expr.is_some() || !has_expressions && texts.is_empty();
         match is_computed {
@@ -413,44 +426,33 @@ fn computed(
         .map(|at| table.columns[*at].ty.written(table.columns[*at].modifier))
         .collect();
     let option = indexed::option(table, &used, &types, (&texts, &conditions));
-    Ok(doc! { "v": 2, "key": key, "name": name, "sql": option })
+    let specification = doc! { "v": 2, "key": key, "name": name, "sql": option };
+    Ok((specification, Vec::new(), classes))
 }
 
-/// A class of operators by which an index is in the order that it has anyway: the type's own, and the one that compares texts by their
-/// characters.
+/// The class of operators that a statement names for a part of this type; empty for the type's own. All of them are in the order that the index
+/// has anyway: the type's own, and those that compare texts by their characters.
 ///
 /// Errors: 42704 for classes that there are not, 42804 for those of other types.
-fn check_class(class: &ObjectName, ty: &Type) -> Result<()> {
-    let (_, class) = object_name(class)?;
-    let is_text = |ty: &Type| matches!(ty, Type::Text | Type::Varchar | Type::Name);
-    let fits = match class.as_str() {
-        "text_pattern_ops" | "varchar_pattern_ops" | "text_ops" | "varchar_ops" => is_text(ty),
-        "bpchar_pattern_ops" | "bpchar_ops" => *ty == Type::Bpchar,
-        "int2_ops" => *ty == Type::Int2,
-        "int4_ops" => *ty == Type::Int4,
-        "int8_ops" => *ty == Type::Int8,
-        "float4_ops" => *ty == Type::Float4,
-        "float8_ops" => *ty == Type::Float8,
-        "numeric_ops" => *ty == Type::Numeric,
-        "bool_ops" => *ty == Type::Bool,
-        "date_ops" => *ty == Type::Date,
-        "timestamp_ops" => *ty == Type::Timestamp,
-        "timestamptz_ops" => *ty == Type::Timestamptz,
-        "time_ops" => *ty == Type::Time,
-        "uuid_ops" => *ty == Type::Uuid,
-        "inet_ops" => matches!(ty, Type::Inet | Type::Cidr),
-        "macaddr_ops" => *ty == Type::Macaddr,
-        "bytea_ops" => *ty == Type::Bytea,
-        _ => {
-            let message = format!("operator class \"{class}\" does not exist for access method \"btree\"");
-            return fail("42704", message);
-        }
+fn class_of<'c>(class: Option<&'c ObjectName>, method: Method, ty: &Type) -> Result<&'c str> {
+    let Some(class) = class else { return Ok("") };
+    let [.., ObjectNamePart::Identifier(class)] = class.0.as_slice() else {
+        return unsupported("a class of operators of this form");
     };
-    match fits {
-        true => Ok(()),
-        false => fail(
+    let (number, word) = method.named();
+    match classes::named(number, &class.value, ty) {
+        Some(Named::Default) => Ok(""),
+        Some(Named::Other) => Ok(&class.value),
+        Some(Named::Unfit) => fail(
             "42804",
-            format!("operator class \"{class}\" does not accept data type {ty}"),
+            format!("operator class \"{}\" does not accept data type {ty}", class.value),
+        ),
+        None => fail(
+            "42704",
+            format!(
+                "operator class \"{}\" does not exist for access method \"{word}\"",
+                class.value
+            ),
         ),
     }
 }

@@ -3,7 +3,7 @@
 use super::alter::{self, set_not_null, uncount};
 use super::namespace;
 use crate::bind::declared::{Declared, distinct, names};
-use crate::bind::ident;
+use crate::bind::{ident, numbers};
 use crate::catalog::schemas;
 use crate::error::{fail, unsupported};
 use crate::parse;
@@ -86,7 +86,7 @@ fn columns_of(from: &CreateTable, like: &Like, ns: &Namespace, (schema, name): (
         uncount(&mut def);
         if before != def.data_type && like.defaults {
             // It takes its numbers of the same sequence.
-            let sequence = parse::sequence_of(name, &ident(&def.name));
+            let sequence = sequence_of(name, &def);
             let quoted = [schema, sequence.as_str()].map(|part| Ident::with_quote('"', part).to_string());
             let text = format!("nextval('{}')", quoted.join(".").replace('\'', "''"));
             let default = ColumnOption::Default(parse::expression(&text)?);
@@ -217,22 +217,10 @@ pub(super) fn renamed(spec: &IndexSpec, name: &str) -> Result<IndexSpec> {
     IndexSpec::parse(listed.to_raw())
 }
 
-/// The name of an index that nothing has yet.
-pub(super) fn free_name(reading: &Reading<'_, '_>, ns: &Namespace, table: &str, parts: &[String]) -> String {
-    let (schema, _) = schemas::split(reading.view, ns);
-    let plain = format!("{table}_{}_idx", parts.join("_"));
-    let mut number = 0;
-    loop {
-        let name = match number {
-            0 => plain.clone(),
-            number => format!("{plain}{number}"),
-        };
-        let own = Namespace::new(&*ns.db, schemas::collection(schema, &name));
-        if !reading.has_relation(&own) {
-            return name;
-        }
-        number += 1;
-    }
+/// The name of the sequence of a column that counts.
+fn sequence_of(table: &str, def: &ColumnDef) -> String {
+    let said = def.options.iter().find_map(|option| numbers::said(&option.option));
+    said.unwrap_or_else(|| parse::sequence_of(table, &ident(&def.name)))
 }
 
 /// The name that a table is called by, of a name with a schema or not.

@@ -10,6 +10,7 @@ mod database;
 mod entries;
 mod enums;
 pub mod extension;
+mod free;
 mod index;
 mod keys;
 mod like;

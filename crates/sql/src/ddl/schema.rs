@@ -16,7 +16,11 @@ use sqlparser::ast::{Ident, ObjectName, SchemaName};
 /// Names that no schema gets.
 fn check_name(name: &str) -> Result<()> {
     match name {
-        _ if name.starts_with("pg_") => fail("42939", format!("unacceptable schema name \"{name}\"")),
+        _ if name.starts_with("pg_") => {
+            let refused = error::error("42939", format!("unacceptable schema name \"{name}\""));
+            let detail = "The prefix \"pg_\" is reserved for system schemas.";
+            Err(error::with(refused, &[(error::Field::Detail, detail)]))
+        }
         schemas::PUBLIC | "information_schema" => fail("42P06", format!("schema \"{name}\" already exists")),
         _ if name.contains(['.', '$', '\0']) || name.is_empty() || name == "system" => {
             unsupported(format!("a schema of the name \"{name}\""))

@@ -1,10 +1,11 @@
 //! CREATE, ALTER and DROP SEQUENCE.
 
-use super::{made_namespace, name_of, namespace, namespace_in, note_made, roles};
+use super::{free, made_namespace, name_of, namespace, namespace_in, note_made, roles};
 use crate::bind::declared::Declared;
 use crate::bind::entry::{self, Object};
-use crate::bind::ident;
 use crate::bind::types::data_type;
+use crate::bind::{ident, numbers};
+use crate::catalog::Column;
 use crate::error::{self, fail, unsupported};
 use crate::notices::pass_over;
 use crate::parse::own::AlterSequence;
@@ -17,7 +18,7 @@ use nestor_database::write::sequence::{Counting, Key};
 use nestor_database::write::{Progress, catalog, comments, sequence};
 use nestor_model::{CollectionOptions, Namespace, Result, Value, doc};
 use nestor_storage::{Collection, View, WriteSet};
-use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, SequenceOptions, Statement as Ast};
+use sqlparser::ast::{CreateTable, Ident, ObjectName, ObjectNamePart, SequenceOptions, Statement as Ast};
 use std::sync::Arc;
 
 /// CREATE SEQUENCE: an entry that holds no documents.
@@ -236,6 +237,30 @@ fn owner_name((table, column): &(String, String)) -> ObjectName {
             .map(|part| Ident::with_quote('"', part.as_str()))
             .to_vec(),
     )
+}
+
+/// Gives the sequences of a table's columns names that nothing has, but for those of columns that counted `before`.
+pub(super) fn name_new(
+    reading: &Reading<'_, '_>,
+    create: &mut CreateTable,
+    (ns, table): (&Namespace, &str),
+    columns: &[Column],
+    before: &[Column],
+) {
+    let counts = |column: &&Column| column.identity.is_some() && column.sequence.is_none();
+    let is_known = |column: &&Column| {
+        before
+            .iter()
+            .any(|own| own.name == column.name && own.identity.is_some())
+    };
+    let mut taken = Vec::new();
+    for column in columns.iter().filter(counts).filter(|column| !is_known(column)) {
+        let free = free::beside(reading, ns, (table, &column.name, "seq"), &taken);
+        if free != column.sequence_of(table) {
+            numbers::name(create, &column.name, &free);
+        }
+        taken.push(free);
+    }
 }
 
 /// Declares a sequence anew, by a text that is one.

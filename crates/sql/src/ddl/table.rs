@@ -2,7 +2,7 @@
 
 use super::keys::{check_expressions, check_is_whole, check_keys, keep_type, keyed, qualify, spec};
 use super::sequence as own_sequence;
-use super::{alter, assertion, like, made_namespace, name_of, namespace, note_made, roles};
+use super::{alter, assertion, free, like, made_namespace, name_of, namespace, note_made, roles};
 use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry;
 use crate::catalog::schemas;
@@ -41,6 +41,7 @@ pub(super) fn create(
     }
     let taken = like::expand(statement, session, &mut create)?;
     qualify(statement.current_view().view(), session, &mut create)?;
+    name_sequences(statement, session, &mut create, &ns)?;
     let create = &create;
     let declared = Declared::of(create, name_in_schema(&create.name, &ns.coll).1)?;
     let text = declared.named(create).to_string();
@@ -79,7 +80,7 @@ pub(super) fn create(
         for (spec, parts) in &taken.indexes {
             let (op, _) = statement.operation(None)?;
             let reading = Reading::new(statement, &*ws, &op, session);
-            let name = like::free_name(&reading, &ns, &like::last_of(&create.name), parts);
+            let name = free::of_index(&reading, &ns, &like::last_of(&create.name), parts);
             catalog::create_index(statement, ws, &ns, &like::renamed(spec, &name)?)?;
         }
         if !taken.said.is_empty() {
@@ -98,6 +99,22 @@ pub(super) fn create(
         Ok(())
     })?;
     Ok("CREATE TABLE")
+}
+
+/// Gives the sequences of a new table's columns names that nothing has.
+fn name_sequences(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    create: &mut CreateTable,
+    ns: &Namespace,
+) -> Result<()> {
+    let read = statement.current_view();
+    let (op, _) = statement.operation(None)?;
+    let reading = Reading::new(statement, read.view(), &op, session);
+    let name = name_in_schema(&create.name, &ns.coll).1.to_owned();
+    let columns = Declared::of(create, &name)?.columns;
+    own_sequence::name_new(&reading, create, (ns, &name), &columns, &[]);
+    Ok(())
 }
 
 /// The statement that makes a table as if it were to stay, and what becomes of it at a commit.

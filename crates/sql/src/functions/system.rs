@@ -426,6 +426,10 @@ pub(super) const ROWS: &[Row] = &[
         };
         Ok(texts.get(name).map_or(Value::Null, |text| text.to_value()))
     }),
+    ("unknown_setting", "!text->text", |a, _, _| {
+        let name = a[0].as_str().unwrap_or_default();
+        crate::error::fail("42704", format!("unrecognized configuration parameter \"{name}\""))
+    }),
     ("pg_tablespace_location", "oid->text", |_, _, _| {
         Ok(Value::String("".into()))
     }),

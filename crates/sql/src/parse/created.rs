@@ -1,8 +1,10 @@
 //! Tables and views of queries as the grammar's library does not read them: names of columns before the query of CREATE TABLE AS, `WITH NO DATA` behind
-//! it, and CREATE RECURSIVE VIEW.
+//! it, CREATE RECURSIVE VIEW, and TABLESPACE.
 
 use super::tokens::{closing, is, next_solid, solid, text_of};
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use crate::error::fail;
+use nestor_model::Result;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace};
 
 /// What the rows of a query are called that are not wanted.
 pub(crate) const NO_ROWS: &str = "rows without data";
@@ -37,6 +39,39 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
         out.extend(end.cloned());
     }
     *tokens = out;
+}
+
+/// Leaves out `TABLESPACE pg_default` of tables and indexes, which is where everything is.
+///
+/// Errors: 42704 for others.
+pub(super) fn leave_out_tablespaces(tokens: &mut [TokenWithSpan]) -> Result<()> {
+    for at in 0..tokens.len() {
+        if !is(&tokens[at], "tablespace") {
+            continue;
+        }
+        let before = (0..at)
+            .rev()
+            .find(|at| !matches!(tokens[*at].token, Token::Whitespace(_)));
+        let Some(name) = next_solid(tokens, at + 1).filter(|_| {
+            let is_clause = before.is_some_and(|before| tokens[before].token == Token::RParen);
+            is_clause
+                && solid(tokens, 0)
+                    .next()
+                    .is_some_and(|first| is(&tokens[first], "create"))
+        }) else {
+            continue;
+        };
+        let Token::Word(word) = &tokens[name].token else {
+            continue;
+        };
+        if word.value != "pg_default" {
+            return fail("42704", format!("tablespace \"{}\" does not exist", word.value));
+        }
+        for gone in [at, name] {
+            tokens[gone].token = Token::Whitespace(Whitespace::Space);
+        }
+    }
+    Ok(())
 }
 
 /// `CREATE RECURSIVE VIEW name (columns) AS query` is a view of WITH RECURSIVE.

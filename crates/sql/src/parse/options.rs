@@ -2,6 +2,7 @@
 
 use super::word::is;
 use crate::error::unsupported;
+use crate::types::names;
 use nestor_model::Result;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -14,7 +15,7 @@ fn word(token: &TokenWithSpan) -> String {
 
 /// The name of the sequence that gives a column its numbers.
 pub fn sequence_of(table: &str, column: &str) -> String {
-    format!("{table}_{column}_seq")
+    names::made(table, Some(column), "seq").next().unwrap_or_default()
 }
 
 /// The place of an option that begins with a word, after `NO` or not.

@@ -5,6 +5,8 @@
 //! {key: {a: 1, b: 1}, sql: {keys: 1, include: ["b"]}}                                                  (a) INCLUDE (b)
 //! {key: {"lower(a)": "expression"}, sql: {table: …, paths: …, parts: …, keys: 1, include: ["b"]}}      (lower(a)) INCLUDE (b), unique
 //! {key: {a: 1}, sql: {orders: [2]}}                                                                    (a NULLS FIRST)
+//! {key: {a: 1}, sql: {classes: ["text_pattern_ops"]}}                                                  (a text_pattern_ops)
+//! {key: {a: 1}, sql: {storage: ["fillfactor=70"]}}                                                     (a) WITH (fillfactor = 70)
 //! ```
 //!
 //! Those of constraints stand in the declaration of their table.
@@ -64,6 +66,47 @@ pub fn orders_of(spec: &IndexSpec) -> Option<Vec<i32>> {
             orders.collect()
         }
         _ => None,
+    }
+}
+
+/// The name of classes of operators in the option.
+const CLASSES: &str = "classes";
+
+/// Says of the parts of an index which class of operators each has, empty for that of its type.
+pub fn say_classes(option: &mut Document, classes: &[&str]) {
+    option.push(CLASSES, texts(classes));
+}
+
+/// The classes of operators that were said of the parts of an index.
+pub fn classes_of(spec: &IndexSpec) -> Vec<String> {
+    texts_of(spec, CLASSES)
+}
+
+/// The name of storage parameters in the option.
+const STORAGE: &str = "storage";
+
+/// Says which storage parameters an index has.
+pub fn say_storage(option: &mut Document, parameters: &[&str]) {
+    option.push(STORAGE, texts(parameters));
+}
+
+/// The storage parameters of an index, each with its value.
+pub fn storage_of(spec: &IndexSpec) -> Vec<String> {
+    texts_of(spec, STORAGE)
+}
+
+fn texts(all: &[&str]) -> Value {
+    Value::Array(Array::new(all.iter().map(|text| Value::from(*text)).collect()))
+}
+
+fn texts_of(spec: &IndexSpec, name: &str) -> Vec<String> {
+    let option = spec.option(expression::OPTION).and_then(ValueRef::as_document);
+    match option.and_then(|option| option.get(name)) {
+        Some(ValueRef::Array(all)) => all
+            .iter()
+            .map(|text| text.as_str().unwrap_or_default().to_owned())
+            .collect(),
+        _ => Vec::new(),
     }
 }
 

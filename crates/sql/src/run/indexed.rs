@@ -103,6 +103,15 @@ pub fn texts_of(spec: &IndexSpec) -> Vec<String> {
     option.map_or_else(Vec::new, |option| texts(option, "parts").unwrap_or_default())
 }
 
+/// The types of the parts of an index; none of one that is not on expressions.
+pub fn types_of(spec: &IndexSpec) -> Vec<Type> {
+    let parts = match texts_of(spec).is_empty() {
+        true => Vec::new(),
+        false => Indexed::of(spec).map_or_else(|_| Vec::new(), |own| own.parts),
+    };
+    parts.iter().map(Expr::ty).collect()
+}
+
 /// What no filter says of the rows that an index has, as it is written.
 pub fn conditions_of(spec: &IndexSpec) -> Vec<String> {
     let option = spec.option(expression::OPTION).and_then(ValueRef::as_document);

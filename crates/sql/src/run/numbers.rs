@@ -3,7 +3,6 @@
 use crate::bind::entry::{self, Object};
 use crate::catalog::system::{RELATIONS, SEQUENCES};
 use crate::catalog::{IdentityKind, schemas};
-use crate::parse::sequence_of;
 use crate::types::Type;
 use nestor_database::write::sequence::{Counting, Key};
 use nestor_model::Namespace;
@@ -103,7 +102,7 @@ pub fn of_collection(collection: &Collection) -> Vec<Sequence> {
         Some(Object::Table(declared, table)) => {
             let each = (1..).zip(&declared.columns).filter_map(|(at, column)| {
                 let identity = column.identity?;
-                let own = sequence_of(&table.name, &column.name);
+                let own = column.sequence_of(&table.name);
                 let place = u32::try_from(at).unwrap_or(u32::MAX);
                 Some(Sequence {
                     // The tables that there can be have 1600 columns at most.

@@ -63,8 +63,9 @@ impl Reading<'_, '_> {
                         .database(&db)
                         .into_iter()
                         .flat_map(|database| database.collections());
-                    // The name of a table is the beginning of those of its sequences.
-                    let near = all.filter(|collection| {
+                    let is_it = |sequence: &Sequence| sequence.name == name && path.contains(&sequence.schema);
+                    // The name of a table is the beginning of those of its sequences, unless one of them got another name.
+                    let (near, others): (Vec<_>, Vec<_>) = all.partition(|collection| {
                         let own = collection
                             .ns
                             .coll
@@ -72,8 +73,15 @@ impl Reading<'_, '_> {
                             .map_or(&*collection.ns.coll, |(_, own)| own);
                         name.starts_with(own) || name.starts_with(&*collection.ns.coll)
                     });
-                    found = near.flat_map(|collection| of_collection(collection)).collect();
-                    found.retain(|sequence| sequence.name == name && path.contains(&sequence.schema));
+                    found = near
+                        .into_iter()
+                        .flat_map(|own| of_collection(own))
+                        .filter(is_it)
+                        .collect();
+                    if found.is_empty() {
+                        let others = others.into_iter().flat_map(|own| of_collection(own));
+                        found = others.filter(is_it).collect();
+                    }
                     found.sort_by_key(|sequence| path.iter().rev().position(|schema| *schema == sequence.schema));
                 }
                 match found.pop() {

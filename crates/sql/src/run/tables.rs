@@ -4,7 +4,7 @@ pub use super::facts::{SYNCHRONOUS, SessionFacts};
 use super::held::Holding;
 use super::index_facts::facts;
 pub use super::index_facts::index_name;
-use super::numbers::Sequence;
+use super::numbers::{Sequence, of_collection};
 use super::shown;
 use crate::bind::Binder;
 use crate::bind::declared::Declared;
@@ -388,7 +388,8 @@ impl<'s, 'r> Reading<'s, 'r> {
         collections.any(|collection| {
             let mut indexes = collection.all_indexes().filter(|index| !index.is_id());
             let is_beside = || schemas::split(self.view, &collection.ns).0 == schema;
-            collection.ns == *ns || indexes.any(|index| *index.name == *name) && is_beside()
+            let counts = || of_collection(collection).iter().any(|sequence| sequence.name == name);
+            collection.ns == *ns || (indexes.any(|index| *index.name == *name) || counts()) && is_beside()
         })
     }
 

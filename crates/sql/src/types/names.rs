@@ -5,10 +5,35 @@ pub const NAME_BYTES_MAX: usize = 63;
 
 /// As much of a name as one may have.
 pub fn shortened(name: &str) -> &str {
-    let end = (0..=name.len().min(NAME_BYTES_MAX))
-        .rev()
-        .find(|at| name.is_char_boundary(*at));
+    cut(name, NAME_BYTES_MAX)
+}
+
+/// As many whole characters as these bytes hold.
+fn cut(name: &str, bytes: usize) -> &str {
+    let end = (0..=name.len().min(bytes)).rev().find(|at| name.is_char_boundary(*at));
     &name[..end.unwrap_or(0)]
+}
+
+/// The names that something gets which nobody named: of a table, of its columns, and a word for what it is; then with numbers behind that word. Of
+/// a name that would be too long the longer part is cut.
+pub fn made<'n>(first: &'n str, second: Option<&'n str>, label: &'n str) -> impl Iterator<Item = String> + 'n {
+    let labels = std::iter::once(label.to_owned()).chain((1..).map(move |n| format!("{label}{n}")));
+    labels.map(move |label| {
+        let signs = label.len() + 1 + usize::from(second.is_some());
+        let most = NAME_BYTES_MAX.saturating_sub(signs);
+        let (mut one, mut other) = (first.len(), second.map_or(0, str::len));
+        while one + other > most {
+            match one > other {
+                true => one -= 1,
+                false => other -= 1,
+            }
+        }
+        let one = cut(first, one);
+        match second {
+            Some(second) => format!("{one}_{}_{label}", cut(second, other)),
+            None => format!("{one}_{label}"),
+        }
+    })
 }
 
 /// The names in a text with dots between them: those in quotes as they are, others in small letters.

@@ -7,7 +7,6 @@ use crate::bind::write::{Conflict, NEXT_NUMBER, Replacing, Target, Write};
 use crate::catalog::{Column, Kind, schemas};
 use crate::error::fail;
 use crate::functions::uuid_v7;
-use crate::parse::sequence_of;
 use crate::parse::trigger::Event;
 use crate::run::gathered::Gathered;
 use crate::run::numbers::{Got, exhausted};
@@ -98,14 +97,14 @@ impl Applying<'_, '_, '_> {
                 };
                 match sequence::take(self.writer.statement(), &collection.ns.db, key, &counting, count)? {
                     Some(taken) => taken,
-                    None => return Err(exhausted(&sequence_of(&self.write.table.name, &column.name), &counting)),
+                    None => return Err(exhausted(&column.sequence_of(&self.write.table.name), &counting)),
                 }
             }
         };
         let following = next.saturating_add(counting.increment);
         self.numbers.insert(column.name.clone(), (following, left - 1));
         let table = &self.write.table;
-        let name = schemas::collection(&table.schema, &sequence_of(&table.name, &column.name));
+        let name = schemas::collection(&table.schema, &column.sequence_of(&table.name));
         self.got
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)

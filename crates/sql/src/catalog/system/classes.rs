@@ -6,6 +6,10 @@ use nestor_model::Value;
 
 /// The access method of ordered indexes.
 pub const BTREE: i64 = 403;
+/// That of hashes.
+pub const HASH: i64 = 405;
+/// That of elements of arrays, and of what is in JSON.
+pub const GIN: i64 = 2742;
 
 /// Number, access method, name, family, type, whether it is taken where nothing is said, type of what is kept in the index.
 type Class = (i64, i64, &'static str, i64, u32, bool, u32);
@@ -108,9 +112,40 @@ pub fn rows() -> Vec<Row> {
     CLASSES.iter().map(row).collect()
 }
 
-/// The number of the class that a part of an index has whose type is `ty`; 0 for types that have no order.
-pub fn of(method: i64, ty: &Type) -> i64 {
-    let input = match ty {
+/// A class that a statement names.
+pub enum Named {
+    /// The type's own.
+    Default,
+    /// Another one for the type.
+    Other,
+    /// One for other types.
+    Unfit,
+}
+
+/// The class of a name for a part of an index whose type is `ty`; `None` where the access method has none of that name.
+pub fn named(method: i64, name: &str, ty: &Type) -> Option<Named> {
+    let mut all = CLASSES
+        .iter()
+        .filter(|(_, own, own_name, ..)| *own == method && *own_name == name);
+    let (.., input, is_default, _) = all.next()?;
+    Some(match (*input == taken(ty), is_default) {
+        (false, _) => Named::Unfit,
+        (true, true) => Named::Default,
+        (true, false) => Named::Other,
+    })
+}
+
+/// The number of the class of a name.
+pub fn number(method: i64, name: &str) -> i64 {
+    let found = CLASSES
+        .iter()
+        .find(|(_, own, own_name, ..)| *own == method && *own_name == name);
+    found.map_or(0, |(number, ..)| *number)
+}
+
+/// The type by which classes take values of a type.
+fn taken(ty: &Type) -> u32 {
+    match ty {
         Type::Array(_) => 2277,
         Type::Enum(_) => 3500,
         Type::Composite(_) => Type::Record.oid(),
@@ -119,7 +154,12 @@ pub fn of(method: i64, ty: &Type) -> i64 {
         ty if ty.range_element().is_some() => 3831,
         ty if ty.multirange_element().is_some() => 4537,
         ty => ty.oid(),
-    };
+    }
+}
+
+/// The number of the class that a part of an index has whose type is `ty`; 0 for types that have no order.
+pub fn of(method: i64, ty: &Type) -> i64 {
+    let input = taken(ty);
     let mut all = CLASSES.iter();
     let found = all.find(|(_, own, _, _, of, is_default, _)| *own == method && *of == input && *is_default);
     found.map_or(0, |(number, ..)| *number)

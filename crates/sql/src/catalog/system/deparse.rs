@@ -6,7 +6,7 @@
 use crate::catalog::Column;
 use crate::parse;
 use crate::types::Type;
-use crate::types::names::quoted;
+use crate::types::names::{names_in, quoted};
 use sqlparser::ast::{
     BinaryOperator, CastKind, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, UnaryOperator,
     Value,
@@ -89,8 +89,42 @@ pub fn default(text: &str, ty: &Type, path: &[String]) -> Option<String> {
             Some(shown(&expr, place, None)?.text)
         }
         Expr::Value(_) | Expr::Cast { .. } | Expr::UnaryOp { .. } => Some(shown(&expr, place, Some(ty))?.text),
+        Expr::Function(function) => asked(function, path).or_else(|| {
+            let shown = called(function, place).filter(|shown| shown.ty == *ty)?;
+            Some(shown.text)
+        }),
         _ => None,
     }
+}
+
+/// The next number of a sequence, whose name is a constant of the type of relations.
+fn asked(function: &Function, path: &[String]) -> Option<String> {
+    let name = ident(function.name.0.last()?.as_ident()?);
+    let FunctionArguments::List(list) = &function.args else {
+        return None;
+    };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))] = list.args.as_slice() else {
+        return None;
+    };
+    let text = match plain(arg) {
+        Expr::Cast {
+            expr, data_type: to, ..
+        } if to.to_string().eq_ignore_ascii_case("regclass") => plain(expr),
+        arg => arg,
+    };
+    let (true, Expr::Value(value)) = (name == "nextval", text) else {
+        return None;
+    };
+    let Value::SingleQuotedString(sequence) = &value.value else {
+        return None;
+    };
+    let shown = match names_in(sequence).as_slice() {
+        [name] => quoted(name),
+        [schema, name] if path.contains(schema) => quoted(name),
+        [schema, name] => format!("{}.{}", quoted(schema), quoted(name)),
+        _ => return None,
+    };
+    Some(format!("nextval('{}'::regclass)", shown.replace('\'', "''")))
 }
 
 /// An expression without parentheses around it.
@@ -374,7 +408,9 @@ fn called(function: &Function, place: Place<'_>) -> Option<Shown> {
         return None;
     }
     let ty = match (name.as_str(), given.len()) {
-        ("lower" | "upper" | "btrim" | "ltrim" | "rtrim" | "initcap" | "md5" | "reverse", 1) => Type::Text,
+        ("lower" | "upper" | "btrim" | "ltrim" | "rtrim" | "initcap" | "md5" | "reverse" | "current_setting", 1) => {
+            Type::Text
+        }
         ("length" | "char_length" | "octet_length", 1) => Type::Int4,
         _ => return None,
     };

@@ -4,7 +4,7 @@
 //! rows of those that have some; the others stand for what Nestor does not have (rules, policies, ...) and are empty. A column that
 //! a row says nothing of is null, or what is the rule in PostgreSQL where it cannot be null: false, 0, the empty text.
 
-mod classes;
+pub mod classes;
 mod comments;
 mod deparse;
 mod information;
@@ -76,6 +76,12 @@ pub struct IndexFacts {
     pub parts: Vec<(String, String)>,
     /// Of each part, whether it descends (1) and whether nulls come first (2).
     pub orders: Vec<i32>,
+    /// The classes of operators that were said of its parts, where they are not those of the types; empty where it is.
+    pub classes: Vec<String>,
+    /// Its storage parameters, each with its value.
+    pub storage: Vec<String>,
+    /// The types of its parts, if one of them is an expression.
+    pub computed: Vec<Type>,
     /// The paths of the columns that it includes beside its key.
     pub included: Vec<String>,
     /// No two documents have the same values.

@@ -13,7 +13,6 @@ use crate::catalog::schemas::is_temporary;
 use crate::catalog::{Column, Foreign, IdentityKind, Kind, Referential, Table, Timing};
 use crate::functions::part_key;
 use crate::parse::own::CheckOption;
-use crate::parse::sequence_of;
 use crate::types::Type;
 pub use crate::types::names::quoted;
 use nestor_model::{Array, Result, Value};
@@ -301,6 +300,10 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
             let mut row = class(index.oid, &index.name, schema, "i", index.all().count());
             row.retain(|(name, _)| *name != "relam");
             row.push(("relam", oid(method(relation, index).1)));
+            if !index.storage.is_empty() {
+                let shown = index.storage.iter().map(text).collect();
+                row.push(("reloptions", Value::Array(Array::new(shown))));
+            }
             out.push(row);
         }
     }
@@ -418,13 +421,18 @@ fn numbers(items: impl IntoIterator<Item = i32>) -> Value {
 fn index_row(relation: &Relation, index: &IndexFacts) -> Row {
     let numbers_of = index.all().map(|path| number_of(relation, path));
     let (_, by) = method(relation, index);
-    let class_of = |(path, _): &(String, String)| {
+    let class_of = |(at, (path, _)): (usize, &(String, String))| {
+        if let Some(said) = index.classes.get(at).filter(|said| !said.is_empty()) {
+            return oid(classes::number(by, said));
+        }
         let path = path.strip_suffix(".$**").unwrap_or(path);
         let column = relation.table.columns.iter().find(|column| column.path == path);
-        oid(column.map_or(0, |column| classes::of(by, &column.ty)))
+        let computed = || index.computed.get(at);
+        let ty = column.map(|column| &column.ty).or_else(computed);
+        oid(ty.map_or(0, |ty| classes::of(by, ty)))
     };
     let paths = index.parts.iter().filter(|(path, _)| number_of(relation, path) == 0);
-    let expressions: Vec<&str> = paths.map(|(path, _)| path.as_str()).collect();
+    let expressions: Vec<String> = paths.map(|part| expression_of(relation, part)).collect();
     vec![
         ("indexrelid", oid(index.oid)),
         ("indrelid", oid(relation.oid)),
@@ -445,7 +453,7 @@ fn index_row(relation: &Relation, index: &IndexFacts) -> Row {
         ),
         (
             "indclass",
-            Value::Array(Array::new(index.parts.iter().map(class_of).collect())),
+            Value::Array(Array::new(index.parts.iter().enumerate().map(class_of).collect())),
         ),
         (
             "indexprs",
@@ -546,9 +554,13 @@ fn predicate(relation: &Relation, index: &IndexFacts) -> Option<String> {
 }
 
 fn indexdef(relation: &Relation, index: &IndexFacts) -> String {
-    let parts = index.parts.iter().zip(&index.orders);
+    let parts = index.parts.iter().zip(&index.orders).enumerate();
+    let class = |at: usize| match index.classes.get(at).filter(|said| !said.is_empty()) {
+        Some(said) => format!(" {said}"),
+        None => String::new(),
+    };
     let parts: Vec<String> = parts
-        .map(|(each, bits)| format!("{}{}", part(&named_part(relation, each)), order(*bits)))
+        .map(|(at, (each, bits))| format!("{}{}{}", part(&named_part(relation, each)), class(at), order(*bits)))
         .collect();
     let unique = if index.unique { "UNIQUE " } else { "" };
     let filter = match predicate(relation, index) {
@@ -557,8 +569,14 @@ fn indexdef(relation: &Relation, index: &IndexFacts) -> String {
     };
     let (method, _) = method(relation, index);
     let distinct = if index.nulls_equal { " NULLS NOT DISTINCT" } else { "" };
+    let storage = index.storage.iter().filter_map(|own| own.split_once('='));
+    let storage: Vec<String> = storage.map(|(name, value)| format!("{name}='{value}'")).collect();
+    let storage = match storage.is_empty() {
+        true => String::new(),
+        false => format!(" WITH ({})", storage.join(", ")),
+    };
     format!(
-        "CREATE {unique}INDEX {} ON {} USING {method} ({}){}{distinct}{filter}",
+        "CREATE {unique}INDEX {} ON {} USING {method} ({}){}{distinct}{storage}{filter}",
         quoted(&index.name),
         shown(&[], &relation.table.schema, &relation.table.name),
         parts.join(", "),
@@ -617,6 +635,10 @@ fn inverts(relation: &Relation, path: &str) -> bool {
 /// The part of an index with the name of the column that its path is.
 fn named_part(relation: &Relation, (path, direction): &(String, String)) -> (String, String) {
     let column = relation.table.columns.iter().find(|column| column.path == *path);
+    if direction == expression::NAME {
+        let shown = expression_of(relation, &(path.clone(), direction.clone()));
+        return (shown, direction.clone());
+    }
     let name = match (column, path.strip_suffix(".$**")) {
         (Some(column), _) => column.name.clone(),
         (None, Some(path)) if !path.contains('.') => {
@@ -626,6 +648,18 @@ fn named_part(relation: &Relation, (path, direction): &(String, String)) -> (Str
         _ => path.clone(),
     };
     (name, direction.clone())
+}
+
+/// An expression that is a part of an index, as it is shown; a path where it is none.
+fn expression_of(relation: &Relation, (text, direction): &(String, String)) -> String {
+    let place = Place {
+        columns: &relation.table.columns,
+        path: &[],
+    };
+    let shown = (direction == expression::NAME)
+        .then(|| deparse::condition(text, place))
+        .flatten();
+    shown.unwrap_or_else(|| text.clone())
 }
 
 /// Whether an index keeps the primary key: in declared tables the one of the key's columns, elsewhere that of `_id`.
@@ -655,7 +689,7 @@ pub(super) fn default_of(
         return Some(deparse::condition(written, Place { columns, path }).unwrap_or_else(|| written.clone()));
     }
     if is_serial(column) {
-        let sequence = sequence_of(table, &column.name);
+        let sequence = column.sequence_of(table);
         return Some(format!(
             "nextval('{}'::regclass)",
             shown(path, schema, &sequence).replace('\'', "''")

@@ -5,7 +5,7 @@ use crate::bind::alter::Source;
 use crate::bind::declared::names;
 use crate::bind::types::data_type;
 use crate::bind::{ident, storage};
-use crate::error::{error, fail, unsupported};
+use crate::error::{Field, error, fail, unsupported, with};
 use crate::notices::pass_over;
 use crate::parse;
 use crate::parse::altered::{self, Altered};
@@ -507,8 +507,10 @@ impl Editing<'_> {
                 };
                 let source = &mut self.edit.sources[at];
                 match source.before() {
-                    Some(_) if is_computed => {
-                        return unsupported("another type for a generated column");
+                    Some(_) if is_computed && using.is_some() => {
+                        let refused = error("42611", "cannot specify USING when altering type of generated column");
+                        let detail = format!("Column \"{column}\" is a generated column.");
+                        return Err(with(refused, &[(Field::Detail, &detail)]));
                     }
                     Some(before) => *source = Source::Turned(before, using.clone().map(Box::new)),
                     None => return unsupported("another type for a column that is added"),

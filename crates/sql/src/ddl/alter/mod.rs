@@ -26,7 +26,7 @@ use super::{index, namespace};
 use crate::bind::alter::Source;
 use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry;
-use crate::bind::{ident, object_name};
+use crate::bind::{ident, numbers, object_name};
 use crate::catalog::{Table, schemas};
 use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
@@ -96,7 +96,9 @@ pub(super) fn alter(
                 },
             ] => {
                 let from = ident(old_column_name);
-                let create = edit::with_column_renamed(&found.create, (&found.name, &ns.coll), &from, new_column_name)?;
+                let mut create = found.create.clone();
+                numbers::keep(&mut create, &found.declared.columns, &found.name);
+                let create = edit::with_column_renamed(&create, (&found.name, &ns.coll), &from, new_column_name)?;
                 others::rename_referred(statement, ws, &found, (&from, &ident(new_column_name)))?;
                 as_is(create)
             }
@@ -123,6 +125,11 @@ pub(super) fn alter(
                 }
                 let mut edit = edit::edited(found.create.clone(), &found.name, &operations)?;
                 qualify(&*ws, session, &mut edit.create)?;
+                let (op, _) = statement.operation(None)?;
+                let reading = Reading::new(statement, &*ws, &op, session);
+                let now = Declared::of(&edit.create, &found.name)?.columns;
+                let place = (&ns, found.name.as_str());
+                own_sequence::name_new(&reading, &mut edit.create, place, &now, &found.declared.columns);
                 edit
             }
         };
@@ -200,6 +207,23 @@ pub(super) fn recount(
         return fail("42P01", format!("relation \"{}\" does not exist", sequence.ns.coll));
     };
     let create = edit::with_counting(&table.create, sequence.column(), &counting)?;
+    declare(statement, session, ws, &table, as_is(create))
+}
+
+/// Gives the sequence of a column another name.
+///
+/// Errors: those of [`declare`].
+fn rename_sequence(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &mut WriteSet,
+    (sequence, name): (&Sequence, &str),
+) -> Result<()> {
+    let Some(table) = found(ws, &sequence.ns)? else {
+        return fail("42P01", format!("relation \"{}\" does not exist", sequence.ns.coll));
+    };
+    let mut create = table.create.clone();
+    numbers::name(&mut create, sequence.column(), name);
     declare(statement, session, ws, &table, as_is(create))
 }
 

@@ -2,6 +2,7 @@
 
 use super::found::{Found, depends, found};
 use crate::bind::declared::Declared;
+use crate::bind::numbers;
 use crate::catalog::Foreign;
 use crate::ddl::keys::check_key;
 use crate::error;
@@ -9,7 +10,7 @@ use crate::write::foreign::references;
 use nestor_database::statement::Statement;
 use nestor_database::write::catalog;
 use nestor_model::{Namespace, Result};
-use nestor_storage::WriteSet;
+use nestor_storage::{View as _, WriteSet};
 use std::collections::BTreeSet;
 
 /// The other tables that have keys of the one at `ns`.
@@ -56,7 +57,7 @@ pub(super) fn rename_referred(
     Ok(())
 }
 
-/// Tells the tables that have keys of one of its new name.
+/// Tells the tables that have keys of one, itself among them, of its new name.
 ///
 /// Errors: those of the catalog.
 pub(super) fn rename_table(
@@ -64,7 +65,15 @@ pub(super) fn rename_table(
     ws: &mut WriteSet,
     (from, to): (&Namespace, &Namespace),
 ) -> Result<()> {
-    for other in referring(ws, from)? {
+    let is_declared = ws
+        .catalog()
+        .get(from)
+        .is_some_and(|own| Declared::of_collection(own).is_some());
+    let mut own = if is_declared { found(ws, from)? } else { None };
+    if let Some(own) = &mut own {
+        numbers::keep(&mut own.create, &own.declared.columns, &own.name);
+    }
+    for other in own.into_iter().chain(referring(ws, from)?) {
         let mut foreign = other.declared.foreign.clone();
         for key in foreign.iter_mut().filter(|key| *key.table == *from.coll) {
             key.table = to.coll.to_string();

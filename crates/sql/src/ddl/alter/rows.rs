@@ -7,7 +7,6 @@ use crate::bind::Binder;
 use crate::bind::alter::{Source, Turning};
 use crate::catalog::{Column, Table};
 use crate::error::{self, Field};
-use crate::parse::sequence_of;
 use crate::run::gathered::Gathered;
 use crate::run::numbers::exhausted;
 use crate::run::reader::row_of;
@@ -133,7 +132,7 @@ impl Change<'_, '_> {
             let mut next = Some(counting.start);
             for _ in 0..count {
                 let Some(number) = next else {
-                    return Err(exhausted(&sequence_of(&self.new.name, &column.name), &counting));
+                    return Err(exhausted(&column.sequence_of(&self.new.name), &counting));
                 };
                 work(1)?;
                 out.push(number);
