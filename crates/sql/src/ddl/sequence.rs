@@ -61,10 +61,7 @@ pub(super) fn create(
     }
     let text = named.to_string();
     entry::check_text(&text)?;
-    let validator = entry::validator(entry::SEQUENCE, &text);
-    let options = CollectionOptions::parse(
-        doc! { "validator": validator, "validationLevel": "strict", "validationAction": "error" },
-    )?;
+    let options = options(&text)?;
     let uuid = statement.database.new_uuid();
     statement.atomically(progress, |ws| match ws.catalog().get(&ns) {
         Some(_) => pass_over(
@@ -261,6 +258,42 @@ pub(super) fn name_new(
         }
         taken.push(free);
     }
+}
+
+/// The sequence of a serial column stands for itself, with its name and its numbers, and goes with the column still: what gives the column its
+/// values is something else now.
+///
+/// Errors: those of the catalog and of writing.
+pub(super) fn release(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    sequence: &Sequence,
+    owner: &(String, String),
+) -> Result<()> {
+    let ns = Namespace::new(&*sequence.ns.db, sequence.full_name());
+    let text = declared_text(
+        &name_of(&*ws, &ns),
+        &sequence.counting,
+        &sequence.ty,
+        Some(&owner_name(owner)),
+    );
+    entry::check_text(&text)?;
+    let uuid = statement.database.new_uuid();
+    catalog::create(statement, ws, &ns, uuid, &options(&text)?)?;
+    let key = Key {
+        collection: uuid,
+        column: "",
+    };
+    match sequence::state(statement.database, &ns.db, sequence.key())? {
+        Some(state) => sequence::set(statement, &ns.db, key, state),
+        None => Ok(()),
+    }
+}
+
+/// The options of the entry that a sequence is.
+fn options(text: &str) -> Result<CollectionOptions> {
+    let validator = entry::validator(entry::SEQUENCE, text);
+    CollectionOptions::parse(doc! { "validator": validator, "validationLevel": "strict", "validationAction": "error" })
 }
 
 /// Declares a sequence anew, by a text that is one.

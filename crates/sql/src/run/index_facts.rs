@@ -129,7 +129,7 @@ pub fn index_name(collection: &Collection, index: &Index) -> String {
     let (table, name) = (&own_name(collection), &index.name);
     let is_beside = || name.strip_prefix(&**table).is_some_and(|rest| rest.starts_with('_'));
     let declared = Declared::of_collection(collection);
-    let is_declared = || declared.is_some();
+    let is_declared = || declared.is_some() || entry::materialized_of(collection).is_some();
     match index.is_id() {
         true if declared.as_ref().is_some_and(|declared| declared.key.len() == 1) => {
             declared.map(|declared| declared.key_name.clone()).unwrap_or_default()

@@ -31,7 +31,7 @@ use crate::catalog::{Table, schemas};
 use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
 use crate::run::gathered::Gathered;
-use crate::run::numbers::Sequence;
+use crate::run::numbers::{Sequence, of_collection};
 use crate::run::tables::{Reading, SessionFacts};
 use crate::write::foreign::Changes;
 use nestor_database::rights::Action as Right;
@@ -289,7 +289,35 @@ pub(super) fn declare(
         let at = edit.sources.iter().position(|source| source.before() == Some(before))?;
         Some((ns.coll.to_string(), declared.columns[at].name.clone()))
     })?;
+    release_sequences(statement, ws, found, (&declared, &edit.sources))?;
     numbers(statement, ws, found, (&declared, &edit.sources))
+}
+
+/// Lets the sequences of serial columns stand for themselves that these do not count with any more.
+fn release_sequences(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    found: &Found,
+    (declared, sources): (&Declared, &[Source]),
+) -> Result<()> {
+    for sequence in of_collection(&found.collection).iter().filter(|own| !own.is_identity) {
+        let before = found
+            .declared
+            .columns
+            .iter()
+            .position(|own| own.name == sequence.column());
+        let at = sources
+            .iter()
+            .position(|source| before.is_some() && source.before() == before);
+        let Some(column) = at.map(|at| &declared.columns[at]) else {
+            continue;
+        };
+        if column.identity.is_none() {
+            let owner = (found.collection.ns.coll.to_string(), column.name.clone());
+            own_sequence::release(statement, ws, sequence, &owner)?;
+        }
+    }
+    Ok(())
 }
 
 /// What is said of columns, constraints and indexes stays with them. A constraint that has another name stands where it stood.
