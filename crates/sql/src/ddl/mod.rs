@@ -199,7 +199,8 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
         Own::AlterAttributes(alter) => composites::alter(statement, session, alter, progress)?,
         Own::AlterSequence(alter) => {
             let recount = |ws: &mut WriteSet, of: &_, counting| alter::recount(statement, session, ws, (of, counting));
-            sequence::alter(statement, session, (alter, &recount), progress)?
+            let stand = |ws: &mut WriteSet, of: &_| alter::ask_sequence(statement, session, ws, of);
+            sequence::alter(statement, session, alter, (&recount, &stand), progress)?
         }
         Own::CreateAssertion { name, condition } => assertion::create(statement, session, (name, condition), progress)?,
         Own::DropAssertion { names, if_exists } => assertion::drop(statement, session, (names, *if_exists), progress)?,

@@ -158,11 +158,15 @@ fn recounted(old: &Counting, old_ty: &Type, alter: &AlterSequence) -> Result<(Co
 /// Declares the column of a sequence anew, with how it counts.
 pub(super) type Recount<'r> = dyn Fn(&mut WriteSet, &Sequence, Counting) -> Result<()> + 'r;
 
+/// Has a serial column ask its sequence, which stands for itself from then on.
+pub(super) type Stand<'r> = dyn Fn(&mut WriteSet, &Sequence) -> Result<()> + 'r;
+
 /// ALTER SEQUENCE. RESTART takes effect at once, as `setval` does, also in a transaction.
 pub(super) fn alter(
     statement: &Statement<'_>,
     session: &SessionFacts,
-    (alter, recount): (&AlterSequence, &Recount<'_>),
+    alter: &AlterSequence,
+    (recount, stand): (&Recount<'_>, &Stand<'_>),
     progress: &mut Progress,
 ) -> Result<&'static str> {
     statement.atomically(progress, |ws| {
@@ -174,6 +178,15 @@ pub(super) fn alter(
             found => found?,
         };
         session.check_right(&found.ns, Right::CollMod)?;
+        let is_of_serial = found.owner.is_some() && !found.is_identity;
+        let found = match is_of_serial && (alter.owned_by.is_some() || alter.ty.is_some() || !alter.options.is_empty())
+        {
+            true => {
+                stand(ws, &found)?;
+                Reading::new(statement, &*ws, &op, session).sequence(&name)?
+            }
+            false => found,
+        };
         let db = &found.ns.db;
         let counting = match found.owner {
             Some(_) => {

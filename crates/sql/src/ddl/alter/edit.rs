@@ -10,6 +10,7 @@ use crate::notices::pass_over;
 use crate::parse;
 use crate::parse::altered::{self, Altered};
 use crate::types::Type;
+use crate::types::names::quoted;
 use nestor_database::write::sequence::Counting;
 use nestor_model::Result;
 use sqlparser::ast::{
@@ -635,6 +636,24 @@ pub(super) fn with_counting(create: &CreateTable, column: &str, counting: &Count
         SequenceOptions::StartWith(number(counting.start), true),
         SequenceOptions::Cycle(!counting.cycle),
     ]);
+    Ok(out)
+}
+
+/// Has a serial column take its numbers by its default, of a sequence in a schema.
+///
+/// Errors: 42601 for names that no text has.
+pub(super) fn with_sequence_asked(
+    create: &CreateTable,
+    column: &str,
+    (schema, sequence): (&str, &str),
+) -> Result<CreateTable> {
+    let mut out = create.clone();
+    let name = format!("{}.{}", quoted(schema), quoted(sequence)).replace('\'', "''");
+    let default = parse::expression(&format!("nextval('{name}')"))?;
+    for def in out.columns.iter_mut().filter(|def| ident(&def.name) == column) {
+        uncount(def);
+        set_default(def, Some(&default));
+    }
     Ok(out)
 }
 

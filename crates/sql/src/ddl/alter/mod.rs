@@ -196,7 +196,7 @@ pub(super) fn rename_index(
 
 /// Declares an identity column anew, with how it counts.
 ///
-/// Errors: 0A000 for serial columns, whose declaration has no place for that.
+/// Errors: 0A000 for serial columns, whose declaration has no place for that: those [ask](ask_sequence) a sequence first.
 pub(super) fn recount(
     statement: &Statement<'_>,
     session: &SessionFacts,
@@ -207,6 +207,22 @@ pub(super) fn recount(
         return fail("42P01", format!("relation \"{}\" does not exist", sequence.ns.coll));
     };
     let create = edit::with_counting(&table.create, sequence.column(), &counting)?;
+    declare(statement, session, ws, &table, as_is(create))
+}
+
+/// Has a serial column ask its sequence by its default: that stands for itself from then on, and goes with the column still.
+///
+/// Errors: those of [`declare`].
+pub(super) fn ask_sequence(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &mut WriteSet,
+    sequence: &Sequence,
+) -> Result<()> {
+    let Some(table) = found(ws, &sequence.ns)? else {
+        return fail("42P01", format!("relation \"{}\" does not exist", sequence.ns.coll));
+    };
+    let create = edit::with_sequence_asked(&table.create, sequence.column(), (&sequence.schema, &sequence.name))?;
     declare(statement, session, ws, &table, as_is(create))
 }
 
