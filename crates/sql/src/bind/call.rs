@@ -830,7 +830,7 @@ impl Binder<'_> {
     /// The numbers of relations by their names.
     fn relation_numbers(&self) -> Result<Expr> {
         let mut numbers = nestor_model::Document::new();
-        for (oid, name) in self.catalog.texts("regclass")?.unwrap_or_default() {
+        for (oid, name) in self.catalog.texts("relations")?.unwrap_or_default() {
             numbers.push(name, oid);
         }
         Ok(Expr::constant(Value::Document(numbers), Type::Jsonb))

@@ -607,16 +607,14 @@ fn relation_number(a: &[Value]) -> Value {
     if let Ok(oid) = name.parse::<u32>() {
         return Value::Int64(i64::from(oid));
     }
-    // Names stand there as they are shown, without the schemas that are always found. A database before them is that of the connection.
+    // A database before them is that of the connection.
     let parts = names_in(name);
     let parts = match parts.as_slice() {
         [_, rest @ ..] if parts.len() == 3 => rest,
         parts => parts,
     };
     let parts = match parts {
-        [schema, name] if matches!(schema.as_str(), "public" | "pg_catalog") || schema.starts_with("pg_temp") => {
-            std::slice::from_ref(name)
-        }
+        [schema, name] if schema == "pg_temp" => std::slice::from_ref(name),
         parts => parts,
     };
     let shown: Vec<String> = parts.iter().map(|part| quoted(part)).collect();

@@ -429,6 +429,7 @@ fn schema_number(facts: &dyn Facts, schema: &str) -> i64 {
 pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, String)>>> {
     Ok(Some(match function {
         "regclass" => relations::named(facts)?,
+        "relations" => relations::called(facts)?,
         "pg_table_is_visible" => relations::hidden(facts)?,
         "pg_type_is_visible" => {
             let (types, path) = (facts.made_types(), facts.path());

@@ -912,6 +912,36 @@ pub fn named(facts: &dyn Facts) -> Result<Vec<(i64, String)>> {
     Ok(out)
 }
 
+/// The names that relations may be called by: with their schemas, and without them those that the search path finds first.
+///
+/// Errors: those of [`Facts::relations`].
+pub fn called(facts: &dyn Facts) -> Result<Vec<(i64, String)>> {
+    let (mut out, mut found, path) = (Vec::new(), Vec::new(), facts.path());
+    let mut add = |number: u32, schema: &str, name: &str| {
+        out.push((i64::from(number), format!("{}.{}", quoted(schema), quoted(name))));
+        let rank = match schema {
+            "pg_catalog" => Some(0),
+            schema => path.iter().position(|own| own == schema).map(|at| at + 1),
+        };
+        found.extend(rank.map(|rank| (rank, i64::from(number), quoted(name))));
+    };
+    for relation in facts.relations()?.iter() {
+        let schema = &relation.table.schema;
+        add(relation.oid, schema, &relation.table.name);
+        relation
+            .indexes
+            .iter()
+            .for_each(|index| add(index.oid, schema, &index.name));
+    }
+    for sequence in facts.sequences()? {
+        add(sequence.oid, &sequence.schema, &sequence.name);
+    }
+    shapes::all().for_each(|shape| add(shape.oid, shape.schema, shape.name));
+    found.sort_by_key(|(rank, ..)| *rank);
+    out.extend(found.into_iter().map(|(_, number, name)| (number, name)));
+    Ok(out)
+}
+
 /// What `pg_get_indexdef`, `pg_get_constraintdef` and `pg_get_viewdef` tell of every object, by OID.
 ///
 /// Errors: those of [`Facts::relations`].
