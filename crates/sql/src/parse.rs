@@ -12,6 +12,7 @@ pub(crate) mod cursors;
 pub mod databases;
 mod depth;
 pub(crate) mod dialect;
+pub mod domains;
 mod groups;
 mod into;
 pub mod likes;

@@ -5,6 +5,7 @@ use super::{Binder, Level};
 use crate::catalog::{Column, Table};
 use crate::error::{fail, unsupported};
 use crate::expr::Expr;
+use crate::functions::coerce;
 use crate::types::cast::{self, Context};
 use nestor_model::Result;
 use sqlparser::ast::{Expr as Ast, Ident};
@@ -59,7 +60,7 @@ impl Binder<'_> {
             match source {
                 Source::Kept(_) => {}
                 _ if column.generated.is_some() => {}
-                Source::Added if column.default.is_some() => values.push((at, self.default_value(new, column)?)),
+                Source::Added if column.is_given() => values.push((at, self.default_value(new, column)?)),
                 Source::Added => {}
                 Source::Turned(before, using) => {
                     let expr = self.converted(old, &old.columns[*before], column, using.as_deref())?;
@@ -81,7 +82,10 @@ impl Binder<'_> {
         let mut value = self.expr(using.unwrap_or(&own), &scope)?;
         if from.ty.element().unwrap_or(&from.ty).made().is_some() && from.ty.oid() == to.ty.oid() && using.is_none() {
             // Its labels have other names, and their places.
-            return Ok(value);
+            return match &to.domain {
+                Some(domain) if from.ty == to.ty => coerce(value, domain, Context::Assignment),
+                _ => Ok(value),
+            };
         }
         let mut beyond = false;
         value.for_each_column(&mut |index| beyond |= index >= scope.columns.len());

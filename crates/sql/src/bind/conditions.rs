@@ -21,7 +21,7 @@ impl Binder<'_> {
     }
 
     fn declaration(&mut self, table: &Arc<Table>) -> Result<()> {
-        for column in table.columns.iter().filter(|column| column.default.is_some()) {
+        for column in table.columns.iter().filter(|column| column.is_given()) {
             self.default_value(table, column)?;
         }
         let calls = std::mem::take(&mut self.calls);

@@ -14,6 +14,7 @@ use crate::parse::own::{self, CheckOption, Own};
 use crate::parse::trigger::Trigger;
 use crate::types::Type;
 use crate::types::composite::{Attribute, Composite};
+use crate::types::domain::Domain;
 use crate::types::enums::Enum;
 use nestor_database::write::assertions::ENTRIES;
 use nestor_database::write::sequence::Counting;
@@ -37,6 +38,9 @@ pub const ENUM: &str = "SQL enum";
 /// The title of a composite type.
 pub const COMPOSITE: &str = "SQL composite type";
 
+/// The title of a domain.
+pub const DOMAIN: &str = "SQL domain";
+
 /// The title of a function.
 pub const FUNCTION: &str = "SQL function";
 
@@ -59,7 +63,7 @@ pub enum Object {
     Function(Arc<Routine>),
     /// A materialized view.
     Materialized(Arc<Table>),
-    /// An enum or a composite type.
+    /// An enum, a composite type or a domain.
     Type(Type),
     /// A schema.
     Schema,
@@ -83,7 +87,7 @@ impl Derive for OfEntry {
         let title = schema.get("title").and_then(ValueRef::as_str).unwrap_or_default();
         if !matches!(
             title,
-            TABLE | SEQUENCE | SCHEMA | ENUM | COMPOSITE | MATERIALIZED | UNPOPULATED | ASSERTION | FUNCTION
+            TABLE | SEQUENCE | SCHEMA | ENUM | COMPOSITE | DOMAIN | MATERIALIZED | UNPOPULATED | ASSERTION | FUNCTION
         ) {
             return Ok(Self(None));
         }
@@ -151,6 +155,20 @@ impl Derive for OfEntry {
                     attributes: each.collect::<Result<_>>()?,
                 }))))
             }
+            (
+                DOMAIN,
+                Some(Statement::CreateType {
+                    representation: Some(UserDefinedTypeRepresentation::Composite { attributes }),
+                    ..
+                }),
+            ) => match attributes.first().map(|own| types::data_type(&own.data_type)) {
+                Some(Ok((Type::Domain(own), _))) => Some(Object::Type(Type::Domain(Arc::new(Domain {
+                    oid: made_oid(collection),
+                    name: collection.ns.coll.to_string(),
+                    ..(*own).clone()
+                })))),
+                _ => None,
+            },
             (MATERIALIZED | UNPOPULATED, Some(Statement::Query(query))) => match statements.get(1) {
                 Some(Statement::CreateTable(create)) => {
                     let own = Materialized {

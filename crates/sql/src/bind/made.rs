@@ -74,7 +74,7 @@ pub fn row_type(catalog: &dyn Catalog, name: &str) -> Result<Type> {
 pub fn rows(table: &Table) -> Type {
     let attributes = table.columns.iter().map(|column| Attribute {
         name: column.name.clone(),
-        ty: column.ty.clone(),
+        ty: column.declared_type().clone(),
         modifier: column.modifier,
     });
     Type::Composite(Arc::new(Composite::of_row_type(attributes.collect())))

@@ -13,6 +13,7 @@ mod conditions;
 pub mod conflict;
 pub mod declared;
 mod determined;
+pub mod domains;
 pub mod duality;
 pub mod entry;
 mod expr;
@@ -93,7 +94,7 @@ impl ScopeColumn {
         Self {
             table: None,
             name: name.into(),
-            ty,
+            ty: ty.plain(),
             modifier: -1,
             fields: Vec::new(),
             hidden: false,
@@ -248,7 +249,7 @@ impl<'c> Binder<'c> {
     /// The type of a name, and its modifier.
     ///
     /// Errors: those of [`types::data_type`].
-    fn data_type(&self, ty: &DataType) -> Result<(Type, i32)> {
+    pub fn data_type(&self, ty: &DataType) -> Result<(Type, i32)> {
         let failed = std::cell::RefCell::new(None);
         let known = types::known_type(ty, &|schema, name| {
             let made = self.catalog.made_type(schema, name);

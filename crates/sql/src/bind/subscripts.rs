@@ -167,6 +167,11 @@ impl Binder<'_> {
                 }
             }
         }
+        for (target, value) in targets.iter().zip(&mut values) {
+            if let Some(domain) = &target.domain {
+                *value = coerce(value.clone(), domain, Context::Assignment)?;
+            }
+        }
         let plan = Relation::Project {
             input: Box::new(plan),
             columns: values,

@@ -3,6 +3,7 @@
 use super::names::object_name;
 use crate::error::{error, fail, unsupported};
 use crate::types::composite::Composite;
+use crate::types::domain::Domain;
 use crate::types::enums::{self, Enum};
 use crate::types::{Type, interval, numeric_modifier};
 use nestor_model::Result;
@@ -18,11 +19,11 @@ pub type Find<'f> = dyn Fn(Option<&str>, &str) -> Option<Type> + 'f;
 ///
 /// Errors: 42601 for what is none.
 fn declared(members: &[EnumMember]) -> Result<Type> {
+    let kept = |text: &str| data_type(&crate::parse::data_type(text)?);
     let texts = enums::texts(members).unwrap_or_default();
     let read = match texts.first() {
-        Some(first) if first.starts_with('(') => {
-            Composite::declared(&texts, |text| data_type(&crate::parse::data_type(text)?))
-        }
+        Some(first) if first.starts_with('(') => Composite::declared(&texts, kept),
+        Some(first) if first.starts_with('[') => Domain::declared(&texts, kept, super::domains::judge),
         _ => Enum::declared(&texts),
     };
     read.ok_or_else(|| error("42601", "syntax error at ENUM: CREATE TYPE makes enums"))
@@ -265,6 +266,7 @@ pub fn written(ty: &Type) -> Option<DataType> {
     match ty {
         Type::Enum(own) => Some(own.written()),
         Type::Composite(own) => Some(own.written()),
+        Type::Domain(own) => Some(own.written()),
         Type::Array(element) => {
             let element = Box::new(written(element)?);
             Some(DataType::Array(ArrayElemTypeDef::SquareBracket(element, None)))

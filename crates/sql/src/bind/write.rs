@@ -43,6 +43,8 @@ pub struct Target {
     /// The type of what is written.
     pub ty: Type,
     modifier: i32,
+    /// The domain, or the array of such, whose conditions are looked at.
+    pub(super) domain: Option<Type>,
     /// What is written may have any type.
     open: bool,
     /// It is a place in an element of an array, and not in the document.
@@ -70,6 +72,7 @@ impl Target {
             column: column.name.clone(),
             ty: column.ty.clone(),
             modifier: column.modifier,
+            domain: column.domain.clone(),
             open: false,
             is_of_element: false,
         }
@@ -82,6 +85,7 @@ impl Target {
             column: path.to_owned(),
             ty: Type::Jsonb,
             modifier: -1,
+            domain: None,
             open: false,
             is_of_element: false,
         }
@@ -92,6 +96,7 @@ impl Target {
         Self {
             ty,
             modifier: -1,
+            domain: None,
             open: false,
             ..self.clone()
         }
@@ -104,6 +109,7 @@ impl Target {
             path,
             column: column.name.clone(),
             modifier: if is_within { -1 } else { column.modifier },
+            domain: None,
             open: is_within,
             is_of_element: true,
         }
@@ -273,11 +279,13 @@ impl Binder<'_> {
                 column: first.clone(),
                 ty: if whole { Type::Jsonb } else { Type::Unknown },
                 modifier: -1,
+                domain: None,
                 open: !whole,
                 is_of_element: false,
             });
         };
-        let (mut ty, mut modifier, mut fields) = (column.ty.clone(), column.modifier, &column.fields);
+        let declared = column.declared_type().clone();
+        let (mut ty, mut modifier, mut fields) = (declared, column.modifier, &column.fields);
         for name in rest {
             if let Type::Composite(own) = &ty {
                 let Some(found) = own.attribute(name) else {
@@ -309,7 +317,8 @@ impl Binder<'_> {
             is_of_element: false,
             path,
             column: first.clone(),
-            ty,
+            domain: ty.is_constrained().then(|| ty.clone()),
+            ty: ty.plain(),
             modifier,
         })
     }
@@ -350,6 +359,11 @@ impl Binder<'_> {
                 }
                 .into();
             }
+            // A number that is still to come is one of the domain once it is there.
+            let is_to_come = matches!(expr.node(), Node::Const(value, _) if value.identical(&NEXT_NUMBER));
+            if let Some(domain) = target.domain.as_ref().filter(|_| !is_to_come) {
+                expr = coerce(expr, domain, Context::Assignment)?;
+            }
             self.note_params(&expr);
             **value = expr;
         }
@@ -363,7 +377,7 @@ impl Binder<'_> {
         if target.path.len() == 1 && is_made {
             return Ok(Expr::constant(NEXT_NUMBER, target.ty.clone()));
         }
-        match column.and_then(|column| column.default.as_deref()) {
+        match column.and_then(Column::given) {
             Some(text) if target.path.len() == 1 => {
                 let ast = crate::parse::expression(text)?;
                 let is_default = std::mem::replace(&mut self.is_default, true);
@@ -635,7 +649,7 @@ impl Binder<'_> {
         }
         let mut columns = Vec::new();
         for column in &table.columns {
-            if column.default.is_none() || given.contains(&column.name) {
+            if !column.is_given() || given.contains(&column.name) {
                 continue;
             }
             columns.push(self.default_value(table, column)?);
@@ -708,7 +722,10 @@ impl Binder<'_> {
                         Some(at) => values[at] = new,
                         None => {
                             parts.push((target.path.clone(), values.len()));
-                            *target = target.of_type(new.ty());
+                            *target = Target {
+                                domain: target.domain.clone(),
+                                ..target.of_type(new.ty())
+                            };
                             values.push(new);
                             kept.push(target.clone());
                         }
@@ -731,6 +748,11 @@ impl Binder<'_> {
                 kept.push(target.clone());
             }
             targets.append(&mut kept);
+        }
+        for (_, at) in &parts {
+            if let Some(domain) = &targets[*at].domain {
+                values[*at] = coerce(values[*at].clone(), domain, Context::Assignment)?;
+            }
         }
         check_distinct(&targets).map_err(|e| {
             let column = e.message().split('"').nth(1).unwrap_or_default();

@@ -8,6 +8,7 @@ pub mod answers;
 pub mod documents;
 pub mod files;
 pub mod known;
+pub mod nothing;
 pub mod partial;
 pub mod routines;
 pub mod schemas;
@@ -16,6 +17,7 @@ pub mod system;
 use crate::error;
 use crate::parse::own::CheckOption;
 use crate::parse::trigger::Trigger;
+pub use crate::types::domain::Check;
 use crate::types::{Type, stored};
 use nestor_database::connections::Slot;
 use nestor_database::write::sequence::Counting;
@@ -32,10 +34,12 @@ pub struct Column {
     pub name: String,
     /// The field of documents that it is.
     pub path: String,
-    /// Its type.
+    /// The type of its values in expressions.
     pub ty: Type,
     /// The modifier of its type, -1 for none.
     pub modifier: i32,
+    /// The domain, or the array of such, that it was declared as.
+    pub domain: Option<Type>,
     /// It is never null.
     pub not_null: bool,
     /// The text of its default.
@@ -60,7 +64,8 @@ impl Column {
         Self {
             name: name.to_owned(),
             path: name.to_owned(),
-            ty,
+            domain: ty.is_constrained().then(|| ty.clone()),
+            ty: ty.plain(),
             modifier: -1,
             not_null: false,
             default: None,
@@ -81,6 +86,25 @@ impl Column {
                 .unwrap_or_default()
         };
         self.sequence.clone().unwrap_or_else(made)
+    }
+
+    /// The type that it was declared as.
+    pub fn declared_type(&self) -> &Type {
+        self.domain.as_ref().unwrap_or(&self.ty)
+    }
+
+    /// The text of what it holds when nobody gives it: its own default, or that of its domain.
+    pub fn given(&self) -> Option<&str> {
+        match (&self.default, &self.domain) {
+            (Some(own), _) => Some(own),
+            (None, Some(Type::Domain(domain))) => domain.default(),
+            _ => None,
+        }
+    }
+
+    /// Whether what it holds when nobody gives it is to be computed, or looked at.
+    pub fn is_given(&self) -> bool {
+        self.generated.is_none() && (self.given().is_some() || self.domain.is_some())
     }
 
     /// Whether a null in documents is JSON's, and SQL's is the absence of the field alone: in columns that were declared as `jsonb`.
@@ -219,17 +243,6 @@ pub struct Later {
     pub timing: Timing,
     /// Nulls are values like others.
     pub nulls_equal: bool,
-}
-
-/// A condition that no row may make false.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
-    /// The name of the constraint.
-    pub name: String,
-    /// The condition.
-    pub text: String,
-    /// It is known to hold of all rows, and not of those that were written since it is there alone.
-    pub is_valid: bool,
 }
 
 /// Where the rows of a table are.

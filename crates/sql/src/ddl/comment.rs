@@ -146,7 +146,7 @@ fn place(statement: &Statement<'_>, session: &SessionFacts, ws: &WriteSet, objec
             let entry = super::routines::entry_of(ws, session, (kind, described))?;
             Ok(Place::new(&*self::found(ws, &entry)?, None))
         }
-        Object::Of(CommentObject::Type, name) => {
+        Object::Of(CommentObject::Type | CommentObject::Domain, name) => {
             let path = session.path();
             let (schema, plain) = object_name(name)?;
             let all = schemas::candidates(ws, &session.database, &path, (schema.as_deref(), &plain));

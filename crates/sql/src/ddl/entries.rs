@@ -10,15 +10,16 @@ use crate::bind::alter::Source;
 use crate::bind::entry::{self, Object};
 use crate::bind::{made, object_name, types};
 use crate::catalog::routines::Routine;
-use crate::error::{fail, unsupported};
+use crate::error::{Field, error, fail, state, unsupported, with};
 use crate::parse;
 use crate::run::tables::SessionFacts;
 use crate::types::Type;
 use crate::types::composite::Composite;
+use crate::types::domain::Domain;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog};
-use nestor_model::{CollectionOptions, Document, Namespace, Result, doc};
+use nestor_model::{CollectionOptions, Document, Error, Namespace, Result, doc};
 use nestor_storage::{Collection, View as _, WriteSet};
 use sqlparser::ast::{Ident, ObjectName, Statement as Ast};
 use std::sync::Arc;
@@ -92,6 +93,18 @@ pub(super) fn composite(own: &Composite) -> Result<Document> {
     Ok(entry::validator(entry::COMPOSITE, &text))
 }
 
+/// The validator that keeps the declaration of a domain: a type with one attribute, which is the domain.
+///
+/// Errors: those of [`Domain::check_size`].
+pub(super) fn domain(own: &Domain) -> Result<Document> {
+    own.check_size()?;
+    let name = Ident::with_quote('"', own.name.as_str());
+    Ok(entry::validator(
+        entry::DOMAIN,
+        &format!("CREATE TYPE {name} AS ({name} {})", own.written()),
+    ))
+}
+
 /// The type at a namespace.
 ///
 /// Errors: 42704 when there is none, 42809 for what is no type.
@@ -115,7 +128,10 @@ pub(super) fn users(ws: &WriteSet, db: &str, oid: u32) -> Vec<(Namespace, Vec<us
     let tables = collections(ws, db).filter_map(|collection| match entry::of(collection) {
         Some(Object::Table(_, table)) => {
             let own = table.columns.iter().enumerate();
-            let places: Vec<usize> = own.filter(|(_, c)| c.ty.is_of(oid)).map(|(at, _)| at).collect();
+            let places: Vec<usize> = own
+                .filter(|(_, c)| c.declared_type().is_of(oid))
+                .map(|(at, _)| at)
+                .collect();
             (!places.is_empty()).then(|| (collection.ns.clone(), places))
         }
         _ => None,
@@ -173,38 +189,98 @@ pub(super) fn redeclare(
 ) -> Result<()> {
     redeclare_functions(statement, ws, db, new)?;
     for (collection, own) in made_of(ws, db, new.oid()) {
-        if let Type::Composite(own) = own.with(new) {
-            let validator = composite(&own)?;
-            catalog::set_validator(statement, ws, &collection, &validator)?;
-        }
+        let validator = match own.with(new) {
+            Type::Composite(own) => composite(&own)?,
+            Type::Domain(own) => domain(&own)?,
+            _ => continue,
+        };
+        catalog::set_validator(statement, ws, &collection, &validator)?;
     }
     for (ns, places) in users(ws, db, new.oid()) {
-        let Some(table) = tables::found(ws, &ns)? else { continue };
-        if turns {
-            session.check_right(&ns, Right::CollMod)?;
-            statement.check_plain(&table.collection, "SQL does not change its rows")?;
+        if !turns {
+            redeclare_columns(statement, session, ws, (&ns, &places), (new, false))?;
+            continue;
         }
-        let mut create = table.create.clone();
-        let mut sources: Vec<Source> = (0..create.columns.len()).map(Source::Kept).collect();
+        session.check_right(&ns, Right::CollMod)?;
+        // One by one, so that whatever is wrong is known by its column.
         for at in places {
-            let def = &mut create.columns[at];
-            let before = types::data_type(&def.data_type)?.0;
-            if turns && before.oid() != new.oid() {
-                return unsupported("RENAME VALUE of an enum that a column has within arrays or composite types");
-            }
-            if let Some(now) = types::written(&before.with(new)) {
-                def.data_type = now;
-            }
-            if turns {
-                sources[at] = Source::Turned(at, None);
-            }
+            redeclare_columns(statement, session, ws, (&ns, &[at]), (new, true))?;
         }
-        let edit = Edit {
-            create,
-            sources,
-            cascades: false,
-        };
-        tables::declare(statement, session, ws, &table, edit)?;
     }
     Ok(())
+}
+
+/// Declares columns of a table that have a type with what it is now. With `turns` rows are written anew.
+fn redeclare_columns(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &mut WriteSet,
+    (ns, places): (&Namespace, &[usize]),
+    (new, turns): (&Type, bool),
+) -> Result<()> {
+    let Some(table) = tables::found(ws, ns)? else {
+        return Ok(());
+    };
+    if turns {
+        statement.check_plain(&table.collection, "SQL does not change its rows")?;
+    }
+    let mut create = table.create.clone();
+    let mut sources: Vec<Source> = (0..create.columns.len()).map(Source::Kept).collect();
+    let mut name = String::new();
+    for at in places {
+        let def = &mut create.columns[*at];
+        name = crate::bind::ident(&def.name);
+        let before = types::data_type(&def.data_type)?.0;
+        let is_whole = match new {
+            Type::Domain(_) => before.is_constrained(),
+            new => before.clone().plain().oid() == new.oid(),
+        };
+        if turns && !is_whole {
+            let column = format!("{}.{name}", ns.coll);
+            return unsupported(format!(
+                "a change of type {new} that column {column} has within another type"
+            ));
+        }
+        if let Some(now) = types::written(&before.with(new)) {
+            def.data_type = now;
+        }
+        if turns {
+            sources[*at] = Source::Turned(*at, None);
+        }
+    }
+    let edit = Edit {
+        create,
+        sources,
+        cascades: false,
+    };
+    let done = tables::declare(statement, session, ws, &table, edit);
+    let is_domain = turns && matches!(new, Type::Domain(_));
+    done.map_err(|told| match &*state(&told) {
+        "23514" if is_domain => {
+            let message = "contains values that violate the new constraint";
+            of_column(
+                error("23514", format!("column \"{name}\" of table \"{}\" {message}", ns.coll)),
+                ns,
+                &name,
+            )
+        }
+        "23502" if is_domain => of_column(
+            error(
+                "23502",
+                format!("column \"{name}\" of table \"{}\" contains null values", ns.coll),
+            ),
+            ns,
+            &name,
+        ),
+        _ => told,
+    })
+}
+
+/// An error of what a column of a table has.
+fn of_column(told: Error, ns: &Namespace, column: &str) -> Error {
+    let (schema, table) = ns.coll.split_once('.').unwrap_or(("public", &ns.coll));
+    with(
+        told,
+        &[(Field::Schema, schema), (Field::Table, table), (Field::Column, column)],
+    )
 }

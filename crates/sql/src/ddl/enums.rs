@@ -8,10 +8,11 @@ use crate::bind::entry;
 use crate::catalog::partial;
 use crate::catalog::schemas;
 use crate::error::{self, error, fail, unsupported};
-use crate::notices::pass_over;
+use crate::notices::{self, pass_over};
 use crate::run::tables::SessionFacts;
 use crate::types::Type;
 use crate::types::composite::Composite;
+use crate::types::domain::Domain;
 use crate::types::enums::{Enum, LABELS_MAX};
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
@@ -84,6 +85,7 @@ pub(super) fn alter(
             let new = match own {
                 Type::Enum(own) => Type::Enum(Arc::new(Enum { name, ..(*own).clone() })),
                 Type::Composite(own) => Type::Composite(Arc::new(Composite { name, ..(*own).clone() })),
+                Type::Domain(own) => Type::Domain(Arc::new(Domain { name, ..(*own).clone() })),
                 other => other,
             };
             return redeclare(statement, session, ws, &ns.db, (&new, false));
@@ -157,11 +159,12 @@ fn place(own: &Enum, label: &str, state: &str) -> Result<usize> {
     place.ok_or_else(|| error(state, format!("\"{label}\" is not an existing enum label")))
 }
 
-/// DROP TYPE. With CASCADE columns of the type go with it.
+/// DROP TYPE, or DROP of types of one kind. With CASCADE columns of the type go with it.
 pub(super) fn drop(
     statement: &Statement<'_>,
     session: &SessionFacts,
     (names, if_exists, cascades): (&[ObjectName], bool, bool),
+    (is_kind, kind): (&dyn Fn(&Type) -> bool, &str),
     progress: &mut Progress,
 ) -> Result<&'static str> {
     statement.atomically(progress, |ws| {
@@ -172,6 +175,9 @@ pub(super) fn drop(
                 continue;
             }
             let (collection, own) = found(ws, &ns)?;
+            if !is_kind(&own) {
+                return fail("42809", format!("\"{}\" is not a {kind}", own.name()));
+            }
             session.check_right(&ns, Right::DropCollection)?;
             let_go(statement, session, ws, (&collection, &own), cascades)?;
         }
@@ -193,13 +199,22 @@ pub(super) fn let_go(
     let ns = &collection.ns;
     let needed = |detail: String| {
         let message = format!("cannot drop type {own} because other objects depend on it");
-        Err(error::with(error("2BP01", message), &[(error::Field::Detail, &detail)]))
+        let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
+        let fields = [(error::Field::Detail, detail.as_str()), (error::Field::Hint, hint)];
+        Err(error::with(error("2BP01", message), &fields))
     };
-    if let Some((_, other)) = made_of(ws, &ns.db, own.oid()).first() {
-        return match cascades {
-            true => unsupported("CASCADE to a column of a composite type"),
-            false => needed(format!("a column of composite type {other} depends on type {own}")),
-        };
+    for (made, other) in made_of(ws, &ns.db, own.oid()) {
+        match (&other, cascades) {
+            (Type::Domain(_), true) => {
+                // One that is over another one that went is gone already.
+                if ws.catalog().get(&made.ns).is_some() {
+                    let_go(statement, session, ws, (&made, &other), true)?;
+                }
+            }
+            (_, true) => return unsupported("CASCADE to a column of a composite type"),
+            (Type::Domain(_), false) => return needed(format!("type {other} depends on type {own}")),
+            (_, false) => return needed(format!("a column of composite type {other} depends on type {own}")),
+        }
     }
     if let Some(function) = function_with(ws, &ns.db, own.oid()) {
         return match cascades {
@@ -208,16 +223,24 @@ pub(super) fn let_go(
         };
     }
     for (table, places) in users(ws, &ns.db, own.oid()) {
-        if !cascades {
-            return needed(format!("a column of table {} depends on type {own}", table.coll));
-        }
         session.check_right(&table, Right::CollMod)?;
         let Some(found) = alter::found(ws, &table)? else {
             continue;
         };
+        let names = places
+            .iter()
+            .map(|at| crate::bind::ident(&found.create.columns[*at].name));
+        let names: Vec<String> = names.collect();
+        if let (Some(name), false) = (names.first(), cascades) {
+            return needed(format!("column {name} of table {} depends on type {own}", table.coll));
+        }
         statement.check_plain(&found.collection, "SQL does not change its rows")?;
         let edit = alter::without_columns(&found, &places)?;
         alter::declare(statement, session, ws, &found, edit)?;
+        for name in names {
+            let message = format!("drop cascades to column {name} of table {}", table.coll);
+            notices::raise("NOTICE", error("00000", message));
+        }
     }
     catalog::drop(statement, ws, ns)?;
     comments::forget(statement, ws, &ns.db, collection.uuid)

@@ -7,6 +7,7 @@ mod assertion;
 mod comment;
 mod composites;
 mod database;
+mod domains;
 mod entries;
 mod enums;
 pub mod extension;
@@ -153,7 +154,10 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
                     |ws: &mut WriteSet, of: &Namespace| alter::let_sequence_go(statement, session, ws, (of, *cascade));
                 sequence::drop(statement, session, (names, *if_exists), &unasked, &mut progress)?
             }
-            ObjectType::Type => enums::drop(statement, session, (names, *if_exists, *cascade), &mut progress)?,
+            ObjectType::Type => {
+                let what = (names.as_slice(), *if_exists, *cascade);
+                enums::drop(statement, session, what, (&|_| true, "type"), &mut progress)?
+            }
             ObjectType::Schema => schema::drop(statement, session, (names, *if_exists, *cascade), &mut progress)?,
             other => return unsupported(format!("DROP {other}")),
         },
@@ -196,6 +200,7 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
         }
         Own::Database(what) => database::run(statement, session, what, progress)?,
         Own::Roles(what) => roles::run(statement, session, what, progress)?,
+        Own::Domain(what) => domains::run(statement, session, what, progress)?,
         Own::AlterAttributes(alter) => composites::alter(statement, session, alter, progress)?,
         Own::AlterSequence(alter) => {
             let recount = |ws: &mut WriteSet, of: &_, counting| alter::recount(statement, session, ws, (of, counting));

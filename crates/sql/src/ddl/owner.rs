@@ -30,12 +30,12 @@ pub(super) fn owner(
             let is_there = schema == schemas::PUBLIC || exists(statement, &entry);
             (!is_there).then(|| error("3F000", format!("schema \"{schema}\" does not exist")))
         }
-        "TABLE" | "VIEW" | "MATERIALIZED VIEW" | "SEQUENCE" | "TYPE" => {
+        "TABLE" | "VIEW" | "MATERIALIZED VIEW" | "SEQUENCE" | "TYPE" | "DOMAIN" => {
             let ns = namespace(statement, session, name)?;
             let message = |what: &str| format!("{what} \"{}\" does not exist", ns.coll);
             match (exists(statement, &ns), kind) {
                 (true, _) => None,
-                (false, "TYPE") => Some(error("42704", message("type"))),
+                (false, "TYPE" | "DOMAIN") => Some(error("42704", message("type"))),
                 (false, _) if counts(statement, session, name)? => None,
                 (false, _) => Some(error("42P01", message("relation"))),
             }

@@ -168,9 +168,9 @@ impl Expr {
         .into()
     }
 
-    /// Its type.
+    /// Its type, which is no domain.
     pub fn ty(&self) -> Type {
-        match self.node() {
+        let ty = match self.node() {
             Node::Const(_, ty) | Node::Param(_, ty) | Node::Compared(ty) => ty.clone(),
             Node::Column { ty, .. } | Node::Outer { ty, .. } | Node::Call { ty, .. } => ty.clone(),
             Node::Cast { to, .. } => to.clone(),
@@ -181,7 +181,8 @@ impl Expr {
             Node::Subscript(array, _) => array.ty().element().cloned().unwrap_or(Type::Unknown),
             Node::Slice(array, ..) => array.ty(),
             _ => Type::Bool,
-        }
+        };
+        ty.plain()
     }
 
     /// The modifier of its type, -1 for none.

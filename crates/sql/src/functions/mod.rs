@@ -49,9 +49,10 @@ use crate::error::{error, fail, no_function, no_operator};
 use crate::expr::{Expr, Node};
 use crate::types::Type;
 use crate::types::cast::{self, Context};
+use crate::types::domain::Domain;
 use nestor_model::{Result, Value};
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// A row of a family's table: name, signature, what it does.
 pub(crate) type Row = (&'static str, &'static str, Run);
@@ -353,6 +354,9 @@ pub fn coerce(arg: Expr, to: &Type, context: Context) -> Result<Expr> {
     if from == *to {
         return Ok(arg);
     }
+    if let Type::Domain(own) = to {
+        return as_domain(arg, own, context);
+    }
     if let (Node::Row(items), Type::Composite(own)) = (arg.node(), to) {
         own.check_width(items.len())?;
     }
@@ -390,6 +394,30 @@ pub fn coerce(arg: Expr, to: &Type, context: Context) -> Result<Expr> {
     Ok(Node::Cast {
         arg,
         to: to.clone(),
+        modifier: -1,
+        explicit: context == Context::Explicit,
+    }
+    .into())
+}
+
+/// An expression as one of a domain, whose conditions are looked at for each value.
+fn as_domain(arg: Expr, own: &Arc<Domain>, context: Context) -> Result<Expr> {
+    let base = own.bottom().0;
+    let arg = match arg.node() {
+        Node::Const(..) | Node::Param(..) | Node::Array(..) | Node::Row(_) => coerce(arg, base, context)?,
+        _ => arg,
+    };
+    if !cast::exists(&arg.ty(), base, context) {
+        let state = if context == Context::Assignment {
+            "42804"
+        } else {
+            "42846"
+        };
+        return fail(state, format!("cannot cast type {} to {}", arg.ty(), own.shown()));
+    }
+    Ok(Node::Cast {
+        arg,
+        to: Type::Domain(own.clone()),
         modifier: -1,
         explicit: context == Context::Explicit,
     }

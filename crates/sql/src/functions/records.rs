@@ -4,7 +4,7 @@ use super::tables::Table;
 use crate::error::fail;
 use crate::expr::Expr;
 use crate::functions::coerce;
-use crate::types::cast::Context;
+use crate::types::cast::{Context, cast};
 use crate::types::composite::Composite;
 use crate::types::{Type, input, json, zone};
 use nestor_model::statement::work;
@@ -30,6 +30,7 @@ struct Records {
 /// A value of JSON as one of a type. Errors: those of reading its text.
 pub(crate) fn typed(value: ValueRef<'_>, ty: &Type) -> Result<Value> {
     match (ty, value) {
+        (Type::Domain(own), value) => cast(typed(value, own.bottom().0)?, own.bottom().0, ty, -1, false),
         (_, value) if value.is_nullish() => Ok(match ty {
             Type::Jsonb if !matches!(value, ValueRef::Missing) => Value::Undefined,
             _ => Value::Null,

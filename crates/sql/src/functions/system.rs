@@ -292,7 +292,11 @@ pub(super) const ROWS: &[Row] = &[
         crate::error::unsupported("WHERE CURRENT OF here")
     }),
     ("pg_typeof", "?any->regtype", |_, _, args| {
-        Ok(Value::Int64(i64::from(args[0].ty().oid())))
+        let oid = match args[0].node() {
+            crate::expr::Node::Cast { to, .. } => to.oid(),
+            _ => args[0].ty().oid(),
+        };
+        Ok(Value::Int64(i64::from(oid)))
     }),
     ("format_type", "?oid,int4->text", |a, _, _| {
         Ok(match (&a[0], oid(&a[0])) {

@@ -12,7 +12,6 @@ const KINDS: &[&str] = &[
     "COLLATION",
     "CONVERSION",
     "DEFAULT PRIVILEGES",
-    "DOMAIN",
     "EVENT TRIGGER",
     "FOREIGN DATA WRAPPER",
     "FOREIGN TABLE",

@@ -7,6 +7,7 @@ use super::attributes::{self, AlterAttributes};
 use super::columns::written;
 use super::databases::{self, Databases};
 use super::dialect::Sql;
+use super::domains::{self, Domains};
 use super::maintain::{self, Maintain, VERBS};
 use super::roles::{self, Roles};
 use super::routines::{self, Change};
@@ -112,6 +113,8 @@ pub enum Own {
         /// Nothing happens when there is nothing.
         if_exists: bool,
     },
+    /// Domains.
+    Domain(Box<Domains>),
     /// CREATE DATABASE and DROP DATABASE.
     Database(Databases),
     /// Roles and their rights.
@@ -259,6 +262,9 @@ const BEGINNINGS: &[(&[&str], &str)] = &[
     (&CREATE_DUALITY, ""),
     (&["CREATE", "OR", "REPLACE", "DUALITY"], ""),
     (&["DROP", "ASSERTION"], ""),
+    (&["CREATE", "DOMAIN"], ""),
+    (&["ALTER", "DOMAIN"], ""),
+    (&["DROP", "DOMAIN"], ""),
     (&["CREATE", "VIEW"], "OPTION"),
     (&["CREATE", "OR", "REPLACE", "VIEW"], "OPTION"),
     (&["ALTER", "SEQUENCE"], ""),
@@ -398,6 +404,10 @@ pub fn of(ast: &Statement) -> Result<Option<Own>> {
     if is_of_roles(tokens.iter()) {
         return whole(tokens, |parser| roles::read(parser).map(Own::Roles)).map(Some);
     }
+    let owns = is_owner(&tokens.iter().collect::<Vec<_>>());
+    if !owns && words(tokens.iter()).nth(1).is_some_and(|word| word == "DOMAIN") {
+        return whole(tokens, |parser| domains::read(parser).map(Box::new).map(Own::Domain)).map(Some);
+    }
     if begins_with(tokens.iter(), &CREATE_MATERIALIZED) {
         let (create, has_data) = super::views::materialized(tokens)?;
         let create = Box::new(create);
@@ -426,7 +436,6 @@ pub fn of(ast: &Statement) -> Result<Option<Own>> {
         let create = Box::new(create);
         return Ok(Some(Own::View { create, check }));
     }
-    let owns = is_owner(&tokens.iter().collect::<Vec<_>>());
     whole(tokens, if owns { owner } else { read }).map(Some)
 }
 

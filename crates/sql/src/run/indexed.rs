@@ -11,14 +11,12 @@
 use super::reader::row_of;
 use crate::bind::types::data_type;
 use crate::bind::{Binder, ident};
-use crate::catalog::files::Named;
-use crate::catalog::routines::Routine;
-use crate::catalog::{Catalog, Column, Kind, Table};
+use crate::catalog::nothing::Nothing;
+use crate::catalog::{Column, Kind, Table};
 use crate::error::{error, fail, unsupported};
 use crate::expr::{Expr, Node};
 use crate::parse::with_column_renamed;
 use crate::types::{Type, stored};
-use nestor_database::connections::Slot;
 use nestor_model::{Array, DocRef, Document, IndexSpec, Namespace, Result, Str, Timestamp, Value, ValueRef};
 use nestor_planner::catalog::{Computed, IndexInfo};
 use nestor_planner::kinds::expression;
@@ -313,8 +311,15 @@ pub fn condition(table: &Arc<Table>, ast: &Ast) -> Result<Expr> {
 }
 
 /// Functions whose results depend on the session or on time.
-const CHANGING: [&str; 8] = [
+const CHANGING: [&str; 15] = [
+    "current_timestamp",
     "now",
+    "statement_timestamp",
+    "transaction_timestamp",
+    "current_date",
+    "current_time",
+    "localtime",
+    "localtimestamp",
     "to_char",
     "to_date",
     "to_timestamp",
@@ -327,7 +332,7 @@ const CHANGING: [&str; 8] = [
 /// Values are the same whoever asks, and whenever.
 ///
 /// Errors: 42P17.
-fn check(expr: &Expr) -> Result<()> {
+pub fn check(expr: &Expr) -> Result<()> {
     let is_of_zone = |ty: &Type| matches!(ty, Type::Timestamptz | Type::Timetz);
     let changes = match expr.node() {
         Node::Call { function, args, .. } => {
@@ -337,7 +342,7 @@ fn check(expr: &Expr) -> Result<()> {
                     "date_part" | "extract" | "=" | "<" | ">" | "<=" | ">=" | "<>"
                 );
             let depends = args.iter().any(|arg| is_of_zone(&arg.ty())) && !at_zone;
-            function.volatile || depends || CHANGING.contains(&function.name)
+            function.volatile || function.of_session || depends || CHANGING.contains(&function.name)
         }
         Node::Cast { arg, to, .. } => {
             let (from, is_constant) = (arg.ty(), arg.is_constant());
@@ -357,65 +362,4 @@ fn check(expr: &Expr) -> Result<()> {
         return fail("42P17", "functions in index expression must be marked IMMUTABLE");
     }
     expr.parts().into_iter().try_for_each(check)
-}
-
-/// A catalog that has nothing: what an index is on stands in its specification.
-struct Nothing;
-
-impl Catalog for Nothing {
-    fn table(&self, _: Option<&str>, _: &str) -> Result<Option<Arc<Table>>> {
-        Ok(None)
-    }
-
-    fn files(&self, _: &Named) -> Result<Arc<Table>> {
-        unsupported("a file in an index")
-    }
-
-    fn routines(&self, _: Option<&str>, _: &str) -> Vec<Arc<Routine>> {
-        Vec::new()
-    }
-
-    fn made_type(&self, _: Option<&str>, _: &str) -> Option<Type> {
-        None
-    }
-
-    fn setting(&self, _: &str) -> Option<String> {
-        None
-    }
-
-    fn settings(&self) -> Vec<(String, String)> {
-        Vec::new()
-    }
-
-    fn connections(&self) -> Vec<(Arc<Slot>, bool)> {
-        Vec::new()
-    }
-
-    fn number_of(&self, _: &Table) -> u32 {
-        0
-    }
-
-    fn oid_of(&self, _: &str) -> u32 {
-        0
-    }
-
-    fn texts(&self, _: &str) -> Result<Option<Vec<(i64, String)>>> {
-        Ok(None)
-    }
-
-    fn sizes(&self, _: &str, _: Option<&str>) -> Result<Vec<(String, i64)>> {
-        Ok(Vec::new())
-    }
-
-    fn descriptions(&self) -> Result<Vec<(String, String)>> {
-        Ok(Vec::new())
-    }
-
-    fn serial_sequences(&self) -> Result<Document> {
-        Ok(Document::new())
-    }
-
-    fn name_of(&self, _: u32) -> Option<String> {
-        None
-    }
 }

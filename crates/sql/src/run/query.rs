@@ -11,6 +11,7 @@ use super::planned::{PlanCell, Planned, fields};
 use super::procedures::check_transaction;
 use super::tables::{Reading, SessionFacts};
 use crate::bind::Binder;
+use crate::catalog::Catalog as _;
 use crate::catalog::system::Facts as _;
 use crate::error::{fail, unsupported};
 use crate::expr::Expr;
@@ -24,7 +25,7 @@ use nestor_model::{Result, Value};
 use nestor_planner::relation::explain::{self, Access, Ran, Shown};
 use nestor_planner::relation::{Chunk, Env, Scan, Tuple};
 use nestor_storage::View;
-use sqlparser::ast::Query;
+use sqlparser::ast::{DataType, Query};
 use std::time::{Duration, Instant};
 
 /// Takes rows; an error stops the query.
@@ -90,6 +91,42 @@ pub fn describe(
     let mut binder = Binder::new(&reading, params);
     let bound = finished(binder.query(query)?)?;
     Ok((fields(&bound), binder.params))
+}
+
+/// The type that a text names, and its modifier.
+///
+/// Errors: those of names of types.
+pub fn named_type(statement: &Statement<'_>, session: &SessionFacts, text: &str) -> Result<(Type, i32)> {
+    type_of(statement, session, &crate::parse::data_type(text)?)
+}
+
+/// The type of a name, and its modifier.
+///
+/// Errors: those of names of types.
+pub fn type_of(statement: &Statement<'_>, session: &SessionFacts, ty: &DataType) -> Result<(Type, i32)> {
+    let read = statement.read_view()?;
+    let (op, _) = statement.operation(None)?;
+    let reading = Reading::new(statement, read.view(), &op, session);
+    Binder::new(&reading, Vec::new()).data_type(ty)
+}
+
+/// The domain, or the array of such, that a column of a table is declared as.
+///
+/// Errors: those of reading the catalog.
+pub fn domain_of(statement: &Statement<'_>, session: &SessionFacts, table: &str, column: &str) -> Result<Option<Type>> {
+    let read = statement.read_view()?;
+    let (op, _) = statement.operation(None)?;
+    let reading = Reading::new(statement, read.view(), &op, session);
+    let name = |text: &str| crate::parse::words(text);
+    let (parts, column) = (name(table), name(column));
+    let (schema, table) = match parts.as_slice() {
+        [table] => (None, table),
+        [schema, table] => (Some(schema.as_str()), table),
+        _ => return Ok(None),
+    };
+    let found = reading.table(schema, table)?;
+    let own = found.as_ref().zip(column.first());
+    Ok(own.and_then(|(table, column)| table.column(column)?.domain.clone()))
 }
 
 /// The types with these OIDs, those that somebody has made and arrays of them as well; unknown is what there is none with.

@@ -259,10 +259,15 @@ impl Session {
         types: &[sqlparser::ast::DataType],
         statement: &sqlparser::ast::Statement,
     ) -> Result<()> {
-        let types = types
-            .iter()
-            .map(|ty| crate::bind::types::data_type(ty).map(|(ty, _)| ty))
-            .collect::<Result<Vec<_>>>()?;
+        let types = match types {
+            [] => Vec::new(),
+            types => self.statement(database, &statement.to_string(), OpKind::Read, |statement, facts| {
+                let each = types
+                    .iter()
+                    .map(|ty| query::type_of(statement, facts, ty).map(|(ty, _)| ty));
+                each.collect::<Result<Vec<_>>>()
+            })?,
+        };
         self.remember(
             database,
             &ident(name),

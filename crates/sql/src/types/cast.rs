@@ -38,6 +38,8 @@ pub fn exists(from: &Type, to: &Type, context: Context) -> bool {
         return true;
     }
     let needed = match (from, to) {
+        (Type::Domain(own), to) => return exists(own.bottom().0, to, context),
+        (from, Type::Domain(own)) => return exists(from, own.bottom().0, context),
         (Type::Array(a), Type::Array(b)) => return exists(a, b, context),
         (Type::Record, Type::Composite(_)) | (Type::Composite(_), Type::Record) => Context::Implicit,
         (from, Type::Array(b)) if from.is_vector() => return from.element().is_some_and(|a| exists(a, b, context)),
@@ -87,8 +89,18 @@ pub fn exists(from: &Type, to: &Type, context: Context) -> bool {
 
 /// The value as one of `to`, fitted to its modifier (-1 for none).
 ///
-/// Errors: 22003, 22008, 22P02, 22001 when the value has no place there.
+/// Errors: 22003, 22008, 22P02, 22001 when the value has no place there; 23502, 23514 of domains.
 pub fn cast(value: Value, from: &Type, to: &Type, modifier: i32, explicit: bool) -> Result<Value> {
+    if let Type::Domain(own) = to {
+        let (base, modifier) = own.bottom();
+        let from = match from {
+            Type::Domain(from) => from.bottom().0,
+            from => from,
+        };
+        let value = cast(value, from, base, modifier, explicit)?;
+        own.check(&value)?;
+        return Ok(value);
+    }
     if matches!(value, Value::Null) {
         return Ok(value);
     }
@@ -102,7 +114,7 @@ pub fn cast(value: Value, from: &Type, to: &Type, modifier: i32, explicit: bool)
             Interval::parse(text, super::interval::unit_of(modifier))?.to_value()
         }
         (Value::Array(items), Type::Composite(own)) if *from == Type::Record => own.of_row(items, explicit)?,
-        _ if from == to => value,
+        _ if from == to && !to.is_constrained() => value,
         _ => convert(value, from, to)?,
     };
     if modifier < 0 {
@@ -183,6 +195,9 @@ pub fn whole(n: i64, ty: &Type) -> Result<Value> {
 }
 
 fn convert(value: Value, from: &Type, to: &Type) -> Result<Value> {
+    if let Type::Domain(from) = from {
+        return cast(value, from.bottom().0, to, -1, true);
+    }
     match (from, to) {
         (a, Type::Array(b)) if a.is_vector() || matches!(a, Type::Array(_)) => {
             let a = a.element().unwrap_or(&Type::Unknown);

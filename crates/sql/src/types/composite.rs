@@ -237,11 +237,13 @@ impl Composite {
     pub fn compare(&self, a: &Value, b: &Value) -> Ordering {
         let pairs = self.values(a).into_iter().zip(self.values(b));
         for (own, (a, b)) in self.attributes.iter().zip(pairs) {
+            let behind = own.ty.is_constrained().then(|| own.ty.clone().plain());
+            let ty = behind.as_ref().unwrap_or(&own.ty);
             let order = match (&a, &b) {
                 (Value::Null, Value::Null) => Ordering::Equal,
                 (Value::Null, _) => Ordering::Greater,
                 (_, Value::Null) => Ordering::Less,
-                (a, b) => compare_values(&own.ty, a, b),
+                (a, b) => compare_values(ty, a, b),
             };
             if order.is_ne() {
                 return order;

@@ -1,5 +1,6 @@
 //! Values from text and from PostgreSQL's binary format.
 
+use super::cast::cast;
 use super::interval::Interval;
 use super::output::{EPOCH_2000_DAYS, EPOCH_2000_US};
 use super::range::Range;
@@ -22,6 +23,10 @@ pub fn text(ty: &Type, text: &str) -> Result<Value> {
         Type::Text | Type::Varchar | Type::Bpchar | Type::Unknown => Value::String(text.into()),
         Type::Enum(own) => own.value(text)?,
         Type::Composite(own) => own.parse(text)?,
+        Type::Domain(own) => {
+            let base = own.bottom().0;
+            return cast(self::text(base, text)?, base, ty, -1, false);
+        }
         // Whatever is read is nothing.
         Type::Void => Value::String("".into()),
         Type::Name => Value::String(super::names::shortened(text).into()),
@@ -314,6 +319,10 @@ fn decode(ty: &Type, bytes: &[u8]) -> Option<Result<Value>> {
     // The client's encoding is that of texts in binary as well.
     let sent = |bytes| encoding::text(bytes);
     Some(Ok(match ty {
+        Type::Domain(own) => {
+            let base = own.bottom().0;
+            return Some(decode(base, bytes)?.and_then(|value| cast(value, base, ty, -1, false)));
+        }
         Type::Bool => Value::Bool(*bytes.first()? != 0),
         Type::Int2 => Value::Int32(i32::from(i16::from_be_bytes(bytes.try_into().ok()?))),
         Type::Int4 => Value::Int32(i32::from_be_bytes(bytes.try_into().ok()?)),

@@ -6,6 +6,7 @@
 //! | `smallint`, `integer`, `date` (days since 1970) | `Int32` |
 //! | enums (the place of the label, from 0: [`enums`]) | `Int32` |
 //! | composite types (fields as documents hold them: [`composite`]) | `Document` |
+//! | domains ([`domain`]) | as the type that they are over |
 //! | `bigint`, `oid`, `time`, `timestamp`, `timestamptz` (microseconds; the last two since 1970) | `Int64` |
 //! | `real`, `double precision` | `Double` |
 //! | `numeric` | `Decimal128`: 34 digits, whose exponent is the scale |
@@ -27,6 +28,7 @@ pub mod cast;
 pub mod compare;
 pub mod composite;
 pub mod datetime;
+pub mod domain;
 pub mod encoding;
 pub mod enums;
 pub mod input;
@@ -49,6 +51,7 @@ pub mod units;
 pub mod zone;
 
 use self::composite::Composite;
+use self::domain::Domain;
 use self::enums::Enum;
 use nestor_model::Value;
 use std::fmt;
@@ -131,6 +134,8 @@ pub enum Type {
     Enum(Arc<Enum>),
     /// One of rows that somebody has made, held as a document: [`composite`].
     Composite(Arc<Composite>),
+    /// One of values of another for which conditions hold: [`domain`].
+    Domain(Arc<Domain>),
     Array(Box<Type>),
     /// A row whose columns are not declared.
     Record,
@@ -252,12 +257,33 @@ impl Type {
         match self {
             Self::Enum(own) => own.oid,
             Self::Composite(own) => own.oid,
+            Self::Domain(own) => own.oid,
             Self::Array(element) => match &**element {
                 Self::Enum(own) => own.array_oid(),
                 Self::Composite(own) => own.array_oid(),
+                Self::Domain(own) => own.array_oid(),
                 element => entry(element).map_or(0, |entry| entry.array_oid),
             },
             _ => entry(self).map_or(0, |entry| entry.oid),
+        }
+    }
+
+    /// The type that its values are of in expressions: that behind a domain.
+    #[must_use]
+    pub fn plain(self) -> Self {
+        match self {
+            Self::Domain(own) => own.bottom().0.clone().plain(),
+            Self::Array(element) if element.is_constrained() => element.plain().array(),
+            ty => ty,
+        }
+    }
+
+    /// Whether it is a domain, or an array of such.
+    pub fn is_constrained(&self) -> bool {
+        match self {
+            Self::Domain(_) => true,
+            Self::Array(element) => element.is_constrained(),
+            _ => false,
         }
     }
 
@@ -350,6 +376,7 @@ impl Type {
     pub fn made(&self) -> Option<&str> {
         match self {
             Self::Enum(own) => Some(&own.name),
+            Self::Domain(own) => Some(&own.name),
             Self::Composite(own) if !own.is_of_row() => Some(&own.name),
             _ => None,
         }
@@ -367,6 +394,7 @@ impl Type {
     pub fn is_of(&self, oid: u32) -> bool {
         match self {
             Self::Array(element) => element.is_of(oid),
+            Self::Domain(own) => own.oid == oid || own.base.is_of(oid),
             Self::Composite(own) => own.oid == oid || own.attributes.iter().any(|own| own.ty.is_of(oid)),
             ty => ty.oid() == oid,
         }
@@ -378,6 +406,13 @@ impl Type {
         match self {
             Self::Array(element) => element.with(new).array(),
             ty if ty.oid() == new.oid() => new.clone(),
+            Self::Domain(own) => {
+                let base = own.base.with(new);
+                Self::Domain(Arc::new(Domain {
+                    base,
+                    ..(**own).clone()
+                }))
+            }
             Self::Composite(own) => {
                 let mut own = (**own).clone();
                 for attribute in &mut own.attributes {
@@ -394,6 +429,7 @@ impl Type {
         match self {
             Self::Enum(own) => own.written().to_string(),
             Self::Composite(own) => own.written().to_string(),
+            Self::Domain(own) => own.written().to_string(),
             Self::Array(element) => format!("{}[]", element.written(modifier)),
             ty => ty.format(modifier),
         }
@@ -404,6 +440,7 @@ impl Type {
         match self {
             Self::Array(_) => -1,
             Self::Enum(_) => 4,
+            Self::Domain(own) => own.base.length(),
             _ => entry(self).map_or(-1, |entry| entry.length),
         }
     }
@@ -411,6 +448,7 @@ impl Type {
     /// How its values are stored in PostgreSQL: `p` as they are, `m` compressed, `x` elsewhere too.
     pub fn storage(&self) -> &'static str {
         match self {
+            Self::Domain(own) => own.base.storage(),
             Self::Numeric => "m",
             Self::Int2vector | Self::Oidvector => "p",
             _ if self.length() < 0 => "x",
@@ -424,6 +462,7 @@ impl Type {
             Self::Name => 950,
             Self::Text | Self::Varchar | Self::Bpchar => 100,
             Self::Array(element) => element.collation(),
+            Self::Domain(own) => own.base.collation(),
             _ => 0,
         }
     }
@@ -434,6 +473,7 @@ impl Type {
             Self::Array(_) => 'A',
             Self::Enum(_) => 'E',
             Self::Composite(_) => 'C',
+            Self::Domain(own) => own.base.category(),
             _ => entry(self).map_or('U', |entry| entry.category),
         }
     }
@@ -551,6 +591,7 @@ impl fmt::Display for Type {
             Self::Array(element) => write!(f, "{element}[]"),
             Self::Enum(own) => f.write_str(&own.shown()),
             Self::Composite(own) => f.write_str(&own.shown()),
+            Self::Domain(own) => f.write_str(&own.shown()),
             _ => f.write_str(entry(self).map_or("???", |entry| entry.sql_name)),
         }
     }

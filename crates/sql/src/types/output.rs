@@ -14,6 +14,7 @@ pub const EPOCH_2000_DAYS: i32 = 10_957;
 /// A value of `ty`, which is not null, as text.
 pub fn text(ty: &Type, value: &Value) -> String {
     match (ty, value) {
+        (Type::Domain(own), value) => text(own.bottom().0, value),
         (_, Value::String(text)) if *ty != Type::Jsonb => text.to_string(),
         (Type::Enum(own), value) => own.label(value).to_owned(),
         (Type::Composite(own), value) => own.format(value),
@@ -237,6 +238,7 @@ pub fn uuid(bytes: &[u8]) -> String {
 pub fn binary(ty: &Type, value: &Value, out: &mut Vec<u8>) {
     let whole = || integer(value).unwrap_or(0);
     match (ty, value) {
+        (Type::Domain(own), value) => binary(own.bottom().0, value, out),
         (Type::Bool, Value::Bool(b)) => out.push(u8::from(*b)),
         (Type::Int2, _) => out.extend_from_slice(&(whole() as i16).to_be_bytes()),
         (Type::Int4, _) => out.extend_from_slice(&(whole() as i32).to_be_bytes()),

@@ -18,6 +18,7 @@ const NUMBER_BYTES: usize = 8;
 pub fn held(ty: &Type, value: Value) -> Value {
     let tells = match (ty, &value) {
         (_, Value::Null) => true,
+        (Type::Domain(own), value) => return held(own.bottom().0, value.clone()),
         // Types that somebody has made are not found by their OID alone.
         (Type::Composite(own), value) => return held(&Type::Record, own.to_row(value)),
         (Type::Array(element), Value::Array(items)) => match &**element {

@@ -18,6 +18,7 @@ pub fn read(ty: &Type, value: ValueRef<'_>, path: &str) -> Result<Value> {
     use ValueRef as V;
     Ok(match (ty, value) {
         (_, V::Missing | V::Null | V::Undefined) => Value::Null,
+        (Type::Domain(own), value) => return read(own.bottom().0, value, path),
         (Type::Enum(own), V::String(label)) => own.value(label)?,
         (Type::Composite(own), value @ V::Document(_)) => own.read(value, path)?,
         (Type::Bool, V::Bool(b)) => Value::Bool(b),
@@ -130,6 +131,7 @@ fn is_json(ty: &Type) -> bool {
 /// A value of a type as documents hold it. Timestamps are rounded to milliseconds, as `timestamp(3)` is.
 pub fn write(ty: &Type, value: Value) -> Value {
     match (ty, value) {
+        (Type::Domain(own), value) => write(own.bottom().0, value),
         (Type::Enum(own), value @ Value::Int32(_)) => Value::String(own.label(&value).into()),
         (Type::Date, Value::Int32(days)) => Value::DateTime(i64::from(days).saturating_mul(86_400_000)),
         (Type::Timestamp | Type::Timestamptz, Value::Int64(us)) => match us {
@@ -164,6 +166,7 @@ pub fn write(ty: &Type, value: Value) -> Value {
 pub fn to_json(ty: &Type, value: Value) -> Value {
     match (ty, value) {
         (_, Value::Null) => Value::Null,
+        (Type::Domain(own), value) => to_json(own.bottom().0, value),
         (Type::Composite(own), value) => own.to_json(&value),
         (Type::Json, Value::String(text)) => json::parse(&text).unwrap_or(Value::Undefined),
         (Type::Jsonb | Type::Bool, value) => value,

@@ -19,6 +19,19 @@ pub struct Place<'p> {
     pub columns: &'p [Column],
     /// The schemas that names without one are found in.
     pub path: &'p [String],
+    /// The type of what VALUE stands for, in conditions of domains.
+    pub value: Option<&'p Type>,
+}
+
+impl<'p> Place<'p> {
+    /// Where these columns may be named.
+    pub fn of(columns: &'p [Column], path: &'p [String]) -> Self {
+        Self {
+            columns,
+            path,
+            value: None,
+        }
+    }
 }
 
 impl Place<'_> {
@@ -81,7 +94,7 @@ pub fn condition(text: &str, place: Place<'_>) -> Option<String> {
 
 /// The default of a column of a type.
 pub fn default(text: &str, ty: &Type, path: &[String]) -> Option<String> {
-    let place = Place { columns: &[], path };
+    let place = Place::of(&[], path);
     let expr = parse::expression(text).ok()?;
     match plain(&expr) {
         // Casts that nobody wrote are not shown there.
@@ -147,6 +160,9 @@ fn shown(expr: &Expr, place: Place<'_>, wanted: Option<&Type>) -> Option<Shown> 
     match plain(expr) {
         Expr::Identifier(name) => {
             let name = ident(name);
+            if let (Some(ty), "value") = (place.value, name.as_str()) {
+                return Some(Shown::new("VALUE", ty.clone()));
+            }
             let column = place.columns.iter().find(|column| column.name == name)?;
             Some(Shown::new(quoted(&name), column.ty.clone()))
         }
@@ -440,10 +456,7 @@ mod tests {
         .into_iter()
         .map(|(name, ty)| Column::new(name, ty))
         .collect();
-        let place = Place {
-            columns: &columns,
-            path: &[],
-        };
+        let place = Place::of(&columns, &[]);
         // By PostgreSQL 15: pg_get_expr(conbin, conrelid).
         for (text, wanted) in [
             ("a >= 0", "(a >= 0)"),

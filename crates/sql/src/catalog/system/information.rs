@@ -1,19 +1,16 @@
 //! `information_schema`.
 
+use super::described::{described, truth};
 use super::relations::{self, default_of, is_primary, keeps_constraint};
 use super::{Facts, IndexFacts, Relation, Row, int, is_view, text};
-use super::{deparse, shapes};
+use super::{deparse, domains, shapes};
 use crate::catalog::routines::{Returns, Routine};
 use crate::catalog::{Column, IdentityKind, Referential, Table, Timing, schemas};
 use crate::parse::own::CheckOption;
+use crate::types::Type;
 use crate::types::composite::{Attribute, Composite};
-use crate::types::{Type, numeric_parts};
 use nestor_model::{Result, Value};
 use std::sync::Arc;
-
-fn truth(value: bool) -> Value {
-    text(if value { "YES" } else { "NO" })
-}
 
 /// The columns of a table that are never null, with the names that the standard's views have for that.
 fn not_nulls(relation: &Relation) -> impl Iterator<Item = (String, &str)> {
@@ -283,15 +280,13 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             out
         }
         "routines" => facts.routines().iter().map(|own| routine(&db, own)).collect(),
+        "domains" | "domain_constraints" | "column_domain_usage" => domains::rows(name, &db, facts),
         "check_constraints" => {
-            let (mut out, path) = (Vec::new(), facts.path());
+            let (mut out, path) = (domains::rows(name, &db, facts), facts.path());
             for relation in facts.relations()?.iter() {
                 for check in &relation.table.checks {
                     let mut row = named(&db, &relation.table, &check.name);
-                    let place = deparse::Place {
-                        columns: &relation.table.columns,
-                        path: &path,
-                    };
+                    let place = deparse::Place::of(&relation.table.columns, &path);
                     let whole = deparse::condition(&check.text, place);
                     let clause = whole.as_ref().unwrap_or(&check.text);
                     row.push(("check_clause", text(format!("({clause})"))));
@@ -434,11 +429,6 @@ fn column(
     column: &Column,
     is_updatable: bool,
 ) -> Row {
-    let shown = match &column.ty {
-        Type::Array(_) => "ARRAY".to_owned(),
-        ty if ty.made().is_some() => "USER-DEFINED".to_owned(),
-        ty => ty.to_string(),
-    };
     let identity = column.identity.map(|identity| (identity.kind, identity.counting));
     let identity = identity.filter(|(kind, _)| *kind != IdentityKind::Serial);
     let default = default.filter(|_| column.generated.is_none());
@@ -449,11 +439,7 @@ fn column(
         ("column_name", text(&column.name)),
         ("ordinal_position", int(at)),
         ("column_default", default.map_or(Value::Null, text)),
-        ("is_nullable", truth(!column.not_null)),
-        ("data_type", text(shown)),
-        ("udt_catalog", text(db)),
-        ("udt_schema", text(column.ty.schema())),
-        ("udt_name", text(column.ty.name())),
+        ("is_nullable", truth(!column.not_null && !is_never_null(column))),
         ("dtd_identifier", text(at.to_string())),
         ("is_self_referencing", truth(false)),
         ("is_identity", truth(identity.is_some())),
@@ -467,15 +453,8 @@ fn column(
             column.generated.as_ref().map_or(Value::Null, text),
         ),
         ("is_updatable", truth(is_updatable)),
-        ("numeric_precision", Value::Null),
-        ("character_maximum_length", Value::Null),
-        ("character_octet_length", Value::Null),
-        ("numeric_precision_radix", Value::Null),
-        ("numeric_scale", Value::Null),
-        ("datetime_precision", Value::Null),
-        ("interval_precision", Value::Null),
-        ("maximum_cardinality", Value::Null),
     ];
+    row.extend(described(db, column));
     if let Some((kind, counting)) = identity {
         let shown = if kind == IdentityKind::Always {
             "ALWAYS"
@@ -488,42 +467,12 @@ fn column(
         row.push(("identity_maximum", text(counting.max.to_string())));
         row.push(("identity_minimum", text(counting.min.to_string())));
     }
-    let mut set = |name: &'static str, value: i32| {
-        row.retain(|(own, _)| *own != name);
-        row.push((name, Value::Int32(value)));
-    };
-    match column.ty {
-        Type::Int2 | Type::Int4 | Type::Int8 => {
-            set("numeric_precision", i32::from(column.ty.length()) * 8);
-            set("numeric_precision_radix", 2);
-            set("numeric_scale", 0);
-        }
-        Type::Float4 | Type::Float8 => {
-            set("numeric_precision", if column.ty == Type::Float4 { 24 } else { 53 });
-            set("numeric_precision_radix", 2);
-        }
-        Type::Numeric => {
-            set("numeric_precision_radix", 10);
-            if let Some((precision, scale)) = numeric_parts(column.modifier) {
-                set("numeric_precision", precision as i32);
-                set("numeric_scale", scale as i32);
-            }
-        }
-        Type::Text => set("character_octet_length", 1 << 30),
-        Type::Varchar | Type::Bpchar if column.modifier >= 4 => {
-            set("character_maximum_length", column.modifier - 4);
-            set("character_octet_length", (column.modifier - 4) * 4);
-        }
-        Type::Date => set("datetime_precision", 0),
-        Type::Time | Type::Timetz | Type::Timestamp | Type::Timestamptz if column.modifier >= 0 => {
-            set("datetime_precision", column.modifier);
-        }
-        Type::Time | Type::Timetz | Type::Timestamp | Type::Timestamptz | Type::Interval => {
-            set("datetime_precision", 6)
-        }
-        _ => {}
-    }
     row
+}
+
+/// Whether a domain lets no null be in a column.
+fn is_never_null(column: &Column) -> bool {
+    matches!(&column.domain, Some(Type::Domain(own)) if own.has_no_nulls())
 }
 
 /// The composite types, each with its schema.
@@ -557,7 +506,10 @@ fn attribute(db: &str, of: (&str, &str), at: usize, own: &Attribute) -> Row {
             | "identity_cycle"
             | "is_generated"
             | "generation_expression"
-            | "is_updatable" => {
+            | "is_updatable"
+            | "domain_catalog"
+            | "domain_schema"
+            | "domain_name" => {
                 return None;
             }
             name => name,

@@ -7,6 +7,8 @@
 pub mod classes;
 mod comments;
 mod deparse;
+mod described;
+mod domains;
 mod information;
 mod io;
 mod pseudo;
@@ -558,10 +560,7 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
         }
         "pg_get_function_result" | "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
             let path = facts.path();
-            let place = deparse::Place {
-                columns: &[],
-                path: &path,
-            };
+            let place = deparse::Place::of(&[], &path);
             let name_of = |ty: &Type| place.name(ty);
             let mut all = server::signature(function == "pg_get_function_result");
             let routines = facts.routines();

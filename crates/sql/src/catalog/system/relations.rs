@@ -65,6 +65,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
             for relation in relations.iter() {
                 out.extend(declared_constraints(&facts.path(), relation, &relations)?);
             }
+            out.extend(super::domains::constraints(facts));
             out.extend(facts.assertions().into_iter().map(|(number, name, condition)| {
                 vec![
                     ("oid", oid(number)),
@@ -357,7 +358,7 @@ fn attributes(facts: &dyn Facts) -> Result<Vec<Row>> {
     let mut out = Vec::new();
     for relation in facts.relations()?.iter() {
         for (at, column) in (1..).zip(&relation.table.columns) {
-            let mut row = attribute(relation.oid, at, &column.name, &column.ty);
+            let mut row = attribute(relation.oid, at, &column.name, column.declared_type());
             row.retain(|(name, _)| *name != "atttypmod");
             row.push(("atttypmod", Value::Int32(column.modifier)));
             row.push(("attnotnull", Value::Bool(column.not_null)));
@@ -538,10 +539,7 @@ fn order(order: i32) -> &'static str {
 /// The predicate of an index as SQL writes it.
 fn predicate(relation: &Relation, index: &IndexFacts) -> Option<String> {
     let (filter, conditions) = index.partial.as_ref()?;
-    let place = Place {
-        columns: &relation.table.columns,
-        path: &[],
-    };
+    let place = Place::of(&relation.table.columns, &[]);
     let conditions = conditions.iter().map(|own| match deparse::condition(own, place) {
         Some(shown) => shown,
         None => format!("({own})"),
@@ -652,10 +650,7 @@ fn named_part(relation: &Relation, (path, direction): &(String, String)) -> (Str
 
 /// An expression that is a part of an index, as it is shown; a path where it is none.
 fn expression_of(relation: &Relation, (text, direction): &(String, String)) -> String {
-    let place = Place {
-        columns: &relation.table.columns,
-        path: &[],
-    };
+    let place = Place::of(&relation.table.columns, &[]);
     let shown = (direction == expression::NAME)
         .then(|| deparse::condition(text, place))
         .flatten();
@@ -686,7 +681,7 @@ pub(super) fn default_of(
     column: &Column,
 ) -> Option<String> {
     if let Some(written) = &column.generated {
-        return Some(deparse::condition(written, Place { columns, path }).unwrap_or_else(|| written.clone()));
+        return Some(deparse::condition(written, Place::of(columns, path)).unwrap_or_else(|| written.clone()));
     }
     if is_serial(column) {
         let sequence = column.sequence_of(table);
@@ -760,10 +755,7 @@ fn foreigndef(path: &[String], foreign: &Foreign, parent: Option<&Table>) -> Str
 /// The checks and foreign keys of a table, with their OIDs and texts.
 fn declared_texts(path: &[String], relation: &Relation, all: &[Relation], pretty: bool) -> Vec<(i64, String)> {
     let table = &relation.table;
-    let place = Place {
-        columns: &table.columns,
-        path,
-    };
+    let place = Place::of(&table.columns, path);
     let checks = table.checks.iter().map(|check| {
         let valid = if check.is_valid { "" } else { " NOT VALID" };
         let whole = (!pretty).then(|| deparse::condition(&check.text, place)).flatten();
@@ -817,10 +809,7 @@ fn declared_constraints(path: &[String], relation: &Relation, all: &[Relation]) 
         let used = crate::parse::words(&check.text);
         let used = table.columns.iter().filter(|column| used.contains(&column.name));
         own.push(("conkey", numbers(used.map(|column| column_number(table, &column.name)))));
-        let place = Place {
-            columns: &table.columns,
-            path,
-        };
+        let place = Place::of(&table.columns, path);
         let whole = deparse::condition(&check.text, place);
         own.push(("conbin", text(whole.as_ref().unwrap_or(&check.text))));
         if !check.is_valid {
@@ -951,6 +940,7 @@ pub fn definition(function: &str, facts: &dyn Facts) -> Result<Vec<(i64, String)
     if pretty || function == "pg_get_constraintdef" {
         let all = facts.assertions().into_iter();
         out.extend(all.map(|(number, _, condition)| (i64::from(number), format!("CHECK {condition}"))));
+        out.extend(super::domains::definitions(facts, pretty));
     }
     let (relations, path) = (facts.relations()?, facts.path());
     for relation in relations.iter() {

@@ -294,7 +294,7 @@ pub fn spelled(name: &str) -> &str {
 
 fn types(facts: &dyn Facts) -> Result<Vec<Row>> {
     let beginnings = io::Beginnings::new();
-    let made = facts.made_types();
+    let (made, path) = (facts.made_types(), facts.path());
     let mut all: Vec<Type> = Type::all().collect();
     all.extend(made.iter().map(|(_, own)| own.clone()));
     let schema_of = |ty: &Type| {
@@ -321,6 +321,7 @@ fn types(facts: &dyn Facts) -> Result<Vec<Row>> {
                 text(match &ty {
                     Type::Enum(_) => "e",
                     Type::Composite(_) => "c",
+                    Type::Domain(_) => "d",
                     ty if ty.range_element().is_some() => "r",
                     ty if ty.multirange_element().is_some() => "m",
                     _ if is_pseudo => "p",
@@ -351,13 +352,22 @@ fn types(facts: &dyn Facts) -> Result<Vec<Row>> {
             ("typdelim", text(",")),
             ("typelem", oid(ty.element().map_or(0, Type::oid))),
             ("typarray", oid(array)),
-            ("typtypmod", Value::Int32(-1)),
+            (
+                "typtypmod",
+                Value::Int32(match &ty {
+                    Type::Domain(own) => own.modifier,
+                    _ => -1,
+                }),
+            ),
             ("typcollation", oid(ty.collation())),
             ("typalign", text(alignment(&ty))),
             ("typstorage", text(ty.storage())),
         ];
         if let Type::Composite(own) = &ty {
             row.push(("typrelid", oid(own.oid)));
+        }
+        if let Type::Domain(own) = &ty {
+            row.extend(super::domains::of_type(own, &path));
         }
         row.extend(io::of_type(&ty, &beginnings));
         row

@@ -765,6 +765,11 @@ static SHAPES: &[Shape] = &[
         "domain_constraints",
         "constraint_catalog name, constraint_schema name, constraint_name name, domain_catalog name, domain_schema name, domain_name name, is_deferrable text, initially_deferred text",
     ),
+    standard(
+        12142,
+        "column_domain_usage",
+        "domain_catalog name, domain_schema name, domain_name name, table_catalog name, table_schema name, table_name name, column_name name",
+    ),
 ];
 
 #[cfg(test)]

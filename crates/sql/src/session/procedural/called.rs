@@ -323,7 +323,7 @@ fn made_row(columns: &[(String, Type)], values: Vec<Value>) -> Result<Value> {
 /// What RETURN gives, as one of the type that is declared.
 fn one(ty: &Type, from: &Type, value: Value) -> Result<Value> {
     match (ty, from, &value) {
-        (_, _, Value::Null) => Ok(Value::Null),
+        (ty, _, Value::Null) if !ty.is_constrained() => Ok(Value::Null),
         (Type::Composite(own), from @ (Type::Composite(_) | Type::Record), _) => {
             let columns: Vec<(String, Type)> = own
                 .attributes
@@ -447,7 +447,7 @@ fn fire(statement: &Statement<'_>, facts: &SessionFacts, fired: &Fired<'_>) -> R
     let columns: Vec<(String, Type)> = fired
         .columns()
         .iter()
-        .map(|column| (column.name.clone(), column.ty.clone()))
+        .map(|column| (column.name.clone(), column.declared_type().clone()))
         .collect();
     match &field.ty {
         Type::Composite(_) | Type::Record => {}
@@ -474,7 +474,7 @@ impl Running<'_, '_> {
     fn of_trigger(&mut self, fired: &Fired<'_>) {
         let attributes = fired.columns().iter().map(|column| Attribute {
             name: column.name.clone(),
-            ty: column.ty.clone(),
+            ty: column.declared_type().clone(),
             modifier: column.modifier,
         });
         let ty = Arc::new(Composite::of_row_type(attributes.collect()));

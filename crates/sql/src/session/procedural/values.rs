@@ -145,9 +145,10 @@ fn unknown<T>(name: &str) -> Result<T> {
 ///
 /// Errors: 42804 when there is no such cast, those of the cast.
 pub(super) fn assigned(value: Value, from: &Type, (to, modifier): (&Type, i32)) -> Result<Value> {
-    if value.is_nullish() {
+    if value.is_nullish() && !to.is_constrained() {
         return Ok(Value::Null);
     }
+    let value = if value.is_nullish() { Value::Null } else { value };
     let is_text = from.is_text() || *from == Type::Unknown;
     if from != to && !is_text && !to.is_text() && !cast::exists(from, to, Context::Explicit) {
         let message = format!("cannot cast type {from} to {to}");
@@ -186,6 +187,8 @@ impl Running<'_, '_> {
                 let rows = self.rows(&format!("SELECT {value}"), &[])?;
                 Some(rows.only(value)?)
             }
+            // Null is to be one of the values of a domain.
+            None if own.ty.is_constrained() => Some((Field::new("", Type::Unknown), Value::Null)),
             None => None,
         };
         self.variables.push(own);
@@ -232,12 +235,8 @@ impl Running<'_, '_> {
             Err(error) if state(&error) != "42704" => return Err(error),
             Err(_) => {}
         }
-        let found = self.described(&format!("SELECT CAST(NULL AS {text})"));
-        match found {
-            Ok(fields) => {
-                let field = fields.into_iter().next();
-                Ok(field.map_or((Type::Unknown, -1), |field| (field.ty, field.modifier)))
-            }
+        match query::named_type(self.statement, &self.facts, text) {
+            Ok(known) => Ok(known),
             Err(told) if state(&told) == "42704" => match text.strip_suffix("[]") {
                 Some(of) => self
                     .type_of_rows(of.trim())
@@ -266,6 +265,9 @@ impl Running<'_, '_> {
         let Some((table, column)) = of.rsplit_once('.') else {
             return fail("42704", format!("type \"{of}\" does not exist"));
         };
+        if let Some(domain) = query::domain_of(self.statement, &self.facts, table, column)? {
+            return Ok((domain, -1));
+        }
         let fields = self.described(&format!("SELECT {column} FROM {table}"))?;
         let field = fields.into_iter().next();
         field.map_or_else(|| unknown(&name), |field| Ok((field.ty, field.modifier)))
@@ -273,6 +275,9 @@ impl Running<'_, '_> {
 
     /// The type of the rows of a table, or of a type that has fields.
     fn type_of_rows(&mut self, of: &str) -> Result<Type> {
+        if let Ok((ty @ Type::Composite(_), _)) = query::named_type(self.statement, &self.facts, of) {
+            return Ok(ty);
+        }
         let fields = self.described(&format!("SELECT * FROM {of}"))?;
         let each = fields.into_iter().map(|field| Attribute {
             name: field.name,
@@ -284,10 +289,7 @@ impl Running<'_, '_> {
 
     /// The columns of a query that does not run.
     fn described(&mut self, text: &str) -> Result<Vec<Field>> {
-        let known = self
-            .facts
-            .routines
-            .kept::<Vec<Field>>(text, |_| text.contains("CAST(NULL"));
+        let known = self.facts.routines.kept::<Vec<Field>>(text, |_| false);
         if let Some(known) = known {
             return Ok((*known).clone());
         }
@@ -444,7 +446,7 @@ impl Running<'_, '_> {
             },
             _ => (own.ty.clone(), own.value.clone()),
         };
-        let Some(element) = ty.element().cloned() else {
+        let Some(element) = ty.clone().plain().element().cloned() else {
             return match ty {
                 Type::Jsonb => unsupported("an assignment to a part of a jsonb variable"),
                 _ => fail(
