@@ -116,6 +116,7 @@ fn facts(statement: &Statement<'_>, db: &str) -> Result<SessionFacts> {
         procedures: None,
         routines: std::sync::Arc::default(),
         named: std::sync::Arc::default(),
+        transition: std::sync::Arc::default(),
     })
 }
 

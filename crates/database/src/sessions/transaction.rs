@@ -48,6 +48,32 @@ struct Named {
 }
 
 impl Transaction {
+    /// One that begins now, with its number and the level that it reads with.
+    pub(crate) fn new(
+        (number, read_level): (i64, &'static str),
+        ws: WriteSet,
+        collections: Shared,
+        (counts, lifetime): (&Arc<TransactionCounts>, Duration),
+    ) -> Box<Self> {
+        let facts = TransactionFacts {
+            number,
+            read_level,
+            read_time: ws.snapshot().optime(),
+            started: Instant::now(),
+            started_ms: crate::clock::now_ms(),
+            lifetime,
+            active_micros: AtomicU64::new(0),
+        };
+        Box::new(Self {
+            number,
+            ws,
+            operations: Arc::default(),
+            tally: Tally::new(counts.clone(), facts),
+            collections,
+            savepoints: Savepoints::default(),
+        })
+    }
+
     /// Marks the present state. A name may stand several times: the newest is meant.
     pub fn set_savepoint(&mut self, name: &str) {
         let named = Named {
@@ -173,23 +199,8 @@ impl Session {
                 return Err(error);
             }
             self.begin(number, State::Open(None));
-            let facts = TransactionFacts {
-                number,
-                read_level: terms.read_concern.level_name(),
-                read_time: ws.snapshot().optime(),
-                started: Instant::now(),
-                started_ms: crate::clock::now_ms(),
-                lifetime,
-                active_micros: AtomicU64::new(0),
-            };
-            return Ok(Box::new(Transaction {
-                number,
-                ws,
-                operations: Arc::default(),
-                tally: Tally::new(counts.clone(), facts),
-                collections,
-                savepoints: Savepoints::default(),
-            }));
+            let level = terms.read_concern.level_name();
+            return Ok(Transaction::new((number, level), ws, collections, (counts, lifetime)));
         }
         if self.txn_number != Some(number) {
             return Err(no_such(self, number));

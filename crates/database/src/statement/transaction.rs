@@ -1,6 +1,7 @@
 //! Statements of transactions, and what a statement reads from, be it of a transaction or not.
 
 use super::Statement;
+use crate::concern::read::Level;
 use crate::lock;
 use crate::observe::transaction_counts::Committed;
 use crate::parameters::Param;
@@ -121,8 +122,7 @@ where
         bail!(InvalidOptions, "a transaction needs a session and a transaction number");
     };
     let state = database.sessions.touch_with_history(lsid, &context.interrupt)?;
-    let lifetime_secs = database.node.parameters.number(Param::TransactionLifetimeSeconds);
-    let lifetime = Duration::from_secs(u64::try_from(lifetime_secs).unwrap_or(u64::MAX));
+    let lifetime = lifetime(context);
     let mut session = lock(&state);
     let mut active = None;
     match &session.txn {
@@ -181,6 +181,47 @@ pub fn abort(statement: &Statement<'_>) {
         session.txn = State::Aborted;
         statement.database.cursors.kill_transaction(lsid, number);
     }
+}
+
+/// Ends the transaction of a statement that goes on, with what it wrote or without, and begins another one in its place. The statement ends when
+/// the first one would have been open for too long.
+///
+/// Errors: 251 where there is none; those of [`commit`], after which there is none.
+pub fn go_on(statement: &Statement<'_>, commits: bool) -> Result<Option<(Lsn, Timestamp)>> {
+    let Some(txn) = statement.txn.borrow_mut().take() else {
+        bail!(NoSuchTransaction, "the transaction is gone");
+    };
+    let (number, operations) = (txn.number, txn.operations.clone());
+    let last = match commits {
+        true => commit(statement, txn)?,
+        false => {
+            drop(txn);
+            lock(&operations).clear();
+            None
+        }
+    };
+    let database = statement.database;
+    let ws = match statement.terms.read_concern.level() {
+        Level::Serializable => database.engine.begin_serializable(),
+        _ => database.engine.begin_transaction(database.engine.snapshot()),
+    };
+    let level = statement.terms.read_concern.level_name();
+    let counts = (&database.node.transactions, lifetime(statement));
+    let mut next = Transaction::new((number, level), ws, database.node.gates.collections.begin(), counts);
+    // Whoever writes for the statement notes it there.
+    next.operations = operations;
+    *statement.txn.borrow_mut() = Some(next);
+    Ok(last)
+}
+
+/// How long a transaction may be open.
+fn lifetime(statement: &Statement<'_>) -> Duration {
+    let secs = statement
+        .database
+        .node
+        .parameters
+        .number(Param::TransactionLifetimeSeconds);
+    Duration::from_secs(u64::try_from(secs).unwrap_or(u64::MAX))
 }
 
 /// Commits a transaction: its operations become one oplog entry, or a chain of them.

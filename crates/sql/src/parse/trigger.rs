@@ -67,6 +67,10 @@ pub struct Trigger {
     pub args: Vec<String>,
     /// It is not called.
     pub is_off: bool,
+    /// It is a constraint: whether it may wait for the end of the transaction, and whether it does where nobody says otherwise.
+    pub constraint: Option<(bool, bool)>,
+    /// The names of the tables of all rows before, and after.
+    pub tables: (Option<String>, Option<String>),
 }
 
 impl Trigger {
@@ -74,6 +78,11 @@ impl Trigger {
     pub fn takes(&self, event: Event, columns: &[&str]) -> bool {
         let names_one = || self.columns.is_empty() || self.columns.iter().any(|own| columns.contains(&own.as_str()));
         !self.is_off && self.events.contains(&event) && (event != Event::Update || names_one())
+    }
+
+    /// Whether its function reads all rows of the statement as tables.
+    pub fn has_tables(&self) -> bool {
+        self.tables.0.is_some() || self.tables.1.is_some()
     }
 
     /// `BEFORE` or `AFTER`.
@@ -142,8 +151,21 @@ impl Trigger {
             event => event.name().to_owned(),
         });
         let condition = condition.map(|condition| format!("WHEN ({condition}) "));
+        let (constraint, timing) = match self.constraint {
+            None => ("", ""),
+            Some((false, _)) => ("CONSTRAINT ", "NOT DEFERRABLE INITIALLY IMMEDIATE "),
+            Some((true, false)) => ("CONSTRAINT ", "DEFERRABLE INITIALLY IMMEDIATE "),
+            Some((true, true)) => ("CONSTRAINT ", "DEFERRABLE INITIALLY DEFERRED "),
+        };
+        let mut tables = String::new();
+        for (which, name) in [("OLD", &self.tables.0), ("NEW", &self.tables.1)] {
+            if let Some(name) = name {
+                let between = if tables.is_empty() { "REFERENCING " } else { "" };
+                tables.push_str(&format!("{between}{which} TABLE AS {} ", quoted(name)));
+            }
+        }
         format!(
-            "CREATE TRIGGER {} {} {} ON {table} FOR EACH {} {}{call}",
+            "CREATE {constraint}TRIGGER {} {} {} ON {table} {timing}{tables}FOR EACH {} {}{call}",
             quoted(&self.name),
             self.when(),
             events.collect::<Vec<_>>().join(" OR "),

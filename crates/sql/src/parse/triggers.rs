@@ -44,9 +44,7 @@ fn parted(name: &ObjectName) -> Read<(Option<String>, String)> {
 /// CREATE TRIGGER, behind the words that may say OR REPLACE.
 pub(super) fn create(parser: &mut Parser<'_>) -> Read<Own> {
     let replaces = parser.parse_keywords(&[Keyword::OR, Keyword::REPLACE]);
-    if parser.parse_keyword(Keyword::CONSTRAINT) {
-        return refused("CREATE CONSTRAINT TRIGGER");
-    }
+    let is_constraint = parser.parse_keyword(Keyword::CONSTRAINT);
     parser.expect_keyword(Keyword::TRIGGER)?;
     let name = name_of(&parser.parse_identifier()?);
     let is_before = match parser.expect_one_of_keywords(&[Keyword::BEFORE, Keyword::AFTER, Keyword::INSTEAD])? {
@@ -82,9 +80,14 @@ pub(super) fn create(parser: &mut Parser<'_>) -> Read<Own> {
     events.sort();
     parser.expect_keyword(Keyword::ON)?;
     let table = parser.parse_object_name(false)?;
-    if parser.parse_keyword(Keyword::REFERENCING) {
-        return refused("REFERENCING of a trigger");
+    if is_constraint && parser.parse_keyword(Keyword::FROM) {
+        return refused("FROM of a CONSTRAINT TRIGGER");
     }
+    let constraint = match is_constraint {
+        true => Some(timing(parser)?),
+        false => None,
+    };
+    let tables = tables(parser)?;
     let mut is_row = false;
     if parser.parse_keyword(Keyword::FOR) {
         let _ = parser.parse_keyword(Keyword::EACH);
@@ -140,8 +143,59 @@ pub(super) fn create(parser: &mut Parser<'_>) -> Read<Own> {
             function,
             args,
             is_off,
+            constraint,
+            tables,
         }),
     })
+}
+
+/// Whether a constraint may wait, and does.
+fn timing(parser: &mut Parser<'_>) -> Read<(bool, bool)> {
+    let (mut may, mut does) = (None, None);
+    loop {
+        if parser.parse_keywords(&[Keyword::NOT, Keyword::DEFERRABLE]) {
+            may = Some(false);
+        } else if parser.parse_keyword(Keyword::DEFERRABLE) {
+            may = Some(true);
+        } else if parser.parse_keyword(Keyword::INITIALLY) {
+            let when = parser.expect_one_of_keywords(&[Keyword::DEFERRED, Keyword::IMMEDIATE])?;
+            does = Some(when == Keyword::DEFERRED);
+        } else {
+            break;
+        }
+    }
+    match (may, does) {
+        (Some(false), Some(true)) => Err(ParserError::ParserError(
+            "constraint declared INITIALLY DEFERRED must be DEFERRABLE".to_owned(),
+        )),
+        (may, does) => Ok((may.unwrap_or(does == Some(true)), does.unwrap_or(false))),
+    }
+}
+
+/// REFERENCING and the names of tables.
+fn tables(parser: &mut Parser<'_>) -> Read<(Option<String>, Option<String>)> {
+    let mut out = (None, None);
+    if !parser.parse_keyword(Keyword::REFERENCING) {
+        return Ok(out);
+    }
+    while let Some(which) = parser.parse_one_of_keywords(&[Keyword::OLD, Keyword::NEW]) {
+        if parser.parse_keyword(Keyword::ROW) {
+            return refused("ROW variable naming in the REFERENCING clause");
+        }
+        parser.expect_keyword(Keyword::TABLE)?;
+        let _ = parser.parse_keyword(Keyword::AS);
+        let name = name_of(&parser.parse_identifier()?);
+        let place = if which == Keyword::OLD { &mut out.0 } else { &mut out.1 };
+        if place.replace(name).is_some() {
+            return Err(ParserError::ParserError(
+                "OLD TABLE and NEW TABLE cannot be specified multiple times".to_owned(),
+            ));
+        }
+    }
+    match out {
+        (None, None) => parser.expected("OLD or NEW", parser.peek_token()),
+        out => Ok(out),
+    }
 }
 
 /// ALTER TRIGGER, behind that.

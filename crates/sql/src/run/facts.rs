@@ -45,6 +45,8 @@ pub struct SessionFacts {
     pub routines: Arc<Shared>,
     /// Its prepared statements and cursors, of statements that look at them.
     pub named: Arc<OfSession>,
+    /// Tables of the rows of a statement, which the function of a trigger finds before all others.
+    pub transition: Arc<[Arc<Table>]>,
 }
 
 /// The setting that says whether commits wait until they are on disk.

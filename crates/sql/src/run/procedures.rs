@@ -63,6 +63,8 @@ pub struct Fired<'f> {
     pub old: Option<Vec<Value>>,
     /// What it becomes.
     pub new: Option<Vec<Value>>,
+    /// Tables of all rows of the statement, which the function reads by their names.
+    pub tables: Arc<[Arc<Table>]>,
 }
 
 impl Fired<'_> {

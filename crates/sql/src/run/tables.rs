@@ -529,13 +529,7 @@ impl Facts for Reading<'_, '_> {
     }
 
     fn made_types(&self) -> Vec<(String, Type)> {
-        let database = self.view.catalog().database(&self.session.database);
-        let all = database.into_iter().flat_map(|database| database.collections());
-        all.filter_map(|collection| {
-            let own = entry::type_of(collection)?;
-            Some((schemas::split(self.view, &collection.ns).0.to_owned(), own.clone()))
-        })
-        .collect()
+        said::made_types(self.view, &self.session.database)
     }
 
     fn said_of_schemas(&self) -> Result<Vec<(i64, String)>> {
@@ -785,6 +779,14 @@ impl Catalog for Reading<'_, '_> {
     }
 
     fn table(&self, schema: Option<&str>, name: &str) -> Result<Option<Arc<Table>>> {
+        if let Some(own) = self
+            .session
+            .transition
+            .iter()
+            .find(|own| schema.is_none() && own.name == name)
+        {
+            return Ok(Some(own.clone()));
+        }
         let of_catalog = match schema {
             None | Some("pg_catalog") => Some("pg_catalog"),
             Some(schema) => Some(schema).filter(|schema| *schema == "information_schema"),

@@ -7,6 +7,7 @@
 
 use super::attended::{Work, attend, once};
 use super::channels::Act;
+use super::sink::Sink;
 use super::{Session, settings, steering};
 use crate::ddl::temporary;
 use crate::error::{error, fail};
@@ -102,6 +103,15 @@ pub(super) struct Block {
 }
 
 impl Session {
+    /// Whether a statement that runs blocks may end its transaction: nothing else is in it, and nothing will be.
+    pub(super) fn may_end(&self, sink: &Sink<'_, '_>) -> bool {
+        match &self.block {
+            None => true,
+            // What else stands in one message belongs together.
+            Some(block) => block.implicit && block.number.is_none() && !sink.describes,
+        }
+    }
+
     /// Whether nothing may be changed now.
     pub(super) fn is_read_only(&self) -> bool {
         match &self.block {

@@ -180,6 +180,7 @@ impl Session {
             procedures: Some(&procedural::Blocks),
             routines: Arc::default(),
             named: Arc::default(),
+            transition: Arc::default(),
         };
         Self {
             slot,
@@ -512,8 +513,9 @@ impl Session {
                 return Ok("SET CONSTRAINTS".to_owned());
             }
             Some(Own::Do { language, code }) => {
+                let may_end = self.may_end(sink);
                 self.within_transaction(database, &prepared.text, |statement, facts| {
-                    procedural::run_block(statement, facts, &language, &code)
+                    procedural::run_block(statement, facts, (&language, &code), may_end)
                 })?;
                 return Ok("DO".to_owned());
             }
@@ -535,9 +537,9 @@ impl Session {
         }
         match ast {
             Ast::Call(call) => {
-                let types = &prepared.types;
+                let (types, may_end) = (&prepared.types, self.may_end(sink));
                 let gave = self.within_transaction(database, &prepared.text, |statement, facts| {
-                    procedural::run_call(statement, facts, call, (types, params))
+                    procedural::run_call(statement, facts, call, (types, params), may_end)
                 })?;
                 if let Some((fields, row)) = gave {
                     sink.begin(&fields)?;

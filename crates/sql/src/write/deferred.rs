@@ -1,12 +1,14 @@
 //! Keys that were deferred, looked at when their transaction ends or wants it.
 
 use super::foreign::{Settling, missing, still_used};
+use super::triggers::Calling;
 use crate::bind::declared::Declared;
 use crate::bind::entry::{self, Object};
 use crate::bind::object_name;
 use crate::catalog::schemas;
 use crate::catalog::{Foreign, Table, Timing};
 use crate::error::fail;
+use crate::parse::trigger::Trigger;
 use crate::run::deferred::{Question, Waiting};
 use crate::run::tables::SessionFacts;
 use nestor_database::statement::Statement;
@@ -58,11 +60,21 @@ fn within(view: &dyn View, session: &SessionFacts, schema: &str, name: &str) -> 
         let Some(declared) = Declared::of_collection(collection) else {
             continue;
         };
-        let has = declared.constraint_names().iter().any(|own| own == name);
+        let is_trigger = |own: &Trigger| own.name == name && own.constraint.is_some();
+        let has = declared.constraint_names().iter().any(|own| own == name) || declared.triggers.iter().any(is_trigger);
         if has && schemas::split(view, &collection.ns).0 == schema {
             let foreign = declared.foreign.iter().find(|foreign| foreign.name == name);
             let own = declared.unique.iter().find(|unique| unique.name == name);
             let timing = foreign.map(|foreign| foreign.timing).or(own.map(|own| own.timing));
+            let trigger = declared.triggers.iter().find(|own| own.name == name);
+            let timing = timing.or_else(|| {
+                let (may_wait, waits) = trigger?.constraint?;
+                Some(match (may_wait, waits) {
+                    (false, _) => Timing::AtOnce,
+                    (true, false) => Timing::Deferrable,
+                    (true, true) => Timing::Deferred,
+                })
+            });
             let timing = timing.unwrap_or(Timing::AtOnce);
             out.push((collection.ns.clone(), timing));
         }
@@ -78,23 +90,31 @@ pub(crate) fn settle(
     session: &SessionFacts,
     is_due: &dyn Fn(&Waiting) -> bool,
 ) -> Result<()> {
-    let due = session.deferred.due(is_due);
-    if due.is_empty() {
-        return Ok(());
-    }
     let mut progress = Progress::default();
-    statement.atomically(&mut progress, |ws| {
-        let (op, _) = statement.operation(None)?;
-        let mut settling = Settling::new(statement, session, &op);
-        for (_, waiting) in &due {
-            work(1)?;
-            look(&mut settling, ws, waiting)?;
+    loop {
+        let due = session.deferred.due(is_due);
+        if due.is_empty() {
+            return Ok(());
         }
-        Ok(())
-    })?;
-    let numbers: Vec<usize> = due.iter().map(|(at, _)| *at).collect();
-    session.deferred.answered(&numbers);
-    Ok(())
+        // What is done now is not to be done again by what triggers do.
+        let numbers: Vec<usize> = due.iter().map(|(at, _)| *at).collect();
+        session.deferred.answered(&numbers);
+        statement.atomically(&mut progress, |ws| {
+            let (op, _) = statement.operation(None)?;
+            let mut settling = Settling::new(statement, session, &op);
+            for (_, waiting) in &due {
+                work(1)?;
+                match (waiting.question, table_at(ws, &waiting.table)) {
+                    (Question::Called, Some(table)) => {
+                        Calling { statement, session }.called_late(ws, &table, waiting)?;
+                    }
+                    _ => look(&mut settling, ws, waiting)?,
+                }
+            }
+            Ok(())
+        })?;
+        // Triggers may have left more.
+    }
 }
 
 fn table_at(ws: &WriteSet, ns: &Namespace) -> Option<Arc<Table>> {
@@ -123,7 +143,7 @@ fn look(settling: &mut Settling<'_, '_>, ws: &mut WriteSet, waiting: &Waiting) -
             true => Err(missing(&table, foreign, key)),
             false => Ok(()),
         },
-        Question::Single => Ok(()),
+        Question::Single | Question::Called => Ok(()),
         Question::Unused => {
             let parent_ns = Namespace::new(&*ns.db, foreign.table.as_str());
             let Some(parent) = table_at(ws, &parent_ns) else {

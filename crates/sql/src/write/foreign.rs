@@ -36,7 +36,7 @@ use std::sync::Arc;
 /// A row that was written.
 pub(crate) struct Changed {
     pub(super) table: Arc<Table>,
-    ns: Namespace,
+    pub(super) ns: Namespace,
     /// As it was; `None` of one that is new.
     pub(super) before: Option<RawDocBuf>,
     /// As it is; `None` of one that is gone.

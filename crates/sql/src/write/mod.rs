@@ -134,9 +134,9 @@ pub fn check_batches(statement: &Statement<'_>, session: &SessionFacts, ast: &As
         .table
         .triggers
         .iter()
-        .any(|own| !own.is_row && own.takes(Event::Insert, &[]))
+        .any(|own| (!own.is_row || own.has_tables()) && own.takes(Event::Insert, &[]))
     {
-        true => unsupported("COPY FROM into a table with a trigger for the statement"),
+        true => unsupported("COPY FROM into a table with a trigger for the statement or with tables of its rows"),
         false => Ok(()),
     }
 }
@@ -185,7 +185,8 @@ pub fn run(
                 let names = Names::of(&Reading::new(statement, &*ws, &op, session), &done.fields)?;
                 done.returned.iter_mut().for_each(|row| names.add_to(row));
             }
-            triggers::Calling { statement, session }.after(ws, rows, &done.done)?;
+            let calling = triggers::Calling { statement, session };
+            waiting.extend(calling.after(ws, &rows, &done.done, &mut gathered)?);
             Ok(done)
         });
         // What is held until the commit.

@@ -8,9 +8,11 @@ use super::foreign::Changed;
 use crate::bind::entry::{self, Object};
 use crate::bind::merge::Merging;
 use crate::bind::write::{Action, Write};
-use crate::catalog::{Catalog as _, Table};
+use crate::catalog::{Catalog as _, Column, Kind, Table, Timing};
 use crate::error::{Field, error, unsupported, with};
 use crate::parse::trigger::{Event, Trigger};
+use crate::run::deferred::{Question, Waiting};
+use crate::run::gathered::Gathered;
 use crate::run::procedures::{Fate, Fired, check_transaction};
 use crate::run::reader::row_of;
 use crate::run::tables::{Reading, SessionFacts};
@@ -18,14 +20,113 @@ use crate::types::stored;
 use nestor_database::statement::Statement;
 use nestor_database::write::rows::RowWriter;
 use nestor_model::statement::work;
-use nestor_model::{DocRef, Document, Error, Namespace, Result, Value};
+use nestor_model::{DocRef, Document, Error, Namespace, RawDocBuf, Result, Value};
+use nestor_planner::relation::Tuple;
 use nestor_storage::{View, WriteSet};
 use std::sync::Arc;
 
 /// Whether rows of a table that are written have triggers that are called when all are written.
 pub(super) fn has_after(table: &Table) -> bool {
-    let is_after = |own: &&Trigger| !own.is_off && own.is_row && !own.is_before;
+    let is_after = |own: &&Trigger| !own.is_off && !own.is_before && (own.is_row || own.has_tables());
     table.triggers.iter().any(|own| is_after(&own))
+}
+
+/// What happened to a row that was there before, or is there now.
+fn event_of(was: bool, is: bool) -> Event {
+    match (was, is) {
+        (false, _) => Event::Insert,
+        (_, false) => Event::Delete,
+        _ => Event::Update,
+    }
+}
+
+/// A row before and after, as far as there is one.
+type BeforeAndAfter = (Option<Vec<Value>>, Option<Vec<Value>>);
+
+impl Changed {
+    fn event(&self) -> Event {
+        event_of(self.before.is_some(), self.after.is_some())
+    }
+
+    /// The row before and after, as triggers see it.
+    fn rows(&self) -> Result<BeforeAndAfter> {
+        let of = |doc: &Option<RawDocBuf>| {
+            let doc = doc.as_ref().map(|doc| row(&self.table, doc.as_raw().as_doc()));
+            doc.transpose()
+        };
+        Ok((of(&self.before)?, of(&self.after)?))
+    }
+
+    /// A trigger that is to be called for it later.
+    fn waiting(&self, trigger: &str) -> Waiting {
+        let kept = |doc: &Option<RawDocBuf>| {
+            doc.as_ref()
+                .map_or(Value::Null, |doc| doc.as_raw().as_doc().to_document().into())
+        };
+        Waiting {
+            table: self.ns.clone(),
+            constraint: trigger.to_owned(),
+            written: self.ns.clone(),
+            key: vec![kept(&self.before), kept(&self.after)],
+            question: Question::Called,
+        }
+    }
+}
+
+/// The tables of a statement's rows that triggers read, each made once.
+#[derive(Default)]
+struct Transitions(Vec<(String, Event, bool, Arc<Vec<Tuple>>)>);
+
+impl Transitions {
+    /// Those that a trigger of a table reads.
+    fn of(
+        &mut self,
+        (table, event): (&Table, Event),
+        trigger: &Trigger,
+        rows: &[Changed],
+        gathered: &mut Gathered,
+    ) -> Result<Arc<[Arc<Table>]>> {
+        let mut out = Vec::new();
+        for (is_old, name) in [(true, &trigger.tables.0), (false, &trigger.tables.1)] {
+            let Some(name) = name else { continue };
+            let rows = self.rows((table, event), is_old, rows, gathered)?;
+            let columns = table.columns.iter().map(|column| Column {
+                modifier: column.modifier,
+                ..Column::new(&column.name, column.ty.clone())
+            });
+            out.push(Arc::new(Table::new(name, columns.collect(), Kind::Rows(rows))));
+        }
+        Ok(out.into())
+    }
+
+    fn rows(
+        &mut self,
+        (table, event): (&Table, Event),
+        is_old: bool,
+        rows: &[Changed],
+        gathered: &mut Gathered,
+    ) -> Result<Arc<Vec<Tuple>>> {
+        let is_it =
+            |own: &&(String, Event, bool, Arc<Vec<Tuple>>)| own.0 == table.name && own.1 == event && own.2 == is_old;
+        if let Some((.., known)) = self.0.iter().find(is_it) {
+            return Ok(known.clone());
+        }
+        let mut out = Vec::new();
+        for changed in rows {
+            if changed.event() != event || changed.table.name != table.name || changed.table.schema != table.schema {
+                continue;
+            }
+            let (old, new) = changed.rows()?;
+            let Some(own) = (if is_old { old } else { new }) else {
+                continue;
+            };
+            gathered.grow(size_of::<Tuple>() + own.iter().map(Value::weight).sum::<usize>())?;
+            out.push(own);
+        }
+        let out = Arc::new(out);
+        self.0.push((table.name.clone(), event, is_old, out.clone()));
+        Ok(out)
+    }
 }
 
 /// What a statement does to a table, with the columns that it assigns.
@@ -87,12 +188,18 @@ pub(super) struct Calling<'a, 'r> {
 
 impl Calling<'_, '_> {
     /// What a trigger does with a row.
-    fn call(
+    fn call(&self, of: (&Table, u32), trigger: &Trigger, event: Event, rows: BeforeAndAfter) -> Result<Fate> {
+        self.call_with(of, trigger, event, rows, Arc::default())
+    }
+
+    /// The same, with tables of the statement's rows.
+    fn call_with(
         &self,
         (table, oid): (&Table, u32),
         trigger: &Trigger,
         event: Event,
-        (old, new): (Option<Vec<Value>>, Option<Vec<Value>>),
+        (old, new): BeforeAndAfter,
+        tables: Arc<[Arc<Table>]>,
     ) -> Result<Fate> {
         let Some(procedures) = self.session.procedures else {
             return unsupported("a trigger in this place");
@@ -111,6 +218,7 @@ impl Calling<'_, '_> {
             is_row: trigger.is_row,
             old,
             new,
+            tables,
         };
         procedures.fire(self.statement, self.session, &fired)
     }
@@ -122,7 +230,16 @@ impl Calling<'_, '_> {
     }
 
     /// Calls the triggers of a statement on a table.
-    fn of_statement(&self, ws: &mut WriteSet, done: &Done, is_before: bool) -> Result<()> {
+    fn of_statement(
+        &self,
+        ws: &mut WriteSet,
+        done: &Done,
+        is_before: bool,
+        (mut tables, gathered): (
+            impl FnMut(&Trigger, &mut Gathered) -> Result<Arc<[Arc<Table>]>>,
+            &mut Gathered,
+        ),
+    ) -> Result<()> {
         let columns: Vec<&str> = done.columns.iter().map(String::as_str).collect();
         let all = done.table.triggers.iter();
         let own = all.filter(|own| !own.is_row && own.is_before == is_before && own.takes(done.event, &columns));
@@ -133,8 +250,9 @@ impl Calling<'_, '_> {
         let oid = self.oid(&*ws, &done.table)?;
         for trigger in own {
             work(1)?;
+            let tables = tables(trigger, gathered)?;
             self.statement.lend(ws, || {
-                self.call((&done.table, oid), trigger, done.event, (None, None))
+                self.call_with((&done.table, oid), trigger, done.event, (None, None), tables)
                     .map(drop)
             })?;
         }
@@ -164,7 +282,10 @@ impl Calling<'_, '_> {
                 columns: columns.into(),
             })
             .collect();
-        done.iter().try_for_each(|own| self.of_statement(ws, own, true))?;
+        let none = |_: &Trigger, _: &mut Gathered| Ok(Arc::default());
+        for own in &done {
+            self.of_statement(ws, own, true, (none, &mut Gathered::new()))?;
+        }
         Ok(done)
     }
 
@@ -187,23 +308,28 @@ impl Calling<'_, '_> {
                 event: Event::Truncate,
                 columns: Arc::default(),
             };
-            self.of_statement(ws, &done, is_before)?;
+            let none = |_: &Trigger, _: &mut Gathered| Ok(Arc::default());
+            self.of_statement(ws, &done, is_before, (none, &mut Gathered::new()))?;
         }
         Ok(())
     }
 
-    /// Calls those after rows, then those behind statements.
+    /// Calls those after rows, then those behind statements; what is to be called later is given back.
     ///
     /// Errors: those of the triggers.
-    pub(super) fn after(&self, ws: &mut WriteSet, rows: Vec<Changed>, done: &[Done]) -> Result<()> {
+    pub(super) fn after(
+        &self,
+        ws: &mut WriteSet,
+        rows: &[Changed],
+        done: &[Done],
+        gathered: &mut Gathered,
+    ) -> Result<Vec<Waiting>> {
+        let mut waiting = Vec::new();
+        let mut transitions = Transitions::default();
         for changed in rows {
             work(1)?;
             let table = &changed.table;
-            let event = match (&changed.before, &changed.after) {
-                (None, _) => Event::Insert,
-                (_, None) => Event::Delete,
-                _ => Event::Update,
-            };
+            let event = changed.event();
             let columns: Vec<&str> = changed.assigned.iter().map(String::as_str).collect();
             let own = table
                 .triggers
@@ -215,20 +341,59 @@ impl Calling<'_, '_> {
             }
             check_transaction(self.statement)?;
             let oid = self.oid(&*ws, table)?;
-            let row = |doc: &Option<nestor_model::RawDocBuf>| {
-                let doc = doc.as_ref().map(|doc| row(table, doc.as_raw().as_doc()));
-                doc.transpose()
-            };
-            let (old, new) = (row(&changed.before)?, row(&changed.after)?);
             for trigger in own {
+                if self.waits(&changed.ns, trigger) {
+                    waiting.push(changed.waiting(&trigger.name));
+                    continue;
+                }
+                let (old, new) = changed.rows()?;
+                let tables = transitions.of((table, event), trigger, rows, gathered)?;
                 self.statement.lend(ws, || {
-                    let rows = (old.clone(), new.clone());
-                    self.call((table, oid), trigger, event, rows).map(drop)
+                    self.call_with((table, oid), trigger, event, (old, new), tables)
+                        .map(drop)
                 })?;
             }
         }
         // The last of several first.
-        done.iter().rev().try_for_each(|own| self.of_statement(ws, own, false))
+        for own in done.iter().rev() {
+            let tables = |trigger: &Trigger, gathered: &mut Gathered| {
+                transitions.of((&own.table, own.event), trigger, rows, gathered)
+            };
+            self.of_statement(ws, own, false, (tables, gathered))?;
+        }
+        Ok(waiting)
+    }
+
+    /// Whether a trigger waits for the end of the transaction.
+    fn waits(&self, ns: &Namespace, trigger: &Trigger) -> bool {
+        let timing = match trigger.constraint {
+            None | Some((false, _)) => Timing::AtOnce,
+            Some((true, false)) => Timing::Deferrable,
+            Some((true, true)) => Timing::Deferred,
+        };
+        self.session.deferred.waits(ns, (&trigger.name, timing))
+    }
+
+    /// Calls a trigger that has waited, if it is there still.
+    ///
+    /// Errors: those of the trigger.
+    pub(super) fn called_late(&self, ws: &mut WriteSet, table: &Arc<Table>, waiting: &Waiting) -> Result<()> {
+        let Some(trigger) = table
+            .triggers
+            .iter()
+            .find(|own| own.name == waiting.constraint && !own.is_off)
+        else {
+            return Ok(());
+        };
+        let doc = |at: usize| match waiting.key.get(at) {
+            Some(Value::Document(doc)) => row(table, doc.as_ref()).map(Some),
+            _ => Ok(None),
+        };
+        let (old, new) = (doc(0)?, doc(1)?);
+        let event = event_of(old.is_some(), new.is_some());
+        let oid = self.oid(&*ws, table)?;
+        self.statement
+            .lend(ws, || self.call((table, oid), trigger, event, (old, new)).map(drop))
     }
 
     /// Calls those before a row is written, which may change it; false when it is to be left alone.

@@ -65,6 +65,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
             for relation in relations.iter() {
                 out.extend(declared_constraints(&facts.path(), relation, &relations)?);
             }
+            out.extend(super::triggers::constraints(facts)?);
             out.extend(super::domains::constraints(facts));
             out.extend(facts.assertions().into_iter().map(|(number, name, condition)| {
                 vec![

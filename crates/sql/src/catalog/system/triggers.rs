@@ -18,6 +18,33 @@ fn number(relation: &Relation, trigger: &Trigger) -> u32 {
     FIRST + hash % 500_000_000
 }
 
+/// The number of the constraint that a trigger is.
+fn constraint(relation: &Relation, trigger: &Trigger) -> u32 {
+    number(relation, trigger) + 500_000_000
+}
+
+/// The rows of `pg_constraint` that triggers are.
+///
+/// Errors: those of [`Facts::relations`].
+pub fn constraints(facts: &dyn Facts) -> Result<Vec<Row>> {
+    each(facts, |relation, trigger| {
+        let own = trigger.constraint.map(|(may_wait, waits)| {
+            vec![
+                ("oid", oid(constraint(relation, trigger))),
+                ("conname", text(&trigger.name)),
+                ("connamespace", oid(relation.schema)),
+                ("contype", text("t")),
+                ("convalidated", Value::Bool(true)),
+                ("conrelid", oid(relation.oid)),
+                ("condeferrable", Value::Bool(may_wait)),
+                ("condeferred", Value::Bool(waits)),
+                ("conislocal", Value::Bool(true)),
+            ]
+        });
+        own.into_iter().collect()
+    })
+}
+
 /// All triggers with their tables.
 fn each<T>(facts: &dyn Facts, row: impl Fn(&Relation, &Trigger) -> Vec<T>) -> Result<Vec<T>> {
     let relations = facts.relations()?;
@@ -53,9 +80,20 @@ pub fn rows(facts: &dyn Facts) -> Result<Vec<Row>> {
             ("tgisinternal", Value::Bool(false)),
             ("tgconstrrelid", oid(0)),
             ("tgconstrindid", oid(0)),
-            ("tgconstraint", oid(0)),
-            ("tgdeferrable", Value::Bool(false)),
-            ("tginitdeferred", Value::Bool(false)),
+            (
+                "tgconstraint",
+                oid(trigger.constraint.map_or(0, |_| constraint(relation, trigger))),
+            ),
+            (
+                "tgdeferrable",
+                Value::Bool(trigger.constraint.is_some_and(|(may_wait, _)| may_wait)),
+            ),
+            (
+                "tginitdeferred",
+                Value::Bool(trigger.constraint.is_some_and(|(_, waits)| waits)),
+            ),
+            ("tgoldtable", trigger.tables.0.as_ref().map_or(Value::Null, text)),
+            ("tgnewtable", trigger.tables.1.as_ref().map_or(Value::Null, text)),
             ("tgnargs", int(trigger.args.len())),
             (
                 "tgattr",
@@ -107,6 +145,14 @@ pub fn standard(facts: &dyn Facts, db: &str) -> Result<Vec<Row>> {
                 ("action_statement", text(trigger.call(&path))),
                 ("action_orientation", text(orientation)),
                 ("action_timing", text(trigger.when())),
+                (
+                    "action_reference_old_table",
+                    trigger.tables.0.as_ref().map_or(Value::Null, text),
+                ),
+                (
+                    "action_reference_new_table",
+                    trigger.tables.1.as_ref().map_or(Value::Null, text),
+                ),
             ];
             let condition = trigger.shown_condition();
             row.extend(condition.map(|condition| ("action_condition", text(format!("({condition})")))));

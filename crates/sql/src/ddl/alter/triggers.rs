@@ -160,6 +160,10 @@ pub(in crate::ddl) fn create(
     if trigger.is_off {
         return fail("42601", "syntax error at or near \"DISABLED\"");
     }
+    check_kind(trigger)?;
+    if replaces && trigger.constraint.is_some() {
+        return unsupported("CREATE OR REPLACE CONSTRAINT TRIGGER");
+    }
     if trigger.is_row && trigger.events.contains(&Event::Truncate) {
         return fail("0A000", "TRUNCATE FOR EACH ROW triggers are not supported");
     }
@@ -203,6 +207,13 @@ pub(in crate::ddl) fn create(
                     let message = format!("trigger \"{}\" for relation \"{}\" already exists", made.name, ns.coll);
                     return fail("42710", message);
                 }
+                if triggers[at].constraint.is_some() || made.constraint.is_some() {
+                    let message = format!(
+                        "trigger \"{}\" for relation \"{}\" is a constraint trigger",
+                        made.name, ns.coll
+                    );
+                    return fail("42710", message);
+                }
                 triggers.remove(at);
             }
             triggers.push(made.clone());
@@ -218,6 +229,61 @@ pub(in crate::ddl) fn create(
         check_condition(trigger, &found)
     })?;
     Ok("CREATE TRIGGER")
+}
+
+/// Refuses a constraint, or tables of rows, where there can be none.
+///
+/// Errors: 42601, 42P17, 0A000.
+fn check_kind(trigger: &Trigger) -> Result<()> {
+    if trigger.constraint.is_some() {
+        if trigger.is_before {
+            return fail("42601", "syntax error at or near \"BEFORE\"");
+        }
+        if !trigger.is_row || trigger.has_tables() {
+            return fail("42601", "a constraint trigger is called for each row");
+        }
+    }
+    if !trigger.has_tables() {
+        return Ok(());
+    }
+    let (old, new) = &trigger.tables;
+    if trigger.is_before {
+        return fail(
+            "42P17",
+            "transition table name can only be specified for an AFTER trigger",
+        );
+    }
+    if trigger.events.contains(&Event::Truncate) {
+        return fail("0A000", "TRUNCATE triggers with transition tables are not supported");
+    }
+    if trigger.events.len() > 1 {
+        return fail(
+            "0A000",
+            "transition tables cannot be specified for triggers with more than one event",
+        );
+    }
+    if !trigger.columns.is_empty() {
+        return fail(
+            "0A000",
+            "transition tables cannot be specified for triggers with column lists",
+        );
+    }
+    if old.is_some() && trigger.events.contains(&Event::Insert) {
+        return fail(
+            "42P17",
+            "OLD TABLE can only be specified for a DELETE or UPDATE trigger",
+        );
+    }
+    if new.is_some() && trigger.events.contains(&Event::Delete) {
+        return fail(
+            "42P17",
+            "NEW TABLE can only be specified for an INSERT or UPDATE trigger",
+        );
+    }
+    match old == new {
+        true => fail("42P17", "OLD TABLE name and NEW TABLE name cannot be the same"),
+        false => Ok(()),
+    }
 }
 
 /// Refuses a condition that names what there is not.

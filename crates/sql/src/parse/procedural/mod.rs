@@ -281,6 +281,11 @@ pub enum Step {
         /// It goes on with the next round.
         continues: bool,
     },
+    /// COMMIT, or ROLLBACK: another transaction begins.
+    End {
+        /// What was done stays.
+        commits: bool,
+    },
     /// RAISE.
     Raise(Raise),
     /// RETURN, with a value or without.

@@ -2,7 +2,7 @@
 
 use super::super::columns::written;
 use super::{Block, Condition, Conflict, Destination, Raise, Step};
-use crate::error::{error, unsupported};
+use crate::error::{error, fail, unsupported};
 use nestor_model::Result;
 use sqlparser::tokenizer::Token;
 
@@ -325,7 +325,21 @@ impl Reader {
                 self.at += 1;
                 self.execute().map(Some)
             }
-            "COMMIT" | "ROLLBACK" => unsupported("the end of a transaction within a block"),
+            "COMMIT" | "ROLLBACK" => {
+                self.at += 1;
+                let text = match self.peek() {
+                    Some(Token::SemiColon) => String::new(),
+                    _ => self.text_until(&[], &[Token::SemiColon])?,
+                };
+                let words: Vec<String> = text.split_whitespace().map(str::to_uppercase).collect();
+                match words.join(" ").as_str() {
+                    // The next one has the modes of this one in any case.
+                    "" | "AND CHAIN" | "AND NO CHAIN" => Ok(Some(Step::End {
+                        commits: word == "COMMIT",
+                    })),
+                    other => fail("42601", format!("syntax error at or near \"{other}\"")),
+                }
+            }
             _ => self.statement().map(Some),
         }
     }

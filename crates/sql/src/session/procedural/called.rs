@@ -32,7 +32,7 @@ impl Procedures for Blocks {
         routine: &Arc<Routine>,
         args: Vec<Value>,
     ) -> Result<Returned> {
-        call(statement, session, routine, args)
+        call(statement, session, routine, args, false)
     }
 
     fn fire(&self, statement: &Statement<'_>, session: &SessionFacts, fired: &Fired<'_>) -> Result<Fate> {
@@ -99,6 +99,7 @@ pub(super) fn call(
     facts: &SessionFacts,
     routine: &Arc<Routine>,
     mut args: Vec<Value>,
+    may_end: bool,
 ) -> Result<Returned> {
     check_transaction(statement)?;
     let _deeper = Running::deeper(facts)?;
@@ -130,6 +131,7 @@ pub(super) fn call(
         routine = whole(statement, facts, &routine)?;
     }
     let mut running = Running::new(statement, facts, Some(routine.clone()));
+    running.may_end = may_end;
     running.parameters(&routine, args);
     match &routine.body {
         Body::Block(block) => {
@@ -425,6 +427,7 @@ fn fire(statement: &Statement<'_>, facts: &SessionFacts, fired: &Fired<'_>) -> R
         return fail("42P17", format!("function {} must return type trigger", fired.function));
     };
     let mut running = Running::new(statement, facts, Some(routine.clone()));
+    running.facts.transition = fired.tables.clone();
     running.of_trigger(fired);
     if let Some(condition) = fired.condition
         && !running.holds(condition)?

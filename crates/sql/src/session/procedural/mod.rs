@@ -3,10 +3,11 @@
 //! What stands in a block is run as statements of the statement that runs it ([`nested`]). Variables are parameters of these: a name of a
 //! variable that stands where a column could is replaced ([`names`]). A part that has handlers begins a savepoint; to handle an error is to
 //! go back to it. [`called`] gives a routine its arguments and takes what it gives, [`steps`] has what blocks do, [`values`] their variables,
-//! [`loops`] and [`cursors`] what their names say, [`raised`] what they tell.
+//! [`loops`], [`cursors`] and [`ended`] what their names say, [`raised`] what they tell.
 
 mod called;
 mod cursors;
+mod ended;
 mod loops;
 mod names;
 mod nested;
@@ -79,9 +80,13 @@ struct Running<'s, 'r> {
     /// What the handler that runs handles.
     handled: Vec<Error>,
     savepoints: usize,
+    /// How many parts run that may be taken back.
+    parts: usize,
     /// What it is of, if it is no DO.
     routine: Option<Arc<Routine>>,
     conflict: Conflict,
+    /// The transaction is nobody's but that of the CALL or DO that the client sent: it may end before that does.
+    may_end: bool,
     /// How many rows the last statement was about.
     count: u64,
     /// The variables and their fields that the parameters of the last statement are.
@@ -102,7 +107,10 @@ impl<'s, 'r> Running<'s, 'r> {
     fn new(statement: &'s Statement<'r>, facts: &SessionFacts, routine: Option<Arc<Routine>>) -> Self {
         Self {
             statement,
-            facts: facts.clone(),
+            facts: SessionFacts {
+                transition: Arc::default(),
+                ..facts.clone()
+            },
             asked: asked::mark().0,
             entered: None,
             variables: vec![Variable::new("found", Type::Bool, Value::Bool(false))],
@@ -110,8 +118,10 @@ impl<'s, 'r> Running<'s, 'r> {
             cursors: HashMap::new(),
             handled: Vec::new(),
             savepoints: 0,
+            parts: 0,
             routine,
             conflict: Conflict::Error,
+            may_end: false,
             count: 0,
             places: Vec::new(),
             results: Results::default(),
@@ -123,17 +133,22 @@ impl<'s, 'r> Running<'s, 'r> {
     }
 }
 
-/// Runs the block of a DO.
+/// Runs the block of a DO, which `may_end` the transaction.
 ///
 /// Errors: those of reading it and of its statements; 42704 for other languages.
-pub(super) fn run_block(statement: &Statement<'_>, facts: &SessionFacts, language: &str, code: &str) -> Result<()> {
+pub(super) fn run_block(
+    statement: &Statement<'_>,
+    facts: &SessionFacts,
+    (language, code): (&str, &str),
+    may_end: bool,
+) -> Result<()> {
     if language != "plpgsql" {
         return fail("42704", format!("language \"{language}\" does not exist"));
     }
     let block = parse(code)?;
     let _deeper = Running::deeper(facts)?;
     let mut running = Running::new(statement, facts, None);
-    running.conflict = block.conflict;
+    (running.conflict, running.may_end) = (block.conflict, may_end);
     match running.block(&block)? {
         Flow::Next | Flow::Return => Ok(()),
         Flow::Leave { .. } => fail("42601", "EXIT cannot be used outside a loop, unless it has a label"),
@@ -163,7 +178,7 @@ pub(super) fn describe_call(
     Ok(((!fields.is_empty()).then_some(fields), binder.params))
 }
 
-/// Calls a procedure: the columns and the row that it gives, if it has any.
+/// Calls a procedure, which `may_end` the transaction: the columns and the row that it gives, if it has any.
 ///
 /// Errors: 42883, 42809 for a function; those of the procedure.
 pub(super) fn run_call(
@@ -171,9 +186,10 @@ pub(super) fn run_call(
     facts: &SessionFacts,
     call: &Function,
     (types, params): (&[Type], &[Value]),
+    may_end: bool,
 ) -> Result<Option<(Vec<Field>, Vec<Value>)>> {
     let (routine, args) = called::procedure(statement, facts, call, (types, params))?;
-    let given = called::call(statement, facts, &routine, args)?;
+    let given = called::call(statement, facts, &routine, args, may_end)?;
     let outs = routine.outs();
     if outs.is_empty() {
         return Ok(None);

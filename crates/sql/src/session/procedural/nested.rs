@@ -94,7 +94,9 @@ impl Running<'_, '_> {
     /// The statement of a text, read once.
     fn prepared(&mut self, text: &str, types: &[Type]) -> Result<Arc<Prepared>> {
         let is_it = |own: &Prepared| own.types == types;
-        if let Some(known) = self.facts.routines.kept(text, is_it) {
+        // What names mean depends on which trigger calls the function.
+        let keeps = self.facts.transition.is_empty();
+        if let Some(known) = self.facts.routines.kept(text, is_it).filter(|_| keeps) {
             return Ok(known);
         }
         let mut statements = crate::parse::parse(text)?;
@@ -108,7 +110,9 @@ impl Running<'_, '_> {
             writes: WriteCell::default(),
             uses: Names::default().of(text),
         });
-        self.facts.routines.keep(text, prepared.clone());
+        if keeps {
+            self.facts.routines.keep(text, prepared.clone());
+        }
         Ok(prepared)
     }
 
@@ -208,11 +212,22 @@ impl Running<'_, '_> {
     fn other(&mut self, text: &str, ast: &Ast, given: (&[Type], &[Value])) -> Result<Rows> {
         let own = own::of(ast)?;
         match (ast, own) {
-            (_, Some(Own::Do { language, code })) => run_block(self.statement, &self.facts, &language, &code)?,
+            (_, Some(Own::Do { language, code })) => run_block(
+                self.statement,
+                &self.facts,
+                (&language, &code),
+                self.may_end && self.parts == 0,
+            )?,
             (_, Some(Own::SetConstraints { names, waits })) => self.set_constraints(names.as_deref(), waits)?,
             (_, Some(Own::Maintain(_))) => return unsupported(format!("{} within a block", first_word(text))),
             (Ast::Call(call), None) => {
-                let gave = run_call(self.statement, &self.facts, call, given)?;
+                let gave = run_call(
+                    self.statement,
+                    &self.facts,
+                    call,
+                    given,
+                    self.may_end && self.parts == 0,
+                )?;
                 let Some((fields, row)) = gave else {
                     return Ok(Rows::default());
                 };

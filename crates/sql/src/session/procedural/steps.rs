@@ -35,7 +35,10 @@ impl Running<'_, '_> {
         self.savepoints += 1;
         let name = format!("block {}.{}", self.facts.routines.depth(), self.savepoints);
         let mark = self.begin_part(&name);
-        let told = match self.labeled(block) {
+        self.parts += 1;
+        let done = self.labeled(block);
+        self.parts -= 1;
+        let told = match done {
             Ok(flow) => {
                 self.end_part(&name, &mark, false);
                 return Ok(flow);
@@ -167,6 +170,7 @@ impl Running<'_, '_> {
                 args,
                 steps,
             } => return self.over_cursor((label.as_deref(), name, steps), (cursor, args)),
+            Step::End { commits } => self.end_transaction(*commits)?,
             Step::Leave {
                 label,
                 condition,
