@@ -18,7 +18,7 @@ use crate::types::domain::Domain;
 use crate::types::enums::Enum;
 use nestor_database::write::assertions::ENTRIES;
 use nestor_database::write::sequence::Counting;
-use nestor_model::{Document, Error, Namespace, Result, ValueRef, doc};
+use nestor_model::{DocRef, Document, Error, Namespace, Result, Value as ModelValue, ValueRef, doc};
 use nestor_storage::{Collection, Derive, View};
 use sqlparser::ast::UserDefinedTypeRepresentation;
 use sqlparser::ast::{CreateTable, Expr, Ident, Query, SequenceOptions, Statement, UnaryOperator, Value as Literal};
@@ -315,10 +315,56 @@ pub fn is_duality(collection: &Collection) -> bool {
     let mut stages = collection.options.view.iter().flat_map(|view| view.pipeline.iter());
     match stages.next() {
         Some(ValueRef::Document(stage)) => {
-            let text = stage.get("$sql").and_then(ValueRef::as_str);
+            let text = stage_text(stage);
             text.is_some_and(|text| text.ends_with(DUALITY))
         }
         _ => false,
+    }
+}
+
+/// The text of the query of a stage.
+fn stage_text(stage: DocRef<'_>) -> Option<&str> {
+    match stage.get("$sql")? {
+        ValueRef::Document(whole) => whole.get("query").and_then(ValueRef::as_str),
+        text => text.as_str(),
+    }
+}
+
+/// The stage that a view of SQL is, with triggers that are called in the place of what is done with its rows.
+pub fn view_stage(text: &str, triggers: &[Trigger]) -> Document {
+    if triggers.is_empty() {
+        return doc! { "$sql": text };
+    }
+    let kept: Vec<ModelValue> = triggers
+        .iter()
+        .map(|own| ModelValue::from(own.kept().as_str()))
+        .collect();
+    doc! { "$sql": doc! { "query": text, "triggers": kept } }
+}
+
+/// The triggers of a view, by name.
+///
+/// Errors: 42601 for what is no trigger.
+pub fn view_triggers(collection: &Collection) -> Result<Arc<[Trigger]>> {
+    let mut stages = collection.options.view.iter().flat_map(|view| view.pipeline.iter());
+    let Some(ValueRef::Document(stage)) = stages.next() else {
+        return Ok(Arc::default());
+    };
+    let Some(ValueRef::Document(whole)) = stage.get("$sql") else {
+        return Ok(Arc::default());
+    };
+    let Some(ValueRef::Array(texts)) = whole.get("triggers") else {
+        return Ok(Arc::default());
+    };
+    let texts: Vec<&str> = texts.iter().filter_map(ValueRef::as_str).collect();
+    triggers(&crate::parse::parse(&texts.join("; "))?)
+}
+
+/// The text of a view's stage, as it is kept.
+pub fn view_text(collection: &Collection) -> Option<&str> {
+    match collection.options.view.as_ref()?.pipeline.iter().next()? {
+        ValueRef::Document(stage) => stage_text(stage),
+        _ => None,
     }
 }
 
@@ -326,7 +372,7 @@ pub fn is_duality(collection: &Collection) -> bool {
 fn view_of(collection: &Collection) -> Option<(&str, Option<CheckOption>)> {
     let pipeline = &collection.options.view.as_ref()?.pipeline;
     let text = match pipeline.iter().next() {
-        Some(ValueRef::Document(stage)) if pipeline.len() == 1 => stage.get("$sql").and_then(ValueRef::as_str)?,
+        Some(ValueRef::Document(stage)) if pipeline.len() == 1 => stage_text(stage)?,
         _ => return None,
     };
     if let Some(text) = text.strip_suffix(DUALITY) {

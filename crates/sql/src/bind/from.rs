@@ -577,7 +577,7 @@ impl Binder<'_> {
     }
 
     /// The rows of a view.
-    fn view(&mut self, query: &sqlparser::ast::Query, table: &Table) -> Result<Bound> {
+    pub(super) fn view(&mut self, query: &sqlparser::ast::Query, table: &Table) -> Result<Bound> {
         let bound = self.in_view(table, |binder| binder.deeper(|binder| binder.query(query)));
         let bound = bound?;
         let (mut exprs, mut columns) = (Vec::new(), Vec::new());

@@ -6,7 +6,7 @@
 //! which see the documents that were written.
 
 use super::write::{Element, Target};
-use super::{Binder, Bound, Level, PENDING, Scope, ScopeColumn, ident, object_name};
+use super::{Binder, Bound, Level, PENDING, Scope, ScopeColumn, ident, instead, object_name};
 use crate::catalog::{Column, Kind, Table, schemas};
 use crate::error::{Field, about, error, fail, unsupported, with};
 use crate::expr::{Expr, Node};
@@ -28,6 +28,8 @@ pub(super) struct Written {
     pub(super) table: Arc<Table>,
     /// The view that it is written through, if there is one.
     pub(super) view: Option<Through>,
+    /// The rows of the view that `table` is, if triggers do what is wanted.
+    instead: Option<Bound>,
 }
 
 /// A condition of a view.
@@ -104,11 +106,17 @@ impl Written {
     /// How many columns a row of it has in plans: its own, the document and the record.
     pub(super) fn width(&self) -> usize {
         let own = |view: &Through| view.columns.len();
-        self.view.as_ref().map_or(self.table.columns.len() + 2, own)
+        match &self.instead {
+            Some(bound) => bound.columns.len(),
+            None => self.view.as_ref().map_or(self.table.columns.len() + 2, own),
+        }
     }
 
     /// How many columns rows have that were written: those of the table, the document and the record, and those of an element and its place.
     pub(super) fn table_width(&self) -> usize {
+        if let Some(bound) = &self.instead {
+            return bound.columns.len();
+        }
         let of_element = self.view.as_ref().and_then(|view| view.element.as_ref());
         self.table.columns.len() + 2 + of_element.map_or(0, |element| element.fields.len() + 1)
     }
@@ -334,7 +342,16 @@ impl Binder<'_> {
             Kind::Collection(_) if table.materialized.is_some() => {
                 fail("42809", format!("cannot change materialized view \"{name}\""))
             }
-            Kind::Collection(_) => Ok(Written { table, view: None }),
+            Kind::Collection(_) => Ok(Written {
+                table,
+                view: None,
+                instead: None,
+            }),
+            Kind::Query(_) if instead::is_meant(&table, verb) => Ok(Written {
+                instead: Some(self.rows_with_themselves(&table)?),
+                table,
+                view: None,
+            }),
             Kind::Query(_) if table.duality.is_some() => {
                 self.duality = Some(table.clone());
                 unsupported("a statement of this form on a duality view")
@@ -348,6 +365,7 @@ impl Binder<'_> {
                     Ok(Written {
                         table,
                         view: Some(view),
+                        instead: None,
                     })
                 }
                 Err(reason) => Err(refused(verb, reason)),
@@ -383,6 +401,7 @@ impl Binder<'_> {
                 let written = Written {
                     table,
                     view: Some(view),
+                    instead: None,
                 };
                 written.options()?;
                 None
@@ -464,6 +483,9 @@ impl Binder<'_> {
                 let bound = self.scan(&base);
                 let inner = Through::of_table(&base, bound);
                 (base, inner)
+            }
+            Kind::Query(_) if instead::is_any(&base) => {
+                return unsupported("to write through a view of a view with triggers");
             }
             Kind::Query(_) => match self.through(&base)? {
                 Ok(found) => found,
@@ -655,9 +677,10 @@ impl Binder<'_> {
 
     /// The rows of what is written to, its columns called by `name`.
     pub(super) fn rows_of_written(&mut self, written: &Written, name: &str) -> Bound {
-        let mut bound = match &written.view {
-            None => self.scan(&written.table),
-            Some(view) => Bound {
+        let mut bound = match (&written.view, &written.instead) {
+            (None, Some(bound)) => bound.clone(),
+            (None, None) => self.scan(&written.table),
+            (Some(view), _) => Bound {
                 plan: view.plan.clone(),
                 columns: view.columns.clone(),
             },

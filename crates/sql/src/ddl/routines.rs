@@ -361,11 +361,12 @@ fn triggers_of(ws: &WriteSet, db: &str, routine: &Routine) -> Vec<(Namespace, St
     let mut out = Vec::new();
     let database = ws.catalog().database(db);
     for collection in database.into_iter().flat_map(|database| database.collections()) {
-        let Some(entry::Object::Table(declared, _)) = entry::of(collection) else {
-            continue;
+        let triggers = match entry::of(collection) {
+            Some(entry::Object::Table(declared, _)) => declared.triggers.clone(),
+            _ => entry::view_triggers(collection).unwrap_or_default(),
         };
         let calls = |own: &&Trigger| own.function == routine.name && own.schema.as_deref().unwrap_or(schema) == schema;
-        let own = declared.triggers.iter().filter(calls);
+        let own = triggers.iter().filter(calls);
         out.extend(own.map(|own| (collection.ns.clone(), own.name.clone())));
     }
     out

@@ -6,6 +6,7 @@ use crate::bind::{Binder, entry, ident};
 use crate::catalog::{Kind, Table, schemas};
 use crate::error::{Field as ErrorField, error, fail, unsupported, with};
 use crate::parse::own::CheckOption;
+use crate::parse::trigger::Trigger;
 use crate::run::query::Field;
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::Type;
@@ -59,10 +60,8 @@ pub(super) fn create(
     }
     session.check_right(&ns, Right::CreateCollection)?;
     let text = query_text(create)?;
-    let options = CollectionOptions::parse(doc! {
-        "viewOn": ns.coll.clone(),
-        "pipeline": vec![Value::from(doc! { "$sql": format!("{text}{}", kept.text()) })],
-    })?;
+    let whole = format!("{text}{}", kept.text());
+    let options = options(&ns.coll, &whole, &[])?;
     let uuid = statement.database.new_uuid();
     statement.atomically(progress, |ws| {
         let found = ws.catalog().get(&ns).cloned();
@@ -115,13 +114,25 @@ pub(super) fn create(
                     );
                 }
             }
-            ws.set_options(found.id, options.clone())?;
+            // Its triggers stay.
+            let triggers = entry::view_triggers(&found)?;
+            ws.set_options(found.id, self::options(&ns.coll, &whole, &triggers)?)?;
             return Ok(());
         }
         note_made(statement, session, ws, &ns)?;
         catalog::create(statement, ws, &ns, uuid, &options)
     })?;
     Ok("CREATE VIEW")
+}
+
+/// The options of the collection that a view is.
+///
+/// Errors: those of storage.
+pub(super) fn options(on: &str, text: &str, triggers: &[Trigger]) -> Result<CollectionOptions> {
+    CollectionOptions::parse(doc! {
+        "viewOn": on,
+        "pipeline": vec![Value::from(entry::view_stage(text, triggers))],
+    })
 }
 
 /// Whether a view's query reads temporary tables: then it is temporary itself.

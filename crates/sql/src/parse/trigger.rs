@@ -51,6 +51,8 @@ pub struct Trigger {
     pub name: String,
     /// It is called before the rows are written.
     pub is_before: bool,
+    /// It is called in the place of what happens, to rows of a view.
+    pub is_instead: bool,
     /// What it is called for, and the columns that an UPDATE has to name.
     pub events: Vec<Event>,
     /// The columns of which an UPDATE has to name one; none for any.
@@ -85,18 +87,19 @@ impl Trigger {
         self.tables.0.is_some() || self.tables.1.is_some()
     }
 
-    /// `BEFORE` or `AFTER`.
+    /// `BEFORE`, `AFTER` or `INSTEAD OF`.
     pub fn when(&self) -> &'static str {
-        match self.is_before {
-            true => "BEFORE",
-            false => "AFTER",
+        match (self.is_before, self.is_instead) {
+            (true, _) => "BEFORE",
+            (_, true) => "INSTEAD OF",
+            _ => "AFTER",
         }
     }
 
     /// What it is, as `pg_trigger` has it.
     pub fn bits(&self) -> i16 {
         let events = self.events.iter().map(|event| event.bit());
-        i16::from(self.is_row) + 2 * i16::from(self.is_before) + events.sum::<i16>()
+        i16::from(self.is_row) + 2 * i16::from(self.is_before) + 64 * i16::from(self.is_instead) + events.sum::<i16>()
     }
 
     /// The statement that makes it as the catalog shows it, for the table that is shown so and with functions that `path` finds without their schema.

@@ -47,11 +47,11 @@ pub(super) fn create(parser: &mut Parser<'_>) -> Read<Own> {
     let is_constraint = parser.parse_keyword(Keyword::CONSTRAINT);
     parser.expect_keyword(Keyword::TRIGGER)?;
     let name = name_of(&parser.parse_identifier()?);
-    let is_before = match parser.expect_one_of_keywords(&[Keyword::BEFORE, Keyword::AFTER, Keyword::INSTEAD])? {
-        Keyword::BEFORE => true,
-        Keyword::INSTEAD => return refused("an INSTEAD OF trigger"),
-        _ => false,
-    };
+    let when = parser.expect_one_of_keywords(&[Keyword::BEFORE, Keyword::AFTER, Keyword::INSTEAD])?;
+    let (is_before, is_instead) = (when == Keyword::BEFORE, when == Keyword::INSTEAD);
+    if is_instead {
+        parser.expect_keyword(Keyword::OF)?;
+    }
     let (mut events, mut columns) = (Vec::new(), Vec::new());
     loop {
         let words = [Keyword::INSERT, Keyword::UPDATE, Keyword::DELETE, Keyword::TRUNCATE];
@@ -135,6 +135,7 @@ pub(super) fn create(parser: &mut Parser<'_>) -> Read<Own> {
         trigger: Box::new(Trigger {
             name,
             is_before,
+            is_instead,
             events,
             columns,
             is_row,

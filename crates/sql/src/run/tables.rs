@@ -442,6 +442,7 @@ impl<'s, 'r> Reading<'s, 'r> {
         let (answers, holds) = asked.answers();
         let table = Arc::new(Table {
             check_option: entry::check_option_of(collection),
+            triggers: entry::view_triggers(collection)?,
             duality,
             ..table
         });

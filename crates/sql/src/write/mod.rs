@@ -11,6 +11,7 @@ mod conflict;
 pub mod deferred;
 mod duality;
 pub mod foreign;
+mod instead;
 mod merge;
 mod planned;
 mod refused;
@@ -25,7 +26,7 @@ pub(crate) use self::truncate::truncate;
 use crate::bind::merge::Merging;
 use crate::bind::write::{Action, Write, modifying, writing};
 use crate::bind::{Binder, Bound};
-use crate::catalog::{Column, Kind};
+use crate::catalog::{Column, Kind, schemas};
 use crate::error::{fail, unsupported};
 use crate::parse::trigger::Event;
 use crate::plan::pushdown;
@@ -457,6 +458,28 @@ fn attempt(
         }
     };
     let write = &planned.write;
+    if let Kind::Query(_) = write.table.kind {
+        if within.is_some() {
+            return unsupported("to write to a view with triggers within WITH");
+        }
+        let (count, returned) = calling.instead(ws, write, rows)?;
+        let reading = Reading::new(statement, &*ws, &op, session);
+        let tables = Tables {
+            tables: &planned.tables,
+            reading: &reading,
+        };
+        let returned = match &write.returning {
+            Some(returning) => returned_rows(&tables, (returning, returned), params)?,
+            None => Vec::new(),
+        };
+        return Ok(Done {
+            rows: count,
+            fields: fields(write),
+            returned,
+            changes: None,
+            done: Vec::new(),
+        });
+    }
     let Kind::Collection(ns) = &write.table.kind else {
         return fail("XX000", "a table that is no collection was written to");
     };
@@ -547,7 +570,16 @@ fn attempt(
 /// of them, and whether a unique index has a value.
 fn check_rights(reading: &Reading<'_, '_>, write: &Write) -> Result<()> {
     let Kind::Collection(ns) = &write.table.kind else {
-        return Ok(());
+        let name = schemas::collection(&write.table.schema, &write.table.name);
+        let view = Namespace::new(reading.session.database.as_str(), name);
+        return reading.check_right(
+            &view,
+            match &write.action {
+                Action::Insert { .. } => Right::Insert,
+                Action::Delete => Right::Remove,
+                _ => Right::Update,
+            },
+        );
     };
     let views = write.views.iter().map(|view| Namespace::new(&*ns.db, view.as_str()));
     let all: Vec<Namespace> = views.chain([ns.clone()]).collect();

@@ -41,7 +41,7 @@ fn event_of(was: bool, is: bool) -> Event {
 }
 
 /// A row before and after, as far as there is one.
-type BeforeAndAfter = (Option<Vec<Value>>, Option<Vec<Value>>);
+pub(super) type BeforeAndAfter = (Option<Vec<Value>>, Option<Vec<Value>>);
 
 impl Changed {
     fn event(&self) -> Event {
@@ -188,7 +188,13 @@ pub(super) struct Calling<'a, 'r> {
 
 impl Calling<'_, '_> {
     /// What a trigger does with a row.
-    fn call(&self, of: (&Table, u32), trigger: &Trigger, event: Event, rows: BeforeAndAfter) -> Result<Fate> {
+    pub(super) fn call(
+        &self,
+        of: (&Table, u32),
+        trigger: &Trigger,
+        event: Event,
+        rows: BeforeAndAfter,
+    ) -> Result<Fate> {
         self.call_with(of, trigger, event, rows, Arc::default())
     }
 
@@ -224,7 +230,7 @@ impl Calling<'_, '_> {
     }
 
     /// The number of a table.
-    fn oid(&self, view: &dyn View, table: &Table) -> Result<u32> {
+    pub(super) fn oid(&self, view: &dyn View, table: &Table) -> Result<u32> {
         let (op, _) = self.statement.operation(None)?;
         Ok(Reading::new(self.statement, view, &op, self.session).number_of(table))
     }

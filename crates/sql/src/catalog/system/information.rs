@@ -7,6 +7,7 @@ use super::{deparse, domains, shapes};
 use crate::catalog::routines::{Returns, Routine};
 use crate::catalog::{Column, IdentityKind, Referential, Table, Timing, schemas};
 use crate::parse::own::CheckOption;
+use crate::parse::trigger::Event;
 use crate::types::Type;
 use crate::types::composite::{Attribute, Composite};
 use nestor_model::{Result, Value};
@@ -179,9 +180,12 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                         ),
                         ("is_updatable", truth(relation.updatable.is_some())),
                         ("is_insertable_into", truth(relation.updatable.is_some())),
-                        ("is_trigger_updatable", text("NO")),
-                        ("is_trigger_deletable", text("NO")),
-                        ("is_trigger_insertable_into", text("NO")),
+                        ("is_trigger_updatable", has_instead(&relation.table, Event::Update)),
+                        ("is_trigger_deletable", has_instead(&relation.table, Event::Delete)),
+                        (
+                            "is_trigger_insertable_into",
+                            has_instead(&relation.table, Event::Insert),
+                        ),
                     ]
                 })
                 .collect()
@@ -468,6 +472,16 @@ fn column(
         row.push(("identity_minimum", text(counting.min.to_string())));
     }
     row
+}
+
+/// Whether a trigger stands in the place of what is done with rows of a view.
+fn has_instead(table: &Table, event: Event) -> Value {
+    truth(
+        table
+            .triggers
+            .iter()
+            .any(|own| own.is_instead && own.events.contains(&event)),
+    )
 }
 
 /// Whether a domain lets no null be in a column.

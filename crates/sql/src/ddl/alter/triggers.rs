@@ -110,6 +110,18 @@ fn change(
     ns: &Namespace,
     change: impl FnOnce(&mut Vec<Trigger>) -> Result<()>,
 ) -> Result<()> {
+    let view = ws.catalog().get(ns).filter(|own| own.is_view()).cloned();
+    if let Some(view) = view {
+        let text = entry::view_text(&view).unwrap_or_default();
+        let mut triggers = entry::view_triggers(&view)?.to_vec();
+        change(&mut triggers)?;
+        triggers.sort_by(|a, b| a.name.cmp(&b.name));
+        for trigger in &triggers {
+            entry::check_text(&trigger.kept())?;
+        }
+        ws.set_options(view.id, crate::ddl::view::options(&ns.coll, text, &triggers)?)?;
+        return Ok(());
+    }
     let Some(found) = found(&*ws, ns)? else {
         return Err(no_table(ns));
     };
@@ -171,7 +183,17 @@ pub(in crate::ddl) fn create(
         let (op, _) = statement.operation(None)?;
         let collection = ws.catalog().get(&ns).cloned();
         if let Some(collection) = &collection {
-            if collection.is_view() {
+            if collection.is_view() && trigger.is_instead && entry::query_of(collection).is_some() {
+                if !trigger.is_row {
+                    return fail("0A000", "INSTEAD OF triggers must be FOR EACH ROW");
+                }
+                if trigger.condition.is_some() {
+                    return fail("0A000", "INSTEAD OF triggers cannot have WHEN conditions");
+                }
+                if !trigger.columns.is_empty() {
+                    return fail("0A000", "INSTEAD OF triggers cannot have column lists");
+                }
+            } else if collection.is_view() {
                 let message = format!("\"{}\" is a view", ns.coll);
                 let detail = match trigger.is_row {
                     true => "Views cannot have row-level BEFORE or AFTER triggers.",
@@ -182,7 +204,12 @@ pub(in crate::ddl) fn create(
                     &[(crate::error::Field::Detail, detail)],
                 ));
             }
-            if entry::of(collection).is_none() {
+            if trigger.is_instead && !collection.is_view() {
+                let told = error("42809", format!("\"{}\" is a table", ns.coll));
+                let detail = "Tables cannot have INSTEAD OF triggers.";
+                return Err(crate::error::with(told, &[(crate::error::Field::Detail, detail)]));
+            }
+            if entry::of(collection).is_none() && !collection.is_view() {
                 return unsupported("a trigger of a collection that was not declared as a table");
             }
         }
@@ -219,6 +246,9 @@ pub(in crate::ddl) fn create(
             triggers.push(made.clone());
             Ok(())
         })?;
+        if trigger.is_instead {
+            return Ok(());
+        }
         let Some(found) = found(&*ws, &ns)? else { return Ok(()) };
         for own in &trigger.columns {
             if found.declared.columns.iter().all(|column| column.name != *own) {
@@ -384,8 +414,11 @@ pub(in crate::ddl) fn drop(
         let Some(collection) = ws.catalog().get(&ns) else {
             return pass_over(if_exists, no_table(&ns));
         };
-        let declared = Declared::of_collection(collection);
-        let is_there = declared.is_some_and(|own| own.triggers.iter().any(|own| own.name == name));
+        let triggers = match Declared::of_collection(collection) {
+            Some(declared) => declared.triggers.clone(),
+            None => entry::view_triggers(collection)?,
+        };
+        let is_there = triggers.iter().any(|own| own.name == name);
         if !is_there {
             let missing = error(
                 "42704",
