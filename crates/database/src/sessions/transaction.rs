@@ -17,14 +17,37 @@ use nestor_exec::write::collection_locks::{CollectionLocks, Shared};
 use nestor_exec::write::oplog::Operation;
 use nestor_model::{Error, ErrorCode, Result, Timestamp, bail};
 use nestor_storage::{Engine, Lsn, Savepoint, Snapshot, View, WriteSet};
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
+
+/// The number that a transaction is known by on the server, larger than those of all that began before it: the clock says where they begin when
+/// the server starts.
+#[derive(Debug)]
+pub struct Known {
+    /// The number.
+    pub number: i64,
+    /// Somebody was told of it.
+    pub is_given: AtomicBool,
+}
+
+impl Known {
+    fn next() -> Arc<Self> {
+        static NEXT: LazyLock<AtomicI64> = LazyLock::new(|| AtomicI64::new(crate::clock::now_ms() << 10));
+        Arc::new(Self {
+            number: NEXT.fetch_add(1, Relaxed),
+            is_given: AtomicBool::new(false),
+        })
+    }
+}
 
 /// An open transaction.
 pub struct Transaction {
     /// Its number within the session.
     pub number: i64,
+    /// What it is known by on the server.
+    pub known: Arc<Known>,
     /// Its write set, through which it also reads.
     pub ws: WriteSet,
     /// Its operations, for `applyOps`.
@@ -66,6 +89,7 @@ impl Transaction {
         };
         Box::new(Self {
             number,
+            known: Known::next(),
             ws,
             operations: Arc::default(),
             tally: Tally::new(counts.clone(), facts),

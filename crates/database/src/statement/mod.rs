@@ -15,7 +15,7 @@ use crate::observe::figures::Figures;
 use crate::observe::latency::Class;
 use crate::observe::op_kind::OpKind;
 use crate::query_settings::Entry;
-use crate::sessions::transaction::{State, Transaction};
+use crate::sessions::transaction::{Known, State, Transaction};
 use crate::shape::{Described, Shape};
 use crate::terms::Terms;
 use crate::traffic::admitted::Admitted;
@@ -50,6 +50,8 @@ pub struct Statement<'r> {
     pub txn: RefCell<Option<Box<Transaction>>>,
     /// Where that transaction collects its operations.
     pub txn_operations: Option<Arc<Mutex<Vec<Operation>>>>,
+    /// What its transaction is known by.
+    pub txn_known: RefCell<Option<Arc<Known>>>,
     /// Its figures so far.
     pub figures: RefCell<Figures>,
     /// The operation that it is, as far as that tells.
@@ -137,6 +139,7 @@ impl<'r> Statement<'r> {
             at_cluster_time: Cell::new(None),
             txn: RefCell::new(None),
             txn_operations: None,
+            txn_known: RefCell::default(),
             figures: RefCell::default(),
             described: RefCell::default(),
             statement_started: Cell::new(started),

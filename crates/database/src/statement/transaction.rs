@@ -12,6 +12,7 @@ use nestor_model::{Result, Timestamp, bail};
 use nestor_storage::{CollectionId, Lsn, Snapshot, View};
 use std::cell::{Ref, RefCell};
 use std::ops::DerefMut;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// The state that a statement reads.
@@ -81,6 +82,19 @@ impl Statement<'_> {
         txn.as_ref().map(|txn| txn.tally.facts().started_ms)
     }
 
+    /// The number that its transaction is known by; without `gives` only if somebody was told of it before, or something was written.
+    pub fn transaction_number(&self, gives: bool) -> Option<i64> {
+        let known = self.txn_known.borrow();
+        let known = known.as_ref()?;
+        // Whoever writes has it meanwhile.
+        let has_written = || match self.txn.try_borrow() {
+            Ok(txn) => txn.as_ref().is_none_or(|txn| !txn.ws.is_empty()),
+            Err(_) => true,
+        };
+        let is_given = known.is_given.fetch_or(gives, Relaxed);
+        (gives || is_given || has_written()).then_some(known.number)
+    }
+
     /// True while the statement runs within a transaction.
     pub fn in_transaction(&self) -> bool {
         self.terms.in_transaction
@@ -142,6 +156,7 @@ where
             active = Some(txn.tally.activate());
             lock(&context.slot.operation).transaction = Some(txn.tally.facts().clone());
             context.txn_operations = Some(txn.operations.clone());
+            context.txn_known = RefCell::new(Some(txn.known.clone()));
             context.txn = RefCell::new(Some(txn));
         }
     }
@@ -210,6 +225,7 @@ pub fn go_on(statement: &Statement<'_>, commits: bool) -> Result<Option<(Lsn, Ti
     let mut next = Transaction::new((number, level), ws, database.node.gates.collections.begin(), counts);
     // Whoever writes for the statement notes it there.
     next.operations = operations;
+    *statement.txn_known.borrow_mut() = Some(next.known.clone());
     *statement.txn.borrow_mut() = Some(next);
     Ok(last)
 }

@@ -54,6 +54,11 @@ pub trait Effects {
     ///
     /// Errors: those of [`Effects::call`].
     fn rows(&self, routine: u32, args: &[Value]) -> Result<Vec<Tuple>>;
+
+    /// The number of the transaction; without `gives` only if it was asked for before, or something was written.
+    ///
+    /// Errors: the statement has to run within a transaction.
+    fn transaction(&self, gives: bool) -> Result<Option<i64>>;
 }
 
 /// What becomes of who wants to hold a row that somebody else holds.

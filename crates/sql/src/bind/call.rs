@@ -550,6 +550,11 @@ impl Binder<'_> {
             }
             ("version", 0) => Ok(text(self.catalog.setting("version"))),
             ("pg_client_encoding", 0) => Ok(name_of(self.catalog.setting("client_encoding"))),
+            ("txid_current" | "pg_current_xact_id", 0) => {
+                // As a routine it takes a transaction.
+                self.calls = true;
+                functions::call(name, args)
+            }
             ("pg_backend_pid", 0) => {
                 let pid = self.catalog.setting("pid").and_then(|pid| pid.parse().ok());
                 Ok(Expr::constant(pid.map_or(Value::Null, Value::Int32), Type::Int4))

@@ -9,6 +9,7 @@ use crate::error::{fail, state, unsupported};
 use crate::parse;
 use crate::parse::triggers::PROCEDURE;
 use crate::types::Type;
+use crate::types::any::{Any, Shape};
 use crate::types::composite::{Attribute, Composite};
 use nestor_model::Result;
 use sqlparser::ast::{
@@ -39,7 +40,10 @@ pub fn known(ty: &DataType) -> Result<Type> {
         },
         DataType::Custom(name, modifiers) if modifiers.is_empty() => {
             let (schema, name) = object_name(name)?;
-            if schema.is_none() && (name.starts_with("any") || name == "internal" || name == "event_trigger") {
+            if let (None, Some(any)) = (&schema, Any::of_name(&name)) {
+                return Ok(Type::Any(any));
+            }
+            if schema.is_none() && (name == "any" || name == "internal" || name == "event_trigger") {
                 return unsupported(format!("a function with the type {name}"));
             }
             let whole = schema.map_or(name.clone(), |schema| format!("{schema}.{name}"));
@@ -192,7 +196,8 @@ fn check_parameters(all: &[Parameter]) -> Result<()> {
             has_default |= own.default.is_some();
         }
         if own.mode == Mode::Variadic {
-            if own.ty.element().is_none() {
+            let is_any = matches!(own.ty, Type::Any(any) if any.shape == Shape::Array);
+            if own.ty.element().is_none() && !is_any {
                 return fail("42P13", "VARIADIC parameter must be an array");
             }
             if all[at + 1..].iter().any(|other| other.mode.is_given()) {
@@ -325,7 +330,9 @@ pub fn routine(create: &CreateFunction, oid: u32) -> Result<Routine> {
             Some(CreateFunctionBody::Return(expr)) => Some(format!("RETURN {expr}")),
             _ => None,
         },
+        settled: None,
     };
+    super::polymorphic::check(&out)?;
     out.body = match is_block {
         true => Body::Block(Arc::new(parse::procedural::parse(&text)?)),
         false => body(&out, &text)?,

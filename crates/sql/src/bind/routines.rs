@@ -6,7 +6,7 @@
 use super::call::is_built_in;
 use super::from::one_row;
 use super::made::resolved;
-use super::{Binder, Bound, Level, Scope, ScopeColumn};
+use super::{Binder, Bound, Level, Scope, ScopeColumn, polymorphic};
 use crate::catalog::routines::{Argument, Body, Returns, Routine};
 use crate::catalog::schemas::PUBLIC;
 use crate::error::{Field, error, fail, no_function, unsupported, with};
@@ -57,6 +57,7 @@ impl Binder<'_> {
     /// A call of a routine that is no query, and what it gives.
     fn run_call(&mut self, routine: &Routine, args: Vec<Expr>, ty: &Type) -> Expr {
         self.calls = true;
+        let args = args.into_iter().chain(settled_types(routine)).collect();
         functions::routine::call((&routine.name, routine.oid), routine.is_volatile(), args, ty.clone())
     }
 
@@ -106,6 +107,7 @@ impl Binder<'_> {
             let types = Value::Array(Array::new(types.collect()));
             given.push(Expr::constant(types, Type::Int8.array()));
         }
+        given.extend(settled_types(routine));
         let plan = Relation::Function {
             call: Arc::new(functions::routine::Rows {
                 name: routine.name.clone(),
@@ -274,14 +276,17 @@ impl Binder<'_> {
                 self.levels.push(Level::default());
                 let bound = self.expr(default, &Scope::default());
                 self.levels.pop();
-                coerce(bound?, &arg.ty, Context::Assignment)?;
+                let bound = bound?;
+                if !matches!(arg.ty, Type::Any(_)) {
+                    coerce(bound, &arg.ty, Context::Assignment)?;
+                }
             }
         }
         let nulls = routine
             .args
             .iter()
             .map(|arg| Expr::constant(Value::Null, arg.ty.clone()));
-        if routine.query().is_none() {
+        if routine.query().is_none() || routine.is_polymorphic() {
             super::made::check_tables(self.catalog, routine)?;
             return match &routine.body {
                 Body::Block(block) => check_block(routine, block),
@@ -322,6 +327,7 @@ impl Binder<'_> {
         let Some(own) = all.into_iter().find(|own| own.oid == chosen.oid) else {
             return Err(no_function(name));
         };
+        let own = polymorphic::called(&own, &chosen.settled.clone().unwrap_or_default())?;
         let own = resolved(self.catalog, &own)?.unwrap_or(own);
         let declared = own.parameters.iter().zip(args);
         let given = declared.filter(|(parameter, _)| parameter.mode.is_given());
@@ -413,6 +419,7 @@ impl Binder<'_> {
         if tied {
             return Err(error("42725", format!("function {} is not unique", shown())));
         }
+        let routine = polymorphic::called(&routine, &settled_by(&routine, &places, &args).unwrap_or_default())?;
         let routine = match self.takes_procedures {
             true => resolved(self.catalog, &routine)?.unwrap_or(routine),
             false => self.callable(routine)?,
@@ -671,7 +678,15 @@ fn with_outs(routine: &Routine) -> Routine {
 /// The arguments for a function that takes any number of them as an array: that array stands in the place of those.
 fn gathered(routine: &Routine, given: &[Given]) -> Option<Vec<Given>> {
     let (last, before) = routine.args.split_last().filter(|_| routine.is_variadic())?;
-    let element = last.ty.element()?;
+    let common;
+    let element = match &last.ty {
+        Type::Any(_) => {
+            let own: Vec<Type> = given.iter().skip(before.len()).map(|(_, arg)| arg.ty()).collect();
+            common = cast::common(&own)?;
+            &common
+        }
+        ty => ty.element()?,
+    };
     if given.len() < routine.args.len() || given.iter().any(|(name, _)| name.is_some()) {
         return None;
     }
@@ -702,10 +717,32 @@ fn placed(routine: &Routine, given: &[Given]) -> Option<Vec<Option<usize>>> {
         }
     }
     let fits = places.iter().zip(&routine.args).all(|(place, arg)| match place {
+        // Whether it may be given is seen of all of them together.
+        _ if matches!(arg.ty, Type::Any(_)) => place.is_some() || arg.default.is_some(),
         Some(at) => cast::exists(&given[*at].1.ty(), &arg.ty, Context::Implicit) || is_row(&given[*at].1.ty(), &arg.ty),
         None => arg.default.is_some(),
     });
-    fits.then_some(places)
+    let is_settled = || !routine.is_polymorphic() || settled_by(routine, &places, given).is_some();
+    (fits && is_settled()).then_some(places)
+}
+
+/// What types of a routine stand for that stand for any, where arguments are given at these places.
+fn settled_by(routine: &Routine, places: &[Option<usize>], given: &[Given]) -> Option<polymorphic::Settled> {
+    let each = places.iter().zip(&routine.args).map(|(place, arg)| {
+        let given = place.and_then(|at| given.get(at));
+        (&arg.ty, given.map_or(Type::Unknown, |(_, given)| given.ty()))
+    });
+    polymorphic::settle(each)
+}
+
+/// The types that a routine is told of which a call has settled, by their numbers.
+fn settled_types(routine: &Routine) -> Option<Expr> {
+    let settled = routine.settled.as_ref()?;
+    let each = settled
+        .iter()
+        .map(|ty| Value::Int64(ty.as_ref().map_or(0, |ty| i64::from(ty.oid()))));
+    let types = Value::Array(Array::new(each.collect()));
+    Some(Expr::constant(types, Type::Int8.array()))
 }
 
 /// Whether a value may be a row of a table whose columns nobody has asked for yet.

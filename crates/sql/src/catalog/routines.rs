@@ -128,6 +128,8 @@ pub struct Routine {
     pub source: String,
     /// RETURN and an expression, if it is that.
     pub returned: Option<String>,
+    /// What types that stand for any do in a call: those that are alike, and those that have one in common.
+    pub settled: Option<[Option<Type>; 2]>,
 }
 
 /// The type of the rows of a table.
@@ -143,6 +145,11 @@ pub fn rows_type(name: &ObjectName) -> Type {
 }
 
 impl Routine {
+    /// Whether types of its arguments stand for whichever type is given.
+    pub fn is_polymorphic(&self) -> bool {
+        self.args.iter().any(|own| matches!(own.ty, Type::Any(_)))
+    }
+
     /// Whether an argument or what it gives is of a type, or of one that is made of it.
     pub fn uses(&self, oid: u32) -> bool {
         let returned = match &self.returns {

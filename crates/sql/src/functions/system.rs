@@ -7,7 +7,7 @@ use crate::types::{Type, integer, output};
 use crate::{asked, current};
 use nestor_model::interrupt::while_waiting;
 use nestor_model::statement::{UNITS, work};
-use nestor_model::{Array, Document, Value, ValueRef};
+use nestor_model::{Array, Document, Result, Value, ValueRef};
 use nestor_planner::relation::{Effects, Env};
 use std::time::{Duration, Instant};
 
@@ -287,6 +287,14 @@ fn sleep(time: Duration) -> nestor_model::Result<Value> {
     })
 }
 
+/// The number of the transaction.
+fn transaction(env: &Env<'_>, gives: bool) -> Result<Value> {
+    match env.effects {
+        Some(effects) => Ok(effects.transaction(gives)?.map_or(Value::Null, Value::Int64)),
+        None => crate::error::unsupported("the number of a transaction in this place"),
+    }
+}
+
 pub(super) const ROWS: &[Row] = &[
     (crate::parse::cursors::CURRENT_OF, "?!text->bool", |_, _, _| {
         crate::error::unsupported("WHERE CURRENT OF here")
@@ -326,6 +334,14 @@ pub(super) const ROWS: &[Row] = &[
     ("pg_sleep_for", "!interval->void", |a, _, _| {
         let us = Interval::of(&a[0]).total_us();
         sleep(Duration::from_micros(u64::try_from(us).unwrap_or(0)))
+    }),
+    ("txid_current", "!->int8", |_, env, _| transaction(env, true)),
+    ("txid_current_if_assigned", "!->int8", |_, env, _| {
+        transaction(env, false)
+    }),
+    ("pg_current_xact_id", "!->int8", |_, env, _| transaction(env, true)),
+    ("pg_current_xact_id_if_assigned", "!->int8", |_, env, _| {
+        transaction(env, false)
     }),
     ("pg_notify", "?!text,text->void", |a, _, _| {
         if crate::current::get().is_none() {

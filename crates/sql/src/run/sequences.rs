@@ -1,7 +1,7 @@
 //! Sequences as statements use them: by name or by number, those that were made and those of columns that count.
 
 use super::numbers::{Got, Sequence, exhausted, of_collection};
-use super::procedures::Returned;
+use super::procedures::{Returned, check_transaction};
 use super::tables::Reading;
 use crate::bind::ident;
 use crate::catalog::{Column, Kind, Table, schemas};
@@ -154,6 +154,13 @@ impl Reading<'_, '_> {
 }
 
 impl Effects for Reading<'_, '_> {
+    fn transaction(&self, gives: bool) -> Result<Option<i64>> {
+        if gives {
+            check_transaction(self.statement)?;
+        }
+        Ok(self.statement.transaction_number(gives))
+    }
+
     fn next(&self, which: &Value) -> Result<i64> {
         let sequence = self.sequence(which)?;
         let right = match sequence.owner {

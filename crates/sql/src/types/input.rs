@@ -27,6 +27,7 @@ pub fn text(ty: &Type, text: &str) -> Result<Value> {
             let base = own.bottom().0;
             return cast(self::text(base, text)?, base, ty, -1, false);
         }
+        Type::Any(own) => return fail("0A000", format!("cannot accept a value of type {}", own.name)),
         // Whatever is read is nothing.
         Type::Void => Value::String("".into()),
         Type::Name => Value::String(super::names::shortened(text).into()),

@@ -22,6 +22,7 @@
 //! `timestamptz` is an instant; [`zone`] has how it is read and shown. What documents hold differs for dates and times only: there they are BSON's date, in milliseconds ([`stored`]).
 
 mod abbreviations;
+pub mod any;
 pub mod arrays;
 pub mod bits;
 pub mod cast;
@@ -50,6 +51,7 @@ mod tokens;
 pub mod units;
 pub mod zone;
 
+use self::any::Any;
 use self::composite::Composite;
 use self::domain::Domain;
 use self::enums::Enum;
@@ -137,6 +139,8 @@ pub enum Type {
     /// One of values of another for which conditions hold: [`domain`].
     Domain(Arc<Domain>),
     Array(Box<Type>),
+    /// Whichever is given to a function: [`any`].
+    Any(Any),
     /// A row whose columns are not declared.
     Record,
     /// A literal whose type its place decides.
@@ -258,6 +262,7 @@ impl Type {
             Self::Enum(own) => own.oid,
             Self::Composite(own) => own.oid,
             Self::Domain(own) => own.oid,
+            Self::Any(own) => own.oid,
             Self::Array(element) => match &**element {
                 Self::Enum(own) => own.array_oid(),
                 Self::Composite(own) => own.array_oid(),
@@ -356,6 +361,7 @@ impl Type {
     pub fn name(&self) -> String {
         match self {
             Self::Array(element) => format!("_{}", element.name()),
+            Self::Any(own) => own.name.to_owned(),
             _ => match self.made() {
                 Some(name) => name.rsplit('.').next().unwrap_or(name).to_owned(),
                 None => entry(self).map_or("???", |entry| entry.name).to_owned(),
@@ -592,6 +598,7 @@ impl fmt::Display for Type {
             Self::Enum(own) => f.write_str(&own.shown()),
             Self::Composite(own) => f.write_str(&own.shown()),
             Self::Domain(own) => f.write_str(&own.shown()),
+            Self::Any(own) => f.write_str(own.name),
             _ => f.write_str(entry(self).map_or("???", |entry| entry.sql_name)),
         }
     }

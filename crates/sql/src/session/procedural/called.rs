@@ -3,19 +3,20 @@
 use super::nested::mismatch;
 use super::values::{Variable, assigned};
 use super::{Flow, Place, Running};
+use crate::bind::polymorphic::{self, Settled};
 use crate::bind::{Binder, object_name, resolved};
 use crate::catalog::Catalog as _;
 use crate::catalog::routines::{Body, Mode, Returns, Routine};
 use crate::error::{error, fail};
 use crate::parse::procedural::Block;
 use crate::run::procedures::{Fate, Fired, Procedures, Returned, check_transaction};
-use crate::run::query::Field;
+use crate::run::query::{self, Field};
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::Type;
 use crate::types::cast::{Context, exists};
 use crate::types::composite::{Attribute, Composite};
 use nestor_database::statement::Statement;
-use nestor_model::{Array, Result, Value};
+use nestor_model::{Array, Result, Value, ValueRef};
 use nestor_planner::relation::{Env, Scalar as _};
 use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments};
 use std::sync::Arc;
@@ -103,8 +104,12 @@ pub(super) fn call(
 ) -> Result<Returned> {
     check_transaction(statement)?;
     let _deeper = Running::deeper(facts)?;
-    // The columns that the call says stand behind the arguments.
     let mut routine = routine.clone();
+    // What types stand for that stand for any, and before it the columns that the call says, stand behind the arguments.
+    if routine.is_polymorphic() {
+        let settled = settled(statement, facts, args.pop())?;
+        routine = polymorphic::called(&routine, &settled)?;
+    }
     if let Returns::Record(many) = routine.returns
         && args.len() > routine.args.len()
     {
@@ -141,6 +146,18 @@ pub(super) fn call(
         Body::Statements(texts) => running.of_statements(&routine, texts),
         Body::Query(query) => running.of_statements(&routine, &[query.to_string()]),
     }
+}
+
+/// What types stand for in a call, by their numbers.
+fn settled(statement: &Statement<'_>, facts: &SessionFacts, types: Option<Value>) -> Result<Settled> {
+    let Some(Value::Array(types)) = types else {
+        return Ok(Settled::default());
+    };
+    let number = |value: ValueRef<'_>| crate::types::integer(&value.to_value()).and_then(|oid| u32::try_from(oid).ok());
+    let oids: Vec<u32> = types.iter().map(|oid| number(oid).unwrap_or(0)).collect();
+    let mut found = query::types_of(statement, facts, &oids)?.into_iter();
+    let mut next = || found.next().filter(|ty| *ty != Type::Unknown);
+    Ok([next(), next()])
 }
 
 /// The columns that a call of a function defines, by the numbers of their types.
