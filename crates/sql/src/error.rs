@@ -182,7 +182,8 @@ impl Field {
         }
     }
 
-    fn name(self) -> &'static str {
+    /// The name of the field of an error's details that has it.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Detail => "detail",
             Self::Hint => "hint",

@@ -265,7 +265,7 @@ impl<'k> Known<'k> {
                 Self::given(args)?;
                 self.looped(label.as_deref(), &[name], steps)
             }
-            Step::End { .. } => Ok(()),
+            Step::End { .. } | Step::Line(_) => Ok(()),
             Step::Leave {
                 label,
                 condition,

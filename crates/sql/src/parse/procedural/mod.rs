@@ -30,6 +30,8 @@ pub struct Block {
     pub label: Option<String>,
     /// What becomes of a name that is one of a variable and of a column.
     pub conflict: Conflict,
+    /// The line that it begins at.
+    pub line: usize,
     /// What it declares.
     pub variables: Vec<Variable>,
     /// What it does.
@@ -303,6 +305,8 @@ pub enum Step {
     },
     /// A block within.
     Block(Block),
+    /// The next step begins at this line, counted from 1.
+    Line(usize),
 }
 
 /// RAISE.
@@ -481,7 +485,9 @@ mod tests {
             <<l>> FOR i IN REVERSE 3..1 BY 2 LOOP CONTINUE l; END LOOP;
             EXECUTE format('x %I', n) INTO n USING 1, 2; RAISE NOTICE 'a %', n; NULL; RETURN;
             EXCEPTION WHEN duplicate_object OR SQLSTATE '23505' THEN NULL; WHEN others THEN RAISE; END";
-        let block = parse(text).unwrap();
+        let mut block = parse(text).unwrap();
+        assert!(matches!(&block.steps[..3], [Step::Line(2), _, Step::Line(3)]));
+        block.steps.retain(|step| !matches!(step, Step::Line(_)));
         assert_eq!(block.variables.len(), 2);
         assert_eq!(block.steps.len(), 10);
         assert_eq!(block.handlers.len(), 2);

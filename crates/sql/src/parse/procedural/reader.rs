@@ -14,6 +14,8 @@ pub(super) struct Reader {
     tokens: Vec<Token>,
     pub(super) at: usize,
     depth: usize,
+    /// The line that a token stands at.
+    counted: (usize, usize),
 }
 
 fn is_space(token: &Token) -> bool {
@@ -34,6 +36,7 @@ impl Reader {
             tokens,
             at: 0,
             depth: 0,
+            counted: (0, 1),
         }
     }
 
@@ -82,6 +85,19 @@ impl Reader {
         while self.tokens.get(self.at).is_some_and(is_space) {
             self.at += 1;
         }
+    }
+
+    /// The line of the next token.
+    fn line(&mut self) -> usize {
+        self.skip_space();
+        let (from, mut line) = self.counted;
+        let passed = self.tokens.get(from..self.at).unwrap_or_default();
+        line += passed
+            .iter()
+            .map(|token| written(token).matches('\n').count())
+            .sum::<usize>();
+        self.counted = (self.at.max(from), line);
+        line
     }
 
     pub(super) fn peek(&mut self) -> Option<Token> {
@@ -205,6 +221,7 @@ impl Reader {
     fn block(&mut self, label: Option<String>) -> Result<Block> {
         let mut out = Block {
             label,
+            line: self.line(),
             ..Block::default()
         };
         if self.take_word("DECLARE") {
@@ -244,6 +261,7 @@ impl Reader {
                 if reader.peek().is_none() {
                     return Err(reader.unexpected());
                 }
+                out.push(Step::Line(reader.line()));
                 out.extend(reader.step()?);
                 reader.expect(&Token::SemiColon)?;
             }
@@ -443,12 +461,13 @@ impl Reader {
                     "TABLE_NAME",
                     "SCHEMA_NAME",
                     "PG_DATATYPE_NAME",
+                    "PG_EXCEPTION_CONTEXT",
                 ],
                 false => &["ROW_COUNT"],
             };
             match item.as_str() {
                 item if known.contains(&item) => {}
-                "PG_CONTEXT" | "PG_EXCEPTION_CONTEXT" | "PG_ROUTINE_OID" => {
+                "PG_CONTEXT" | "PG_ROUTINE_OID" => {
                     return unsupported(format!("{item} of GET DIAGNOSTICS"));
                 }
                 _ => return Err(error("42601", "unrecognized GET DIAGNOSTICS item")),

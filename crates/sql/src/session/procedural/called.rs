@@ -141,7 +141,14 @@ pub(super) fn call(
     match &routine.body {
         Body::Block(block) => {
             running.conflict = block.conflict;
-            running.of_block(&routine, block)
+            let done = running.of_block(&routine, block);
+            done.map_err(|told| {
+                let doing = match crate::error::state(&told).as_str() {
+                    "2F005" => "",
+                    _ => " while casting return value to function's return type",
+                };
+                running.at_end(told, doing)
+            })
         }
         Body::Statements(texts) => running.of_statements(&routine, texts),
         Body::Query(query) => running.of_statements(&routine, &[query.to_string()]),

@@ -3,9 +3,10 @@
 //! What stands in a block is run as statements of the statement that runs it ([`nested`]). Variables are parameters of these: a name of a
 //! variable that stands where a column could is replaced ([`names`]). A part that has handlers begins a savepoint; to handle an error is to
 //! go back to it. [`called`] gives a routine its arguments and takes what it gives, [`steps`] has what blocks do, [`values`] their variables,
-//! [`loops`], [`cursors`] and [`ended`] what their names say, [`raised`] what they tell.
+//! [`loops`], [`cursors`], [`ended`] and [`context`] what their names say, [`raised`] what they tell.
 
 mod called;
+mod context;
 mod cursors;
 mod ended;
 mod loops;
@@ -82,6 +83,10 @@ struct Running<'s, 'r> {
     savepoints: usize,
     /// How many parts run that may be taken back.
     parts: usize,
+    /// The error that goes through it knows where in it it happened.
+    is_told: bool,
+    /// The text that EXECUTE has computed.
+    computes: Option<String>,
     /// What it is of, if it is no DO.
     routine: Option<Arc<Routine>>,
     conflict: Conflict,
@@ -119,6 +124,8 @@ impl<'s, 'r> Running<'s, 'r> {
             handled: Vec::new(),
             savepoints: 0,
             parts: 0,
+            is_told: false,
+            computes: None,
             routine,
             conflict: Conflict::Error,
             may_end: false,

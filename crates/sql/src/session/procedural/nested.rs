@@ -1,7 +1,7 @@
 //! Statements of blocks, which run as parts of the statement that runs the block.
 
 use super::super::named::{Named as Uses, Names};
-use super::{Place, Rows, Running, called, run_block, run_call};
+use super::{Place, Rows, Running, called, context, run_block, run_call};
 use crate::bind::write::writes;
 use crate::error::{fail, state, unsupported};
 use crate::parse::own::{self, Own};
@@ -370,9 +370,15 @@ impl Running<'_, '_> {
     /// Runs the statements of a function in SQL; the rows of the last one.
     pub(super) fn statements(&mut self, texts: &[String]) -> Result<Rows> {
         let mut last = Rows::default();
-        for text in texts {
+        let name = self
+            .routine
+            .as_ref()
+            .map(|routine| routine.name.clone())
+            .unwrap_or_default();
+        for (number, text) in (1..).zip(texts) {
             self.statement.interrupt.check()?;
-            last = self.rows(text, &[])?;
+            let done = self.rows(text, &[]);
+            last = done.map_err(|told| context::of_statement(told, &name, number))?;
         }
         Ok(last)
     }

@@ -27,7 +27,8 @@ impl Running<'_, '_> {
                     format!("duplicate declaration at or near \"{}\"", variable.name),
                 );
             }
-            self.declare(variable, block.label.as_deref())?;
+            self.declare(variable, block.label.as_deref())
+                .map_err(|told| self.at_declaration(told, block.line))?;
         }
         if block.handlers.is_empty() {
             return self.labeled(block);
@@ -57,6 +58,7 @@ impl Running<'_, '_> {
             return Err(told);
         };
         self.end_part(&name, &mark, true);
+        self.is_told = false;
         // What was declared within the block is seen by its handlers.
         let outside = self.variables.len();
         for (name, text) in [("sqlstate", happened.as_str()), ("sqlerrm", told.message())] {
@@ -82,9 +84,15 @@ impl Running<'_, '_> {
     }
 
     pub(super) fn steps(&mut self, steps: &[Step]) -> Result<Flow> {
+        let mut line = 0;
         for step in steps {
+            if let Step::Line(next) = step {
+                line = *next;
+                continue;
+            }
             self.statement.interrupt.check()?;
-            match self.step(step)? {
+            let done = self.step(step);
+            match done.map_err(|told| self.at_step(told, (line, step)))? {
                 Flow::Next => {}
                 other => return Ok(other),
             }
@@ -116,9 +124,12 @@ impl Running<'_, '_> {
                 self.found(rows.count > 0);
             }
             Step::Execute { text, into, using } => {
+                self.computes = None;
                 let text = self.text(text)?;
                 let given = self.values(using)?;
+                self.computes = Some(text.clone());
                 let rows = self.computed(&text, &given)?;
+                self.computes = None;
                 self.count = rows.count;
                 if let Some(into) = into {
                     self.store(into, rows)?;
@@ -205,6 +216,7 @@ impl Running<'_, '_> {
                 using,
             } => self.returns_query(text, *is_computed, using)?,
             Step::Block(block) => return self.block(block),
+            Step::Line(_) => {}
         }
         Ok(Flow::Next)
     }
@@ -284,6 +296,7 @@ impl Running<'_, '_> {
                 "MESSAGE_TEXT" => told.as_ref().map(|told| told.message().to_owned()),
                 "PG_EXCEPTION_DETAIL" => field(ErrorField::Detail),
                 "PG_EXCEPTION_HINT" => field(ErrorField::Hint),
+                "PG_EXCEPTION_CONTEXT" => field(ErrorField::Context),
                 "COLUMN_NAME" => field(ErrorField::Column),
                 "CONSTRAINT_NAME" => field(ErrorField::Constraint),
                 "TABLE_NAME" => field(ErrorField::Table),
