@@ -584,7 +584,7 @@ fn bson_types(ty: &Type) -> Option<&'static [&'static str]> {
         Type::Float4 | Type::Float8 => &["double", "int", "long"],
         Type::Numeric => &["decimal", "int", "long", "double"],
         Type::Text | Type::Varchar | Type::Bpchar | Type::Name | Type::Char | Type::Interval => &["string"],
-        Type::Bit | Type::Varbit | Type::Timetz | Type::Jsonpath => &["string"],
+        Type::Bit | Type::Varbit | Type::Timetz | Type::Jsonpath | Type::Refcursor => &["string"],
         ty if ty.is_address() => &["string"],
         ty if ty.is_ranges() => &["string"],
         Type::Bytea | Type::Uuid => &["binData"],

@@ -5,6 +5,7 @@
 //! ([`Statement::lend`]) and is done again as a whole when one of the routine's statements meets a conflict. All of this
 //! takes a transaction: outside of one a statement asks for it ([`crate::asked::want_transaction`]) before it does anything.
 
+use super::planned::Field;
 use super::tables::{Reading, SessionFacts};
 use crate::bind::entry;
 use crate::catalog::routines::Routine;
@@ -74,6 +75,18 @@ impl Fired<'_> {
     }
 }
 
+/// A cursor that a routine has left open.
+pub struct Handed {
+    /// Its name.
+    pub name: String,
+    /// The columns of its rows.
+    pub fields: Vec<Field>,
+    /// The rows.
+    pub rows: Vec<Tuple>,
+    /// The row that it stands on, from 1; 0 before them.
+    pub at: usize,
+}
+
 /// What becomes of a row by a trigger.
 #[derive(Debug)]
 pub enum Fate {
@@ -136,6 +149,8 @@ pub struct Shared {
     kept: Mutex<Kept>,
     variables: Mutex<Vec<Option<String>>>,
     prefers_columns: AtomicUsize,
+    portals: AtomicUsize,
+    handed: Mutex<Vec<Handed>>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -165,6 +180,21 @@ impl Shared {
         }
         self.depth.fetch_add(1, Ordering::Relaxed);
         Ok(Deeper(self))
+    }
+
+    /// The number of the next cursor that has no name.
+    pub fn next_portal(&self) -> usize {
+        self.portals.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Leaves a cursor to the session.
+    pub fn hand(&self, cursor: Handed) {
+        self.handed.lock().unwrap_or_else(PoisonError::into_inner).push(cursor);
+    }
+
+    /// The cursors that routines have left open, once.
+    pub fn handed(&self) -> Vec<Handed> {
+        std::mem::take(&mut *self.handed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// How many run within each other.

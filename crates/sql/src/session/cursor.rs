@@ -150,6 +150,44 @@ impl Session {
         Ok(())
     }
 
+    /// Takes the cursors that routines have left open, if there is a transaction that they end with.
+    ///
+    /// Errors: 42P03 for a name that is taken, 53000.
+    pub(super) fn take_cursors(&mut self) -> Result<()> {
+        let all = self.facts.routines.handed();
+        if self.block.as_ref().is_none_or(|block| block.implicit) {
+            return Ok(());
+        }
+        for own in all {
+            if self.portals.contains_key(&own.name) {
+                return fail("42P03", format!("cursor \"{}\" already in use", own.name));
+            }
+            if self.portals.len() >= NAMES_MAX {
+                return fail("53000", "too many portals");
+            }
+            let portal = Portal {
+                statement: Arc::new(Prepared {
+                    fields: Some(own.fields),
+                    ..Prepared::new("", None, Vec::new())
+                }),
+                params: Vec::new(),
+                formats: Vec::new(),
+                waiting: None,
+                cursor: Some(Cursor {
+                    rows: own.rows,
+                    standing: None,
+                    at: own.at,
+                    scrolls: true,
+                    made_ms: nestor_database::clock::now_ms(),
+                    holds: false,
+                    is_new: true,
+                }),
+            };
+            self.portals.insert(own.name, portal);
+        }
+        Ok(())
+    }
+
     /// The table and the row that a cursor stands on.
     pub(super) fn cursor_row(&self, name: &str) -> Option<(Option<Standing>, Option<Vec<Value>>)> {
         let cursor = self.portals.get(name)?.cursor.as_ref()?;

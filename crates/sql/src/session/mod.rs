@@ -469,7 +469,10 @@ impl Session {
             ran = self.run_one(database, prepared, params, sink);
             ran = self.end_own(database, true, ran);
         }
-        ran.inspect_err(|_| asked::forget())
+        ran.inspect_err(|_| {
+            asked::forget();
+            drop(self.facts.routines.handed());
+        })
     }
 
     fn run_one(
@@ -752,7 +755,7 @@ impl Session {
         for (channel, payload) in asked::notified() {
             self.notify(database, &channel, &payload)?;
         }
-        Ok(())
+        self.take_cursors()
     }
 
     /// Does what is to be done with temporary tables at a commit, behind a statement that was one of its own.

@@ -10,7 +10,7 @@
 //! | `bigint`, `oid`, `time`, `timestamp`, `timestamptz` (microseconds; the last two since 1970) | `Int64` |
 //! | `real`, `double precision` | `Double` |
 //! | `numeric` | `Decimal128`: 34 digits, whose exponent is the scale |
-//! | `text`, `varchar`, `char`, `name`, `json`, `jsonpath`, `bit`, `bit varying` | `String` |
+//! | `text`, `varchar`, `char`, `name`, `json`, `jsonpath`, `bit`, `bit varying`, `refcursor` | `String` |
 //! | `bytea`, `uuid`, `interval`, `timetz` | `Binary` of subtypes 0, 4, [`INTERVAL_SUBTYPE`] and [`TIMETZ_SUBTYPE`] |
 //! | `inet`, `cidr`, `macaddr` ([`network`]) | `Binary` of subtypes [`INET_SUBTYPE`] and [`MAC_SUBTYPE`] |
 //! | `jsonb` | any value; JSON's null is `Undefined`, because `Null` is SQL's |
@@ -130,6 +130,8 @@ pub enum Type {
     Int2vector,
     /// The same of OIDs.
     Oidvector,
+    /// The name of a cursor.
+    Refcursor,
     /// BSON's ObjectId, which PostgreSQL does not have.
     ObjectId,
     /// One that somebody has made, held as `Int32`.
@@ -197,6 +199,7 @@ static TYPES: &[Entry] = entries! {
     Timestamptz 1184 1185 "timestamptz" "timestamp with time zone" 8 'D';
     Interval 1186 1187 "interval" "interval" 16 'T';
     Numeric 1700 1231 "numeric" "numeric" -1 'N';
+    Refcursor 1790 2201 "refcursor" "refcursor" -1 'U';
     Regprocedure 2202 2207 "regprocedure" "regprocedure" 4 'N';
     Regoperator 2204 2209 "regoperator" "regoperator" 4 'N';
     Regclass 2205 2210 "regclass" "regclass" 4 'N';

@@ -65,7 +65,7 @@ pub fn read(ty: &Type, value: ValueRef<'_>, path: &str) -> Result<Value> {
             let _neutral = Style::neutral();
             return super::input::text(ty, text);
         }
-        (Type::Bit | Type::Varbit | Type::Jsonpath, V::String(text)) => Value::String(text.into()),
+        (Type::Bit | Type::Varbit | Type::Jsonpath | Type::Refcursor, V::String(text)) => Value::String(text.into()),
         (Type::Uuid, V::Binary { subtype: 3 | 4, bytes }) if bytes.len() == 16 => Value::Binary(nestor_model::Binary {
             subtype: 4,
             bytes: bytes.into(),

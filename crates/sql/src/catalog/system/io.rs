@@ -40,6 +40,7 @@ fn beginning(ty: &Type) -> String {
         Type::Array(_) => "array_".to_owned(),
         Type::Enum(_) => "enum_".to_owned(),
         Type::Composite(_) => "record_".to_owned(),
+        Type::Refcursor => "text".to_owned(),
         Type::Domain(own) => beginning(own.bottom().0),
         ty if ty.range_element().is_some() => "range_".to_owned(),
         ty if ty.multirange_element().is_some() => "multirange_".to_owned(),

@@ -140,7 +140,7 @@ impl Reader {
     /// OPEN.
     pub(super) fn open(&mut self) -> Result<Step> {
         self.at += 1;
-        let cursor = self.name()?;
+        let cursor = self.cursor()?;
         let given = self.given()?;
         if self.take_word("NO") {
             self.expect_word("SCROLL")?;
@@ -209,7 +209,7 @@ impl Reader {
                 self.expect_word("IN")?;
             }
         }
-        let cursor = self.name()?;
+        let cursor = self.cursor()?;
         let into = match moves {
             true => None,
             false => {

@@ -162,6 +162,17 @@ impl Reader {
         }
     }
 
+    /// A cursor, which may be an argument by its number.
+    pub(super) fn cursor(&mut self) -> Result<String> {
+        match self.peek() {
+            Some(Token::Placeholder(number)) => {
+                self.at += 1;
+                Ok(number)
+            }
+            _ => self.name(),
+        }
+    }
+
     /// `name.field`, as one name.
     pub(super) fn target(&mut self) -> Result<String> {
         let mut out = self.name()?;
@@ -307,7 +318,7 @@ impl Reader {
             "FETCH" | "MOVE" => self.fetch().map(Some),
             "CLOSE" => {
                 self.at += 1;
-                self.name().map(|cursor| Some(Step::Close(cursor)))
+                self.cursor().map(|cursor| Some(Step::Close(cursor)))
             }
             "EXIT" | "CONTINUE" => {
                 self.at += 1;

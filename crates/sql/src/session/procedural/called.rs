@@ -142,6 +142,9 @@ pub(super) fn call(
         Body::Block(block) => {
             running.conflict = block.conflict;
             let done = running.of_block(&routine, block);
+            if done.is_ok() {
+                running.hand_cursors();
+            }
             done.map_err(|told| {
                 let doing = match crate::error::state(&told).as_str() {
                     "2F005" => "",

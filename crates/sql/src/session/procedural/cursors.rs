@@ -3,6 +3,7 @@
 use super::{Flow, Rows, Running};
 use crate::error::{error, fail};
 use crate::parse::procedural::{Destination, Direction, Given, Kind, Opened, Step};
+use crate::run::procedures::Handed;
 use crate::run::query::Field;
 use crate::types::Type;
 use nestor_model::{Result, Value};
@@ -34,7 +35,7 @@ impl Running<'_, '_> {
     pub(super) fn open(&mut self, variable: &str, query: &Opened) -> Result<()> {
         let (at, mut name) = self.cursor_name(variable)?;
         if name.is_empty() {
-            name = format!("<unnamed portal {}>", self.cursors.len() + 1);
+            name = format!("<unnamed portal {}>", self.facts.routines.next_portal());
         }
         if self.cursors.contains_key(&name) {
             return fail("42P03", format!("cursor \"{name}\" already in use"));
@@ -56,6 +57,18 @@ impl Running<'_, '_> {
         };
         self.cursors.insert(name, cursor);
         Ok(())
+    }
+
+    /// Leaves cursors that are open to the session: they end with its transaction.
+    pub(super) fn hand_cursors(&mut self) {
+        for (name, cursor) in self.cursors.drain() {
+            self.facts.routines.hand(Handed {
+                name,
+                fields: cursor.fields,
+                rows: cursor.rows,
+                at: usize::try_from(cursor.at).unwrap_or(0),
+            });
+        }
     }
 
     /// The rows of the query that a cursor is declared with.

@@ -157,7 +157,10 @@ pub(super) fn run_block(
     let mut running = Running::new(statement, facts, None);
     (running.conflict, running.may_end) = (block.conflict, may_end);
     match running.block(&block)? {
-        Flow::Next | Flow::Return => Ok(()),
+        Flow::Next | Flow::Return => {
+            running.hand_cursors();
+            Ok(())
+        }
         Flow::Leave { .. } => fail("42601", "EXIT cannot be used outside a loop, unless it has a label"),
     }
 }

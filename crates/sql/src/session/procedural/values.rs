@@ -172,7 +172,7 @@ impl Running<'_, '_> {
                 return Ok(());
             }
             Kind::Cursor { .. } => {
-                let mut own = Variable::new(name, Type::Text, Value::String(name.as_str().into()));
+                let mut own = Variable::new(name, Type::Refcursor, Value::String(name.as_str().into()));
                 (own.cursor, own.label) = (Some(Arc::new(declared.kind.clone())), label);
                 self.variables.push(own);
                 return Ok(());
@@ -213,9 +213,6 @@ impl Running<'_, '_> {
         let text = text.trim();
         if text.eq_ignore_ascii_case("record") {
             return Ok((Type::Record, -1));
-        }
-        if text.eq_ignore_ascii_case("refcursor") {
-            return Ok((Type::Text, -1));
         }
         if let Some((of, kind)) = text.split_once('%') {
             let (kind, array) = match kind.trim().strip_suffix("[]") {
