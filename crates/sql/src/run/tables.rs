@@ -2,7 +2,6 @@
 
 pub use super::facts::{SYNCHRONOUS, SessionFacts};
 use super::held::Holding;
-use super::index_facts::facts;
 pub use super::index_facts::index_name;
 use super::numbers::{Sequence, of_collection};
 use super::shown;
@@ -27,11 +26,9 @@ use nestor_database::rights::{Action, Resource};
 use nestor_database::shape::{Shape, Words};
 use nestor_database::statement::Statement;
 use nestor_database::users::Account;
-use nestor_database::write::comments;
 use nestor_exec::catalog::indexes;
 use nestor_exec::summary::totals;
 use nestor_exec::{BoxOperator, Step};
-use nestor_model::extjson::{self, Form};
 use nestor_model::{
     Array, ArrayRef, Document, Error, Namespace, Path, RawDocBuf, Result, Str, Value, ValueRef, bail, doc,
 };
@@ -41,7 +38,7 @@ use nestor_planner::pipeline::distinct_scan;
 use nestor_planner::{FindQuery, PlanNode};
 use nestor_query::env::OpContext;
 use nestor_query::sort::SortSpec;
-use nestor_storage::{Collection, Derive, Index, View};
+use nestor_storage::{Collection, Derive, View};
 use sqlparser::ast::Query;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -708,69 +705,6 @@ impl Facts for Reading<'_, '_> {
     fn settings(&self) -> Vec<(String, String)> {
         let all = self.session.settings.iter();
         all.map(|(name, value)| (name.clone(), value.clone())).collect()
-    }
-}
-
-impl Reading<'_, '_> {
-    /// What is said in the database, by the UUID of the collection that it is about.
-    fn comments(&self) -> Result<HashMap<[u8; 16], Document>> {
-        let all = comments::all(self.view, &self.session.database)?;
-        Ok(all.into_iter().collect())
-    }
-
-    /// A collection or view as catalogs show it: without indexes and a view's pipeline to who may not list them.
-    fn relation(&self, collection: &Collection, table: Arc<Table>, comments: Option<Document>) -> Relation {
-        let mut out = relation(collection, table, comments);
-        let own = Facts::schemas(self);
-        let found = own.iter().find(|(_, name)| *name == out.table.schema);
-        out.schema = found.map_or(system::PUBLIC, |(number, _)| *number);
-        if let Some(account) = &self.session.account {
-            let ns = &collection.ns;
-            if !account.grants.on_collection(ns).has(Action::ListIndexes) {
-                out.indexes.clear();
-            }
-            let on = Resource::Database(ns.db.clone());
-            if !account.grants.on(&on).has(Action::ListCollections) {
-                out.definition = None;
-            }
-        }
-        out
-    }
-}
-
-fn relation(collection: &Collection, table: Arc<Table>, comments: Option<Document>) -> Relation {
-    let of_indexes = match comments.as_ref().and_then(|comments| comments.get("indexes")) {
-        Some(ValueRef::Document(of_indexes)) => of_indexes.to_document(),
-        _ => Document::new(),
-    };
-    let declared = Declared::of_collection(collection);
-    let index = |index: &Arc<Index>| facts(collection, index, (&table, declared.as_deref()), &of_indexes);
-    let view = collection.options.view.as_ref();
-    // Where another key was declared, that of `_id` is nobody's.
-    let hides_id = table.declared && table.paths(&table.key) != ["_id"];
-    let shown = collection.indexes.iter().filter(|index| !(hides_id && index.is_id()));
-    Relation {
-        schema: system::PUBLIC,
-        oid: RELATIONS.saturating_add(collection.id.0),
-        indexes: shown.map(index).collect(),
-        keys: declared
-            .as_ref()
-            .map(|declared| declared.unique.iter().map(|key| key.name.clone()).collect())
-            .unwrap_or_default(),
-        count: collection.state.documents(),
-        definition: match &table.materialized {
-            Some(own) => Some(own.text.clone()),
-            None => view.map(|view| {
-                if let Some(text) = entry::query_of(collection) {
-                    return text.to_owned();
-                }
-                let stages = extjson::to_string(&Value::Array(view.pipeline.clone()), Form::Relaxed);
-                format!("db.{}.aggregate({stages})", view.on)
-            }),
-        },
-        comments,
-        updatable: None,
-        table,
     }
 }
 
