@@ -13,7 +13,7 @@ use nestor_model::{Result, Value};
 use nestor_planner::catalog::IndexInfo;
 use nestor_planner::relation::{Scan, Tuple};
 use nestor_storage::keys::EntryFormat;
-use nestor_storage::{Collection, Index, IndexId, View, keys};
+use nestor_storage::{Collection, Cursor, Index, IndexId, View, keys};
 use std::sync::Arc;
 
 /// Why keys are not looked up.
@@ -95,6 +95,26 @@ pub fn look_up(
         let lookup = KeyLookup::new(collection, index.clone(), wanted, parts.len());
         return Ok(Some(Found::Documents(Box::new(lookup))));
     }
+    // One of each is enough for who asks whether there is any.
+    let found = entries(&wanted, index, (view, scan.distinct), |at, _| {
+        let mut tuple = vec![Value::Null; scan.needed.len()];
+        for part in &parts {
+            tuple[columns[*part]] = values[*part].value(rows[at]);
+        }
+        Ok(tuple)
+    })?;
+    Ok(Some(Found::Rows(found)))
+}
+
+/// The rows that `row` makes of the entries that begin with some keys, of which it is told the number; of the first for each key if `only_first`.
+///
+/// Errors: those of `row` and of storage.
+fn entries(
+    wanted: &IndexKeys,
+    index: &Index,
+    (view, only_first): (&dyn View, bool),
+    mut row: impl FnMut(usize, &Cursor) -> Result<Tuple>,
+) -> Result<Vec<Tuple>> {
     let mut found = Vec::new();
     let mut cursor = view.cursor(index.tree);
     for at in wanted.different() {
@@ -103,16 +123,11 @@ pub fn look_up(
         let mut more = cursor.seek(prefix)?;
         while more && cursor.key().starts_with(prefix) {
             work(ROW / 2)?;
-            let mut tuple = vec![Value::Null; scan.needed.len()];
-            for part in &parts {
-                tuple[columns[*part]] = values[*part].value(rows[at]);
-            }
-            found.push(tuple);
-            // One of each is enough for who asks whether there is any.
-            more = !scan.distinct && cursor.next()?;
+            found.push(row(at, &cursor)?);
+            more = !only_first && cursor.next()?;
         }
     }
-    Ok(Some(Found::Rows(found)))
+    Ok(found)
 }
 
 /// The columns that an index has of all that are looked at, with the parts of its key that they are.
@@ -121,8 +136,6 @@ struct Told<'t> {
     index: &'t Index,
     format: EntryFormat,
     width: usize,
-    /// One of each key is enough for who asks whether there is any.
-    distinct: bool,
     columns: Vec<(usize, usize)>,
 }
 
@@ -144,7 +157,6 @@ fn told<'t>(scan: &Scan<Expr>, (table, collection): (&'t Table, &Collection), in
         index,
         format: index.entry_format(collection),
         width: scan.needed.len(),
-        distinct: scan.distinct,
         columns,
     })
 }
@@ -155,27 +167,17 @@ impl Told<'_> {
     /// Errors: those of storage; a value is not of its column's type.
     fn look_up(&self, wanted: &IndexKeys, view: &dyn View) -> Result<Vec<Tuple>> {
         let format = &self.format;
-        let mut found = Vec::new();
         let mut values = Vec::new();
-        let mut cursor = view.cursor(self.index.tree);
-        for at in wanted.different() {
-            work(ROW)?;
-            let prefix = wanted.get(at);
-            let mut more = cursor.seek(prefix)?;
-            while more && cursor.key().starts_with(prefix) {
-                work(ROW / 2)?;
-                let entry = format.split(cursor.key(), cursor.value()?)?;
-                values.clear();
-                keys::decode_onto(&mut values, entry.key, entry.type_bits, &format.descending)?;
-                let mut tuple = vec![Value::Null; self.width];
-                for (column, part) in &self.columns {
-                    tuple[*column] = self.table.columns[*column].read(values[*part].as_ref())?;
-                }
-                found.push(tuple);
-                more = !self.distinct && cursor.next()?;
+        entries(wanted, self.index, (view, false), |_, cursor| {
+            let entry = format.split(cursor.key(), cursor.value()?)?;
+            values.clear();
+            keys::decode_onto(&mut values, entry.key, entry.type_bits, &format.descending)?;
+            let mut tuple = vec![Value::Null; self.width];
+            for (column, part) in &self.columns {
+                tuple[*column] = self.table.columns[*column].read(values[*part].as_ref())?;
             }
-        }
-        Ok(found)
+            Ok(tuple)
+        })
     }
 }
 
