@@ -233,13 +233,11 @@ impl SegmentBuilder {
 
     fn add_element(&mut self, item: ValueRef<'_>) {
         self.fields[0].column.push(self.rows, item);
+        self.are_documents &= matches!(item, ValueRef::Document(_));
         match item {
             ValueRef::Document(doc) => self.fields_of(0, doc.iter(), 0),
-            ValueRef::Array(_) => {
-                self.fields[0].has_others = true;
-                self.are_documents = false;
-            }
-            _ => self.are_documents = false,
+            ValueRef::Array(_) => self.fields[0].has_others = true,
+            _ => {}
         }
         self.rows += 1;
     }

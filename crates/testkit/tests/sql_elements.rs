@@ -101,6 +101,19 @@ fn condition(random: &mut Random) -> String {
     }
 }
 
+/// A session, and a table that elements are joined with.
+fn with_keys(database: &Database) -> Session {
+    let slot = database.service.connections.add("test");
+    let mut session = Session::new(slot, "tester", "test");
+    ask(database, &mut session, "CREATE TABLE keys (n int, word text)");
+    ask(
+        database,
+        &mut session,
+        "INSERT INTO keys VALUES (3, 'a'), (7, '3'), (NULL, NULL), (3, 'none')",
+    );
+    session
+}
+
 #[test]
 fn indexes_on_fields_of_elements_find_what_reading_finds() {
     let (mut used, mut looked_up, mut given, mut unread) = (0, 0, 0, 0);
@@ -122,14 +135,7 @@ fn indexes_on_fields_of_elements_find_what_reading_finds() {
             let index = Value::from(doc! { "key": key, "name": *name });
             database.must(doc! { "createIndexes": "indexed", "indexes": vec![index] });
         }
-        let slot = database.service.connections.add("test");
-        let mut session = Session::new(slot, "tester", "test");
-        ask(&database, &mut session, "CREATE TABLE keys (n int, word text)");
-        ask(
-            &database,
-            &mut session,
-            "INSERT INTO keys VALUES (3, 'a'), (7, '3'), (NULL, NULL), (3, 'none')",
-        );
+        let mut session = with_keys(&database);
         for _ in 0..60 {
             let mut conditions: Vec<String> = (0..1 + random.below(3)).map(|_| condition(&mut random)).collect();
             let join = match random.below(4) {
@@ -246,14 +252,7 @@ fn elements_are_the_same_by_columns_as_by_documents() {
     };
     insert(&mut database, held_documents(&mut random, (0, 7000), false));
     insert(&mut database, held_documents(&mut random, (7000, 9000), true));
-    let slot = database.service.connections.add("test");
-    let mut session = Session::new(slot, "tester", "test");
-    ask(&database, &mut session, "CREATE TABLE keys (n int, word text)");
-    ask(
-        &database,
-        &mut session,
-        "INSERT INTO keys VALUES (3, 'a'), (7, '3'), (NULL, NULL), (3, 'none')",
-    );
+    let mut session = with_keys(&database);
     ask(&database, &mut session, "SET TimeZone = 'America/New_York'");
     database.service.engine.checkpoint().expect("a checkpoint");
     ask(&database, &mut session, "SET nestor.columns = 'on'");

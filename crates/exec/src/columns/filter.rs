@@ -136,7 +136,8 @@ impl ColumnFilter {
             Self::All | Self::Nothing => true,
             Self::And(filters) | Self::Or(filters) => filters.iter().all(|filter| filter.is_served(segment)),
             Self::Not(filter) => filter.is_served(segment),
-            Self::Leaf(test) => has(&test.path) || test.of_elements && test.spread(segment).is_some(),
+            Self::Leaf(test) if test.of_elements => test.spread(segment).is_some(),
+            Self::Leaf(test) => has(&test.path),
             Self::Element(path, filter) => match segment.elements(path.split('.')) {
                 elements::Found::Elements(found) => {
                     found.segment().has_documents_only() && filter.is_served(found.segment())
@@ -232,11 +233,9 @@ impl ColumnFilter {
                 filter.apply(segment, rows, &mut own, op)?;
                 left.iter_mut().zip(own).for_each(|(left, own)| *left &= !own);
             }
-            Self::Leaf(test) => match test.spread(segment) {
-                Some(spread @ Spread::Elements(..)) if test.of_elements => {
-                    test.apply_spread(&spread, rows, left, op)?;
-                }
-                _ => test.apply(column(segment, &test.path), rows, left, op)?,
+            Self::Leaf(test) => match test.of_elements.then(|| test.spread(segment)).flatten() {
+                Some(spread) => test.apply_spread(&spread, rows, left, op)?,
+                None => test.apply(column(segment, &test.path), rows, left, op)?,
             },
             Self::Element(path, filter) => match segment.elements(path.split('.')) {
                 elements::Found::Elements(found) => spread::any(&found, rows, left, |all, holds| {

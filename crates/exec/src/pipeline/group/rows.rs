@@ -338,11 +338,7 @@ impl Rows {
                     match computed::numbers(expr, &of_path, places) {
                         Some(values) => results(known, entries, &values),
                         // Whatever else it gives, or refuses, it does row by row.
-                        None => {
-                            let mut result = Results::of(expr, (&self.key, keys), op);
-                            let each = rows.iter().map(|row| result.number(*row, known, entries));
-                            each.collect::<Result<_>>()?
-                        }
+                        None => Results::of(expr, (&self.key, keys), op).numbers(&rows, known, entries)?,
                     }
                 }
                 KeyPart::Of {
@@ -356,10 +352,7 @@ impl Rows {
                     let are_many = results.len() > VALUES_MANY && results.len() * SAME_PART > *seen;
                     *seen += if are_many { 0 } else { rows.len() };
                     match column(*path).filter(|_| !are_many) {
-                        None => {
-                            let each = rows.iter().map(|row| result.number(*row, known, entries));
-                            each.collect::<Result<_>>()?
-                        }
+                        None => result.numbers(&rows, known, entries)?,
                         Some(column) => {
                             let mut all = numbers(values, entries, column, places, &mut locals[at]);
                             for (number, row) in all.iter_mut().zip(&rows) {
@@ -493,6 +486,13 @@ impl<'r> Results<'r> {
             op,
             buffer: Vec::new(),
         }
+    }
+
+    /// The number of that of each row.
+    ///
+    /// Errors: those of the expression.
+    fn numbers(&mut self, rows: &[usize], known: &mut Numbers, entries: &mut usize) -> Result<Vec<u32>> {
+        rows.iter().map(|row| self.number(*row, known, entries)).collect()
     }
 
     /// The number of that of a row.
