@@ -68,21 +68,29 @@ pub fn watched_has_closed() -> bool {
     closed
 }
 
-/// Writes to the socket that this thread watches, see [`Stream::watched`], while the work goes on.
+/// Writes to the socket that this thread watches, see [`Stream::watched`], while the work goes on. Where the client has to read before there is
+/// room for all of it, others take over what the thread serves meanwhile.
 ///
 /// Errors: those of the socket; `TimedOut` when the client does not read for `patience`.
 pub fn write_watched(runtime: &Handle, bytes: &[u8], patience: Duration) -> io::Result<()> {
     let Some(mut socket) = WATCHED.take() else {
         return Err(io::ErrorKind::NotConnected.into());
     };
-    let written = runtime.block_on(async {
-        let write = async {
+    let written = {
+        let mut write = pin!(async {
             socket.write_all(bytes).await?;
             socket.flush().await
-        };
-        let done = tokio::time::timeout(patience, write).await;
-        done.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
-    });
+        });
+        match write.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(written) => written,
+            Poll::Pending => tokio::task::block_in_place(|| {
+                runtime.block_on(async {
+                    let done = tokio::time::timeout(patience, write).await;
+                    done.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
+                })
+            }),
+        }
+    };
     WATCHED.set(Some(socket));
     written
 }

@@ -331,8 +331,7 @@ fn take(
     let handle = Handle::current();
     let mut flush = |out: &mut Vec<u8>| {
         server.count_reply(out.len());
-        // Others are not to wait for this client.
-        let sent = tokio::task::block_in_place(|| write_watched(&handle, out, STALLED_MAX));
+        let sent = write_watched(&handle, out, STALLED_MAX);
         out.clear();
         sent.map_err(|_| Error::new(ErrorCode::ClientDisconnect, "the client has gone"))
     };
