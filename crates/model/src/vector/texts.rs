@@ -111,6 +111,11 @@ impl Texts {
         self.numbers.as_deref().map(|numbers| (&self.pool, numbers))
     }
 
+    /// The texts, where each row has its own: that of its number.
+    pub fn own(&self) -> Option<&Pool> {
+        self.numbers.is_none().then_some(&*self.pool)
+    }
+
     /// Adds a text; `false`, and nothing is added, when there is no more room.
     pub fn push(&mut self, text: &str) -> bool {
         let pool = Arc::make_mut(&mut self.pool);
