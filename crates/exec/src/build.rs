@@ -20,12 +20,12 @@ pub fn build(plan: &PlanNode, collection: &Arc<Collection>) -> Result<BoxOperato
 }
 
 /// Finds the records with these `_id`s, which are different and neither null, arrays nor regular expressions, in this order; counts that as
-/// a use of the index.
-pub fn look_up(collection: &Arc<Collection>, ids: Vec<Value>) -> BoxOperator {
+/// a use of the index. With `only_ids` the rows have the `_id` alone, and that as it was asked for.
+pub fn look_up(collection: &Arc<Collection>, ids: Vec<Value>, only_ids: bool) -> BoxOperator {
     if let Some(index) = collection.id_index() {
         collection.state.note_index_use(index.id);
     }
-    Box::new(IdLookup::of_all(collection.clone(), ids))
+    Box::new(IdLookup::of_all(collection.clone(), ids, only_ids))
 }
 
 /// Counts a query that runs by `plan`, for `$indexStats` and `$collStats`.

@@ -4,7 +4,7 @@ use crate::base::BaseSnapshot;
 use crate::blocks::{Blocks, CHANGED_PART, bounds, range};
 use crate::catalog::Catalog;
 use crate::cursor::{BaseSide, Cursor, Layer, Overlay, Source};
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, Table};
 use crate::{Bytes, Lsn, Result, TreeId};
 use nestor_model::Timestamp;
 use std::ops::Bound;
@@ -49,6 +49,9 @@ pub trait View: Sync {
     /// the base is counted exactly for the price of two look-ups; what is not is counted as if none of it replaced anything,
     /// and of a part of a tree only up to a thousand.
     fn estimate_entries(&self, tree: TreeId, from: &[u8], to: Option<&[u8]>) -> Result<u64>;
+
+    /// Whether [`View::estimate_entries`] says `most` or fewer. What is not in the base is looked at only where it decides.
+    fn has_at_most(&self, tree: TreeId, from: &[u8], to: Option<&[u8]>, most: u64) -> Result<bool>;
 }
 
 /// The layers below a write set.
@@ -98,14 +101,31 @@ impl Snapshot {
         self.state.optime
     }
 
+    /// What the memtables have of a tree, as far as it can be seen.
+    fn tables(&self, tree: TreeId) -> impl Iterator<Item = Arc<Table>> {
+        let memtables = self.state.layers.memtables();
+        let tables = memtables.filter_map(move |memtable| memtable.table(tree));
+        tables.filter(|table| table.concerns(self.state.seq))
+    }
+
+    fn entries_in_base(&self, tree: TreeId, from: &[u8], to: Option<&[u8]>) -> Result<u64> {
+        let Some(base) = &self.state.layers.base else {
+            return Ok(0);
+        };
+        let low = with_base_key(tree, from, |key| base.rank(key))?;
+        let high = match (to, tree.0.checked_add(1)) {
+            (Some(to), _) => with_base_key(tree, to, |key| base.rank(key))?,
+            (None, Some(next)) => base.rank(&next.to_be_bytes())?,
+            (None, None) => base.entries(),
+        };
+        Ok(high.saturating_sub(low))
+    }
+
     pub(crate) fn layers_of(&self, tree: TreeId, layers: &mut Vec<Layer>) {
-        for memtable in self.state.layers.memtables() {
-            if let Some(table) = memtable.table(tree)
-                && table.concerns(self.state.seq)
-            {
-                layers.push(Layer::new(Source::Table(table, self.state.seq)));
-            }
-        }
+        layers.extend(
+            self.tables(tree)
+                .map(|table| Layer::new(Source::Table(table, self.state.seq))),
+        );
     }
 
     /// As [`View::blocks`], with changes on top.
@@ -121,12 +141,7 @@ impl Snapshot {
         }
         let mut changed: Vec<Bytes> = own.into_iter().flat_map(|own| own.keys().cloned()).collect();
         let mut run = Vec::new();
-        let tables = self
-            .state
-            .layers
-            .memtables()
-            .filter_map(|memtable| memtable.table(tree));
-        for table in tables.filter(|table| table.concerns(self.state.seq)) {
+        for table in self.tables(tree) {
             let is_all = table.ascending(Bound::Unbounded, None, self.state.seq, changed_max + 1, &mut run);
             changed.extend(run.drain(..).map(|(key, _)| key));
             if !is_all || changed.len() > changed_max {
@@ -171,21 +186,21 @@ impl View for Snapshot {
     }
 
     fn get_many(&self, tree: TreeId, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        let mut newer = vec![None; keys.len()];
+        for memtable in self.state.layers.memtables() {
+            memtable.get_many(tree, keys, self.state.seq, &mut newer);
+        }
         let Some(base) = &self.state.layers.base else {
-            return keys.iter().map(|key| self.get(tree, key)).collect();
+            return Ok(newer.into_iter().map(Option::flatten).collect());
         };
-        let mut found = Vec::with_capacity(keys.len());
         // What is in the base only: where the answer belongs, and where the key ends.
         let (mut below, mut bytes) = (Vec::new(), Vec::new());
-        for key in keys {
-            let newer = self.newer(tree, key);
-            if newer.is_none() {
-                bytes.extend_from_slice(&tree.0.to_be_bytes());
-                bytes.extend_from_slice(key);
-                below.push((found.len(), bytes.len()));
-            }
-            found.push(newer.flatten());
+        for (at, key) in keys.iter().enumerate().filter(|(at, _)| newer[*at].is_none()) {
+            bytes.extend_from_slice(&tree.0.to_be_bytes());
+            bytes.extend_from_slice(key);
+            below.push((at, bytes.len()));
         }
+        let mut found: Vec<Option<Bytes>> = newer.into_iter().map(Option::flatten).collect();
         let mut from = 0;
         let parts = below.iter().map(|(_, end)| {
             let part = &bytes[from..*end];
@@ -230,20 +245,19 @@ impl View for Snapshot {
     }
 
     fn estimate_entries(&self, tree: TreeId, from: &[u8], to: Option<&[u8]>) -> Result<u64> {
-        let mut entries = 0;
-        if let Some(base) = &self.state.layers.base {
-            let low = with_base_key(tree, from, |key| base.rank(key))?;
-            let high = match (to, tree.0.checked_add(1)) {
-                (Some(to), _) => with_base_key(tree, to, |key| base.rank(key))?,
-                (None, Some(next)) => base.rank(&next.to_be_bytes())?,
-                (None, None) => base.entries(),
-            };
-            entries += high.saturating_sub(low);
+        let newer = self.tables(tree).map(|table| table.estimate(from, to) as u64);
+        Ok(self.entries_in_base(tree, from, to)? + newer.sum::<u64>())
+    }
+
+    fn has_at_most(&self, tree: TreeId, from: &[u8], to: Option<&[u8]>, most: u64) -> Result<bool> {
+        let mut entries = self.entries_in_base(tree, from, to)?;
+        let newer_max = self.tables(tree).map(|table| table.estimate_max(from, to) as u64);
+        if entries > most || entries + newer_max.sum::<u64>() <= most {
+            return Ok(entries <= most);
         }
-        let tables = self.state.layers.memtables().filter_map(|m| m.table(tree));
-        for table in tables.filter(|table| table.concerns(self.state.seq)) {
+        for table in self.tables(tree) {
             entries += table.estimate(from, to) as u64;
         }
-        Ok(entries)
+        Ok(entries <= most)
     }
 }

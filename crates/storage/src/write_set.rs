@@ -517,6 +517,10 @@ impl View for WriteSet {
         self.snapshot.estimate_entries(tree, from, to)
     }
 
+    fn has_at_most(&self, tree: TreeId, from: &[u8], to: Option<&[u8]>, most: u64) -> Result<bool> {
+        self.snapshot.has_at_most(tree, from, to, most)
+    }
+
     fn stored_bytes(&self, tree: TreeId) -> Result<Option<u64>> {
         self.snapshot.stored_bytes(tree)
     }

@@ -1,5 +1,6 @@
 //! IDHACK: the one record with an `_id`, or one for each of several.
 
+use super::key_lookup::IndexKeys;
 use crate::batch::Batch;
 use crate::operator::{Counters, Explain, Operator, Report, Step};
 use crate::point;
@@ -10,7 +11,7 @@ use nestor_model::statement::{ROW, work};
 use nestor_model::{Document, Result, Value, doc};
 use nestor_planner::NodeKind;
 use nestor_query::matcher::MatchExpr;
-use nestor_storage::Collection;
+use nestor_storage::{Collection, Index};
 use std::sync::Arc;
 
 /// `_id`s that are looked up together.
@@ -21,6 +22,8 @@ pub struct IdLookup {
     collection: Arc<Collection>,
     ids: std::vec::IntoIter<Value>,
     filter: Option<Arc<MatchExpr>>,
+    /// Nothing but the `_id` is wanted of the documents, as it was asked for.
+    only_ids: bool,
     counters: Counters,
 }
 
@@ -31,18 +34,27 @@ impl IdLookup {
             collection,
             ids: vec![plan.id.clone()].into_iter(),
             filter: plan.filter.clone(),
+            only_ids: false,
             counters: Counters::default(),
         }
     }
 
-    /// A lookup of several in `collection`, which are different and neither null, arrays nor regular expressions.
-    pub fn of_all(collection: Arc<Collection>, ids: Vec<Value>) -> Self {
+    /// A lookup of several in `collection`, which are different and neither null, arrays nor regular expressions; with `only_ids` the rows have
+    /// the `_id` alone, and that as it was asked for.
+    pub fn of_all(collection: Arc<Collection>, ids: Vec<Value>, only_ids: bool) -> Self {
         Self {
             collection,
             ids: ids.into_iter(),
             filter: None,
+            only_ids,
             counters: Counters::default(),
         }
+    }
+
+    /// The index whose entries say which of the `_id`s there are, if nothing else is wanted.
+    fn told_by(&self) -> Option<&Arc<Index>> {
+        let is_told = self.only_ids && !self.collection.is_clustered();
+        self.collection.id_index().filter(|_| is_told)
     }
 }
 
@@ -59,6 +71,14 @@ impl Operator for IdLookup {
             };
             self.counters.works += 1;
             self.counters.keys_examined += 1;
+            if let Some(index) = self.told_by() {
+                let key = keys::id_key(id.as_ref(), catalog::id_collation(&self.collection)?.as_ref());
+                if batch.view.get(index.tree, &key)?.is_none() {
+                    continue;
+                }
+                self.counters.advanced += 1;
+                return Ok(Step::Row(Row::computed(doc! { "_id": id })));
+            }
             let Some((key, bytes)) = point::by_id(batch.view, &self.collection, id.as_ref())? else {
                 continue;
             };
@@ -91,15 +111,28 @@ impl Operator for IdLookup {
             if self.counters.works > 0 && !batch.spend()? {
                 return Ok(Filled::Pause);
             }
-            let mut encoded = Vec::new();
-            for id in self.ids.by_ref().take(out.room().min(TOGETHER)) {
+            let together = out.room().min(TOGETHER).min(self.ids.len());
+            let mut encoded = IndexKeys::default();
+            for id in &self.ids.as_slice()[..together] {
                 work(ROW)?;
-                keys::with_id_key(id.as_ref(), collation.as_ref(), |key, _| encoded.push(key.to_vec()));
+                keys::with_id_key(id.as_ref(), collation.as_ref(), |key, _| encoded.add_key(key));
             }
-            self.counters.works += encoded.len() as u64;
-            self.counters.keys_examined += encoded.len() as u64;
-            let encoded: Vec<&[u8]> = encoded.iter().map(Vec::as_slice).collect();
+            self.counters.works += together as u64;
+            self.counters.keys_examined += together as u64;
+            let encoded: Vec<&[u8]> = (0..together).map(|at| encoded.get(at)).collect();
             let entries = batch.view.get_many(index.tree, &encoded)?;
+            let ids = self.ids.by_ref().take(together);
+            if self.only_ids {
+                for (id, _) in ids.zip(&entries).filter(|(_, entry)| entry.is_some()) {
+                    self.counters.advanced += 1;
+                    out.push_tried(|writer| {
+                        writer.append("_id", id.as_ref());
+                        Ok(())
+                    })?;
+                }
+                continue;
+            }
+            ids.for_each(drop);
             // A unique index keeps the record key before the type bits.
             let records: Vec<&[u8]> = entries
                 .iter()

@@ -41,6 +41,13 @@ impl IndexKeys {
         result
     }
 
+    /// Adds a key.
+    pub(crate) fn add_key(&mut self, key: &[u8]) {
+        let from = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(key);
+        self.places.push((from, self.bytes.len() as u32));
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.places.len()

@@ -79,7 +79,7 @@ pub fn ids(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Option<Vec<
     let is_id = |expr: &Expr| match expr.node() {
         Node::Column { index, .. } => {
             let column = table.columns.get(*index);
-            column.is_some_and(|column| column.path == "_id" && is_id_type(&column.ty))
+            column.is_some_and(|column| column.path == "_id" && is_one_form(&column.ty))
         }
         _ => false,
     };
@@ -131,8 +131,8 @@ pub fn filter(conditions: &[Expr], table: &Table, env: &Env<'_>) -> Result<Found
     Ok(Found { filter: out, exact })
 }
 
-/// Types of `_id` whose values are looked up as they are.
-fn is_id_type(ty: &Type) -> bool {
+/// Whether values of a type that are equal are the same. Such values of `_id` are looked up as they are.
+pub(super) fn is_one_form(ty: &Type) -> bool {
     matches!(
         ty,
         Type::Int2 | Type::Int4 | Type::Int8 | Type::Bool | Type::ObjectId | Type::Text | Type::Varchar

@@ -3,7 +3,6 @@
 use super::{element_index, find, probe};
 use crate::catalog::Table;
 use crate::expr::Expr;
-use crate::types::Type;
 use nestor_exec::BoxOperator;
 use nestor_exec::catalog::indexes;
 use nestor_exec::ops::{IndexKeys, KeyLookup};
@@ -84,7 +83,7 @@ pub fn look_up(
     collection.state.note_index_use(index.id);
     // Whether the index has all that is looked at: what is equal to a key is the key.
     let is_key = |at: usize| parts.iter().any(|part| columns[*part] == at);
-    let is_plain = |part: &usize| scan.distinct || is_one_form(&table.columns[columns[*part]].ty);
+    let is_plain = |part: &usize| scan.distinct || find::is_one_form(&table.columns[columns[*part]].ty);
     let is_covered = table.elements.is_none()
         && parts.iter().all(is_plain)
         && (0..scan.needed.len()).all(|at| !scan.needed[at] || is_key(at));
@@ -179,14 +178,6 @@ impl Told<'_> {
             Ok(tuple)
         })
     }
-}
-
-/// Whether values of a type that are equal are the same.
-fn is_one_form(ty: &Type) -> bool {
-    matches!(
-        ty,
-        Type::Int2 | Type::Int4 | Type::Int8 | Type::Bool | Type::ObjectId | Type::Text | Type::Varchar
-    )
 }
 
 /// The index whose first parts are most of these columns, and for each of these parts which of them it is.

@@ -16,7 +16,7 @@ use crate::types::{style, zone};
 
 use nestor_database::read;
 use nestor_exec::catalog::{id_collation, masked};
-use nestor_exec::estimate::least_entries;
+use nestor_exec::estimate::reads_at_most;
 use nestor_exec::relation::{Abroad, Opened, Sources};
 use nestor_exec::summary::{Totals, has_kind, totals};
 use nestor_exec::{Batch, BoxOperator, Step, count_rows};
@@ -54,7 +54,8 @@ impl Tables<'_, '_> {
             Opened::Documents { mut root, in_order, .. } => Ok(Some(Access {
                 path: self.path(&mut root)?,
                 in_order,
-                index_only: has_kind(&*root, NodeKind::Covered),
+                index_only: has_kind(&*root, NodeKind::Covered)
+                    || is_of_ids(scan, &self.tables[scan.table]) && has_kind(&*root, NodeKind::IdLookup),
             })),
         }
     }
@@ -344,7 +345,7 @@ impl Tables<'_, '_> {
         }
         for condition in &scan.conditions {
             if let Some(ids) = find::ids(condition, table, env)? {
-                return Ok(Some(nestor_exec::look_up(collection, ids)));
+                return Ok(Some(nestor_exec::look_up(collection, ids, is_of_ids(scan, table))));
             }
         }
         Ok(None)
@@ -386,11 +387,9 @@ impl Tables<'_, '_> {
         }
         let documents = collection.state.documents();
         if probe.is_range && !is_covered && documents >= COSTED_MIN {
-            let plans = std::slice::from_ref(&probe.plan);
-            let found = least_entries(plans, collection, reading.view)?;
             // What else there is to be thought of is thought of by whoever plans for longer.
-            let least = COLUMN_COST * reading.session.switches.found_cost;
-            if found.is_none_or(|found| documents as f64 / (found.count as f64) < least) {
+            let most = documents as f64 / (COLUMN_COST * reading.session.switches.found_cost);
+            if reads_at_most(&probe.plan, collection, reading.view, most as u64)? != Some(true) {
                 return Ok(None);
             }
         }
@@ -533,6 +532,16 @@ fn covers(collection: &Collection, fields: &[Str]) -> bool {
     let has = |index: &Arc<Index>, field: &Str| index.key_pattern.iter().any(|(path, _)| path == field.as_str());
     let mut indexes = collection.indexes.iter();
     indexes.any(|index| fields.iter().all(|field| has(index, field)))
+}
+
+/// Whether a scan looks at no column but the one that is the `_id`, of a type of which equal values are the same.
+fn is_of_ids(scan: &Scan<Expr>, table: &Table) -> bool {
+    let needed = || (0..scan.needed.len()).filter(|at| scan.needed[*at]);
+    let is_id = |at: usize| {
+        let column = table.columns.get(at);
+        column.is_some_and(|column| column.path == "_id" && find::is_one_form(&column.ty))
+    };
+    table.elements.is_none() && needed().count() == 1 && needed().all(is_id)
 }
 
 /// The fields that a scan looks at, where so few are that an index may have them all.

@@ -153,6 +153,12 @@ impl Memtable {
         tables.get(&tree)?.get(key, at)
     }
 
+    /// As [`Memtable::get`] for each of some keys that `found` knows nothing of yet.
+    pub(crate) fn get_many(&self, tree: TreeId, keys: &[&[u8]], at: u64, found: &mut [Option<Option<Bytes>>]) {
+        let Some(table) = self.table(tree) else { return };
+        table.get_many(keys, |i| self.filter.may_hold(tree, keys[i]), at, found);
+    }
+
     /// False only if `key` is not here.
     #[cfg(test)]
     pub(crate) fn may_hold(&self, tree: TreeId, key: &[u8]) -> bool {

@@ -13,6 +13,8 @@ const INSERT_RUN: usize = 64;
 const SCAN_RUN: usize = 1024;
 /// Entries whose values are asked for ahead of a scan.
 const AHEAD: usize = 8;
+/// Keys that are looked up before their values are taken.
+const GET_RUN: usize = 16;
 /// Versions of a key from which on it is worth knowing every open snapshot, not only the oldest.
 const VERSIONS_MANY: usize = 8;
 /// The memory that an entry takes beside key and value: its place in a tree node that is two thirds full.
@@ -188,6 +190,33 @@ impl Table {
         find(&map, key)?.at(at).cloned()
     }
 
+    /// As [`Table::get`] for each of some keys that `found` knows nothing of yet and `is_wanted` picks. What they have is asked for before the
+    /// first of it is taken: each lies elsewhere in memory.
+    pub(super) fn get_many(
+        &self,
+        keys: &[&[u8]],
+        is_wanted: impl Fn(usize) -> bool,
+        at: u64,
+        found: &mut [Option<Option<Bytes>>],
+    ) {
+        let map = self.map.read().expect("no holder of the lock panics");
+        let mut run = [None; GET_RUN];
+        for (from, keys) in (0..).step_by(GET_RUN).zip(keys.chunks(GET_RUN)) {
+            for (i, key) in keys.iter().enumerate() {
+                let wanted = found[from + i].is_none() && is_wanted(from + i);
+                run[i] = wanted.then(|| find(&map, key)).flatten();
+                if let Some(versions) = run[i] {
+                    versions.ask();
+                }
+            }
+            for (i, versions) in run[..keys.len()].iter().enumerate() {
+                if let Some(versions) = versions {
+                    found[from + i] = versions.at(at).cloned();
+                }
+            }
+        }
+    }
+
     pub(super) fn newest_of(&self, key: &[u8]) -> u64 {
         let map = self.map.read().expect("no holder of the lock panics");
         find(&map, key).map_or(0, |versions| versions.newest.seq)
@@ -332,6 +361,14 @@ impl Table {
                 let to = to.map_or(Bound::Unbounded, Bound::Excluded);
                 map.range::<[u8], _>((Bound::Included(from), to)).take(SCAN_RUN).count()
             }
+        }
+    }
+
+    /// What [`Table::estimate`] says at most, without a look at the keys.
+    pub(crate) fn estimate_max(&self, from: &[u8], to: Option<&[u8]>) -> usize {
+        match to {
+            None if from.is_empty() => self.len(),
+            _ => self.len().min(SCAN_RUN),
         }
     }
 
