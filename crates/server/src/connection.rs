@@ -22,6 +22,7 @@ use nestor_database::turns::{self, Turns};
 use nestor_model::interrupt::{Hooks, with_patience};
 use nestor_model::memory::Held;
 use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, RawWriter, doc};
+use nestor_storage::{Guarantee, Lsn};
 use nestor_wire::msg::{self, REPLY_PREFIX_BYTES};
 use nestor_wire::{Compressor, Content, Header, OpCode, WireError, check_begun, message_length, query};
 use rustls::ProtocolVersion;
@@ -125,6 +126,38 @@ impl Drop for Running {
         Turns::of_thread().give_up();
         niceness::come_back();
     }
+}
+
+/// Waits until a commit has reached a guarantee; `None` when that takes too long.
+///
+/// Errors: whether it will survive is unknown.
+pub(crate) async fn reached(
+    server: &Server,
+    lsn: Lsn,
+    guarantee: &Guarantee,
+    at_most: Option<Duration>,
+) -> Option<Result<(), Error>> {
+    let service = &server.service;
+    if service.engine.has_reached(lsn, guarantee) {
+        return Some(Ok(()));
+    }
+    // Two changes of threads cost more than a fast disk. Where others have something to do, or may wait for the same sync, a thread
+    // of its own syncs.
+    let alone = at_most.is_none() && service.node.counters.connections.has_one_at_work();
+    let reached = alone.then(|| service.engine.try_reach(lsn, guarantee)).flatten();
+    if let Some(Ok(())) = reached {
+        return Some(Ok(()));
+    }
+    let (done, durable) = oneshot::channel();
+    service.engine.on_reached(lsn, guarantee.clone(), move |result| {
+        // The connection may be gone by now.
+        let _ = done.send(result);
+    });
+    let result = match at_most {
+        None => durable.await.ok(),
+        Some(timeout) => tokio::time::timeout(timeout, durable).await.ok().and_then(Result::ok),
+    };
+    result.map(|result| result.map_err(Error::from))
 }
 
 /// Why a connection ended.
@@ -572,34 +605,11 @@ impl Talk<'_> {
 
     /// Waits until the write behind a reply has reached what was asked for, or says in the reply that it has not.
     async fn wait_durable(&self, wait: Wait, outcome: &mut Outcome) {
-        let service = &self.server.service;
-        if service.engine.has_reached(wait.lsn, &wait.guarantee) {
-            return;
-        }
-        // Two changes of threads cost more than a fast disk. Where others have something to do, or may wait for the same sync, a thread
-        // of its own syncs.
-        let alone = wait.timeout.is_none() && service.node.counters.connections.has_one_at_work();
-        let reached = alone
-            .then(|| service.engine.try_reach(wait.lsn, &wait.guarantee))
-            .flatten();
-        if let Some(Ok(())) = reached {
-            return;
-        }
-        let (done, durable) = oneshot::channel();
-        service
-            .engine
-            .on_reached(wait.lsn, wait.guarantee.clone(), move |result| {
-                // The connection may be gone by now.
-                let _ = done.send(result);
-            });
-        let result = match wait.timeout {
-            None => durable.await.ok(),
-            Some(timeout) => tokio::time::timeout(timeout, durable).await.ok().and_then(Result::ok),
-        };
+        let result = reached(self.server, wait.lsn, &wait.guarantee, wait.timeout).await;
         if !matches!(result, Some(Ok(()))) {
-            let failure = result.and_then(Result::err).map(Error::from);
+            let failure = result.and_then(Result::err);
             let reply = std::mem::take(&mut outcome.reply);
-            outcome.reply = service.not_durable(reply, outcome.reply_at, &wait, failure);
+            outcome.reply = self.server.service.not_durable(reply, outcome.reply_at, &wait, failure);
         }
     }
 

@@ -117,6 +117,7 @@ fn facts(statement: &Statement<'_>, db: &str) -> Result<SessionFacts> {
         routines: std::sync::Arc::default(),
         named: std::sync::Arc::default(),
         transition: std::sync::Arc::default(),
+        commits: None,
     })
 }
 

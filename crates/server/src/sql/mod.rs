@@ -3,7 +3,7 @@
 mod input;
 mod login;
 
-use crate::connection::{HOOKS, LARGE_BYTES, PATIENCE, Running};
+use crate::connection::{HOOKS, LARGE_BYTES, PATIENCE, Running, reached};
 use crate::serve::Server;
 use crate::stream::{Socket, Stream, write_watched};
 use crate::tls::TlsMode;
@@ -16,7 +16,8 @@ use nestor_model::{Error, ErrorCode, Result as Outcome, doc};
 use nestor_sql::error::error;
 use nestor_sql::protocol::backend;
 use nestor_sql::protocol::frontend::{self, MESSAGE_BYTES_MAX, STARTUP_BYTES_MAX, Startup};
-use nestor_sql::session::{Flush, Next, Session, settings};
+use nestor_sql::session::{Commits, Flush, Next, Session, settings};
+use nestor_storage::Guarantee;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -124,6 +125,7 @@ async fn converse(
         return Ok(());
     };
     let mut session = Conversation { session, server };
+    let commits = session.session.hold_answers();
     let ending = &conn.slot.ending;
     ending.listen();
     let secret = random.next() as i32;
@@ -142,7 +144,7 @@ async fn converse(
             come = input.come(&mut stream, MESSAGE_BYTES_MAX) => come?,
             () = heard(&session.session) => {
                 session.session.tell_heard(&mut out);
-                write(server, &mut stream, &mut out).await?;
+                answer(server, &mut stream, &commits, &mut out).await?;
                 continue;
             }
             rested = rest_out(&session.session) => return Err(fatal(&mut stream, &rested).await),
@@ -153,19 +155,21 @@ async fn converse(
             return Err(fatal(&mut stream, &stopping).await);
         }
         let busy = server.begin_work();
-        let next = take(server, &mut stream, &mut session.session, &mut input, &mut out);
-        drop(busy);
-        let (next, tag) = match next {
-            Ok(next) => next,
-            Err(Ended) => return Err(Ended),
-        };
+        let (next, tag) = take(
+            server,
+            &mut stream,
+            &mut session.session,
+            (&mut input, &commits),
+            &mut out,
+        )?;
         // What it was doing has been stopped for that: the client is told this alone.
         if ending.is_asked() {
             return Err(fatal(&mut stream, &terminated()).await);
         }
         if is_flushed_behind(tag) || out.len() >= FLUSH_BYTES || next == Next::Close {
-            write(server, &mut stream, &mut out).await?;
+            answer(server, &mut stream, &commits, &mut out).await?;
         }
+        drop(busy);
         if next == Next::Close {
             return Ok(());
         }
@@ -307,6 +311,22 @@ async fn begin(
     }
 }
 
+/// Sends answers, once the commits that they tell of are on disk.
+async fn answer(server: &Server, stream: &mut Stream, commits: &Commits, out: &mut Vec<u8>) -> Result<(), Ended> {
+    if let Some(lsn) = commits.last().filter(|_| !out.is_empty()) {
+        let lost = match reached(server, lsn, &Guarantee::Durable, None).await {
+            Some(Ok(())) => None,
+            Some(Err(lost)) => Some(lost.message().to_owned()),
+            None => Some("it is unknown whether a commit is on disk".to_owned()),
+        };
+        if let Some(why) = lost {
+            out.clear();
+            return Err(fatal(stream, &error("58030", why)).await);
+        }
+    }
+    write(server, stream, out).await
+}
+
 async fn write(server: &Server, stream: &mut Stream, out: &mut Vec<u8>) -> Result<(), Ended> {
     if out.is_empty() {
         return Ok(());
@@ -325,11 +345,14 @@ fn take(
     server: &Server,
     stream: &mut Stream,
     session: &mut Session,
-    input: &mut Input,
+    (input, commits): (&mut Input, &Commits),
     out: &mut Vec<u8>,
 ) -> Result<(Next, u8), Ended> {
     let handle = Handle::current();
     let mut flush = |out: &mut Vec<u8>| {
+        if let Some(lsn) = commits.last() {
+            server.service.wait_durable(lsn)?;
+        }
         server.count_reply(out.len());
         let sent = write_watched(&handle, out, STALLED_MAX);
         out.clear();

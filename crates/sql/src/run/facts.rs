@@ -7,6 +7,7 @@ use crate::catalog::system::OfSession;
 use crate::catalog::{Table, schemas};
 use crate::error::fail;
 use crate::plan::switches::Switches;
+use nestor_database::Database;
 use nestor_database::rights::Action;
 use nestor_database::statement::Statement;
 use nestor_database::users::{Account, RoleName};
@@ -15,7 +16,7 @@ use nestor_model::{Namespace, Result, bail};
 use nestor_storage::{Lsn, View};
 use sqlparser::ast::OnCommit;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a statement knows of its session.
@@ -47,21 +48,52 @@ pub struct SessionFacts {
     pub named: Arc<OfSession>,
     /// Tables of the rows of a statement, which the function of a trigger finds before all others.
     pub transition: Arc<[Arc<Table>]>,
+    /// Its commits, where whoever sends its answers waits for them; else its statements do.
+    pub commits: Option<Arc<Commits>>,
+}
+
+/// Commits of a session whose answers are sent once they are on disk.
+#[derive(Debug, Default)]
+pub struct Commits(AtomicU64);
+
+impl Commits {
+    fn note(&self, lsn: Lsn) {
+        self.0.fetch_max(lsn.0, Ordering::Relaxed);
+    }
+
+    /// The last of them.
+    pub fn last(&self) -> Option<Lsn> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|last| *last > 0).map(Lsn)
+    }
 }
 
 /// The setting that says whether commits wait until they are on disk.
 pub const SYNCHRONOUS: &str = "synchronous_commit";
 
 impl SessionFacts {
-    /// Waits until a commit is on disk, unless the session does not want that: then a failure may lose the last moments, whole commits of them.
+    /// Has a commit be on disk before anybody is told of it, unless the session does not want that: then a failure may lose the last moments,
+    /// whole commits of them. Waits for it, if [`commits`](Self::commits) does not.
     ///
     /// Errors: 91 and others when it cannot be written.
     pub fn wait(&self, statement: &Statement<'_>, last: Option<Lsn>) -> Result<()> {
-        match last {
-            Some(lsn) if self.settings.get(SYNCHRONOUS).is_none_or(|on| on != "off") => {
-                statement.database.wait_durable(lsn)
-            }
-            _ => Ok(()),
+        let Some(lsn) = last.filter(|_| self.settings.get(SYNCHRONOUS).is_none_or(|on| on != "off")) else {
+            return Ok(());
+        };
+        // In a set of members a commit may be refused, which is the statement's error.
+        match self.commits.as_ref().filter(|_| !statement.database.engine.is_member()) {
+            Some(commits) => commits.note(lsn),
+            None => statement.database.wait_durable(lsn)?,
+        }
+        Ok(())
+    }
+
+    /// Waits for commits that answers would wait for.
+    ///
+    /// Errors: as of [`wait`](Self::wait).
+    pub fn settle(&self, database: &Database) -> Result<()> {
+        match self.commits.as_ref().and_then(|commits| commits.last()) {
+            Some(lsn) => database.wait_durable(lsn),
+            None => Ok(()),
         }
     }
 

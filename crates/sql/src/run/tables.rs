@@ -1,6 +1,6 @@
 //! The catalog as a statement reads it, and what it finds in collections.
 
-pub use super::facts::{SYNCHRONOUS, SessionFacts};
+pub use super::facts::{Commits, SYNCHRONOUS, SessionFacts};
 use super::held::Holding;
 pub use super::index_facts::index_name;
 use super::numbers::{Sequence, of_collection};

@@ -97,6 +97,7 @@ impl Session {
 
     /// Does what a transaction that has committed wants to be heard, and to hear. What it says twice is said once.
     pub(super) fn settle_said(&mut self, database: &Database, acts: Vec<Act>) -> Result<()> {
+        self.facts.settle(database)?;
         let (db, id) = (self.facts.database.clone(), self.slot.id);
         let (mut said, mut once) = (Vec::new(), HashSet::new());
         for act in acts {

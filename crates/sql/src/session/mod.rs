@@ -36,6 +36,7 @@ use crate::protocol::frontend::{self, Message};
 use crate::run::indexed;
 use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
+pub use crate::run::tables::Commits;
 use crate::run::tables::SessionFacts;
 use crate::types::Type;
 use crate::types::style::Style;
@@ -181,6 +182,7 @@ impl Session {
             routines: Arc::default(),
             named: Arc::default(),
             transition: Arc::default(),
+            commits: None,
         };
         Self {
             slot,
@@ -204,6 +206,11 @@ impl Session {
             style: Style::default(),
             mailbox: None,
         }
+    }
+
+    /// From now on statements do not wait until their commits are on disk: whoever sends answers waits for these before.
+    pub fn hold_answers(&mut self) -> Arc<Commits> {
+        self.facts.commits.get_or_insert_default().clone()
     }
 
     /// Tells where the connection comes from and to, as `address:port`.
