@@ -9,21 +9,19 @@ use crate::catalog::Column;
 use crate::catalog::system::{PRETTY_CONSTRAINTDEF, PRETTY_TRIGGERDEF};
 use crate::error::{fail, state, unsupported};
 use crate::expr::{Comparison, Expr, Node};
-use crate::functions::{self, coerce};
+use crate::functions::{self, coerce, known};
 use crate::parse::dialect::BETWEEN_SYMMETRIC;
 use crate::parse::prefixes::VARIADIC;
 use crate::plan::outward;
 use crate::types::Type;
 use crate::types::cast::{self, Context};
-use crate::types::names::names_in;
-use nestor_model::{Document, Result, Value};
+use nestor_model::{Result, Value};
 use nestor_planner::relation::{ApplyKind, Call, Relation, SortKey};
 use sqlparser::ast::{
     DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
     Value as Literal,
 };
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 /// The arguments of a call.
 pub(super) fn arguments(call: &Function) -> Result<Vec<FunctionArg>> {
@@ -578,12 +576,8 @@ impl Binder<'_> {
                     None => functions::call("unknown_setting", vec![args.swap_remove(0)]),
                 },
                 _ => {
-                    let mut texts = nestor_model::Document::new();
-                    for (name, value) in self.catalog.settings() {
-                        texts.push(name, value);
-                    }
                     let name = functions::call("lower", vec![args.swap_remove(0)])?;
-                    let texts = Expr::constant(Value::Document(texts), Type::Jsonb);
+                    let texts = Expr::constant(known(self.catalog.settings()), Type::Jsonb);
                     functions::call("catalog_text", vec![name, texts])
                 }
             },
@@ -614,12 +608,8 @@ impl Binder<'_> {
                 }
             }
             ("pg_get_userbyid", 1) => {
-                let mut names = nestor_model::Document::new();
-                for (oid, name) in self.catalog.texts("regrole")?.unwrap_or_default() {
-                    names.push(oid.to_string(), name);
-                }
                 args[0] = coerce(args[0].clone(), &Type::Oid, Context::Explicit)?;
-                args.push(Expr::constant(Value::Document(names), Type::Jsonb));
+                args.push(self.catalog_texts("regrole")?);
                 let name = functions::call("catalog_text", args)?;
                 coerce(name, &Type::Name, Context::Explicit)
             }
@@ -698,26 +688,14 @@ impl Binder<'_> {
                 functions::call("catalog_type_or_null", vec![asked, self.type_numbers()?])
             }
             ("format_type", 2) => {
-                let mut texts = nestor_model::Document::new();
-                for (oid, text) in self.catalog.texts(name)?.unwrap_or_default() {
-                    texts.push(oid.to_string(), text);
-                }
                 let plain = args.clone();
                 let number = coerce(args.swap_remove(0), &Type::Oid, Context::Explicit)?;
                 let key = coerce(number, &Type::Text, Context::Explicit)?;
                 let plain = functions::call(name, plain)?;
-                if texts.is_empty() {
-                    return Ok(plain);
-                }
-                let texts = Expr::constant(Value::Document(texts), Type::Jsonb);
-                let own = functions::call("catalog_text", vec![key, texts])?;
+                let own = functions::call("catalog_text", vec![key, self.catalog_texts(name)?])?;
                 Ok(Node::Coalesce(vec![own, plain], Type::Text).into())
             }
             ("obj_description", 1 | 2) | ("col_description", 2) => {
-                let mut texts = nestor_model::Document::new();
-                for (key, text) in self.catalog.descriptions()? {
-                    texts.push(key, text);
-                }
                 let constant = |text: &str| Expr::constant(Value::String(text.into()), Type::Text);
                 let second = args.get(1).cloned();
                 let (class, column) = match (name, second) {
@@ -727,86 +705,12 @@ impl Binder<'_> {
                 };
                 let number = coerce(args.swap_remove(0), &Type::Oid, Context::Explicit)?;
                 let key = functions::call("concat_ws", vec![constant("/"), number, class, column])?;
-                let texts = Expr::constant(Value::Document(texts), Type::Jsonb);
+                let texts = Expr::constant(known(self.catalog.descriptions()?), Type::Jsonb);
                 functions::call("catalog_text", vec![key, texts])
             }
             ("grouping", 1..) => functions::call("grouping", args),
             _ => functions::call(name, args),
         }
-    }
-
-    /// The bytes that a function tells of an object, by its number or its name.
-    fn size(&self, function: &str, of: Expr) -> Result<Expr> {
-        let asked = match of.node() {
-            Node::Const(Value::String(name), _) => Some(name.to_string()),
-            Node::Const(Value::Int64(number), _) => Some(number.to_string()),
-            _ => None,
-        };
-        let of = match of.ty() {
-            Type::Regclass => coerce(of, &Type::Oid, Context::Explicit)?,
-            _ => of,
-        };
-        let of = coerce(of, &Type::Text, Context::Explicit)?;
-        let mut bytes = nestor_model::Document::new();
-        for (key, size) in self.catalog.sizes(function, asked.as_deref())? {
-            bytes.push(key, size.to_string());
-        }
-        let bytes = Expr::constant(Value::Document(bytes), Type::Jsonb);
-        let size = functions::call("catalog_text", vec![of, bytes])?;
-        coerce(size, &Type::Int8, Context::Explicit)
-    }
-
-    /// The texts that the catalog has for objects, by number, as a constant.
-    pub(super) fn catalog_texts(&self, of: &str) -> Result<Expr> {
-        let mut texts = nestor_model::Document::new();
-        for (oid, text) in self.catalog.texts(of)?.unwrap_or_default() {
-            texts.push(oid.to_string(), text);
-        }
-        Ok(Expr::constant(Value::Document(texts), Type::Jsonb))
-    }
-
-    /// The number of a schema, role or function by its name. One that stands there is looked up at once: a mistake is one of the statement.
-    pub(super) fn object(&self, arg: Expr, ty: &Type) -> Result<Expr> {
-        let numbers = self.object_numbers(ty)?;
-        if let Node::Const(Value::String(name), _) = arg.node() {
-            let number = functions::object_number(ty, name, &numbers)?;
-            return Ok(Expr::constant(Value::Int64(number), ty.clone()));
-        }
-        self.object_by("catalog_object", arg, (ty, numbers))
-    }
-
-    /// The number that a function finds when it is run.
-    fn object_by(&self, function: &str, name: Expr, (ty, numbers): (&Type, Document)) -> Result<Expr> {
-        let name = coerce(name, &Type::Text, Context::Implicit)?;
-        let numbers = Expr::constant(Value::Document(numbers), Type::Jsonb);
-        let kind = Expr::constant(Value::String(ty.name().into()), Type::Text);
-        let number = functions::call(function, vec![name, numbers, kind])?;
-        coerce(number, ty, Context::Explicit)
-    }
-
-    /// The numbers of objects of a kind by their names.
-    fn object_numbers(&self, ty: &Type) -> Result<Document> {
-        let mut numbers = BTreeMap::new();
-        for (oid, name) in self.catalog.texts(&ty.name())?.unwrap_or_default() {
-            let number = numbers.entry(name).or_insert(oid);
-            if *number != oid {
-                *number = functions::AMBIGUOUS;
-            }
-        }
-        let mut out = Document::new();
-        numbers.into_iter().for_each(|(name, number)| out.push(name, number));
-        Ok(out)
-    }
-
-    /// The numbers of types that somebody has made, by their names.
-    pub(super) fn type_numbers(&self) -> Result<Expr> {
-        let mut numbers = nestor_model::Document::new();
-        for (oid, name) in self.catalog.texts("type_key")?.unwrap_or_default() {
-            if numbers.get(&name).is_none() {
-                numbers.push(name, oid);
-            }
-        }
-        Ok(Expr::constant(Value::Document(numbers), Type::Jsonb))
     }
 
     /// A function whose value are rows, if that is one of the name.
@@ -815,14 +719,8 @@ impl Binder<'_> {
     pub(super) fn table_function(&mut self, name: &str, args: &[Expr]) -> Result<Option<functions::Table>> {
         let table = match (name, args) {
             ("aclexplode", [list]) => {
-                let mut numbers = Document::new();
-                for (oid, role) in self.catalog.texts("regrole")?.unwrap_or_default() {
-                    numbers.push(role, oid);
-                }
-                functions::table(
-                    name,
-                    &[list.clone(), Expr::constant(Value::Document(numbers), Type::Jsonb)],
-                )?
+                let numbers = self.numbers_by_name("regrole")?;
+                functions::table(name, &[list.clone(), numbers])?
             }
             _ => functions::table(name, args)?,
         };
@@ -830,46 +728,6 @@ impl Binder<'_> {
             table.args.iter().for_each(|arg| self.note_params(arg));
         }
         Ok(table)
-    }
-
-    /// The numbers of relations by their names.
-    fn relation_numbers(&self) -> Result<Expr> {
-        let mut numbers = nestor_model::Document::new();
-        for (oid, name) in self.catalog.texts("relations")?.unwrap_or_default() {
-            numbers.push(name, oid);
-        }
-        Ok(Expr::constant(Value::Document(numbers), Type::Jsonb))
-    }
-
-    /// The number of a relation whose name is a constant.
-    pub(super) fn regclass(&mut self, arg: Expr) -> Result<Expr> {
-        match arg.node() {
-            Node::Const(Value::String(name), _) => {
-                if let Ok(oid) = name.parse::<u32>() {
-                    return Ok(Expr::constant(Value::Int64(i64::from(oid)), Type::Regclass));
-                }
-                let parts = names_in(name);
-                let plain = match parts.as_slice() {
-                    [.., schema, name]
-                        if !matches!(schema.as_str(), "public" | "pg_catalog" | "information_schema") =>
-                    {
-                        format!("{schema}.{name}")
-                    }
-                    [.., name] => name.clone(),
-                    [] => String::new(),
-                };
-                match self.catalog.oid_of(&plain) {
-                    0 => fail("42P01", format!("relation \"{name}\" does not exist")),
-                    oid => Ok(Expr::constant(Value::Int64(i64::from(oid)), Type::Regclass)),
-                }
-            }
-            // What is asked for by a parameter comes as a name.
-            _ if arg.ty().is_text() || arg.ty() == Type::Unknown => {
-                let arg = coerce(arg, &Type::Text, Context::Implicit)?;
-                functions::call("catalog_number", vec![arg, self.relation_numbers()?])
-            }
-            _ => coerce(arg, &Type::Regclass, Context::Explicit),
-        }
     }
 
     /// Expressions as ones of a common type.

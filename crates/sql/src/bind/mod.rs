@@ -27,6 +27,7 @@ pub mod merge;
 mod named;
 mod names;
 pub mod numbers;
+mod objects;
 mod operators;
 mod places;
 pub mod polymorphic;

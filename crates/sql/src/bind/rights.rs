@@ -6,7 +6,7 @@ use crate::expr::{Expr, Node};
 use crate::functions::{self, coerce};
 use crate::types::Type;
 use crate::types::cast::Context;
-use nestor_model::{Document, Result, Value};
+use nestor_model::{Result, Value};
 
 impl Binder<'_> {
     /// Whether a user holds privileges on an object, as the function `name` asks; `None` for other functions, and for users that are only known row by
@@ -41,15 +41,11 @@ impl Binder<'_> {
             (true, _) => self.object(object, &Type::Regrole)?,
             (false, _) => object,
         };
-        let mut texts = Document::new();
-        for (oid, letters) in self.catalog.texts(&asked)?.unwrap_or_default() {
-            texts.push(oid.to_string(), letters);
-        }
         let args = vec![
             coerce(object, &Type::Oid, Context::Explicit)?,
             coerce(privilege, &Type::Text, Context::Implicit)?,
             Expr::constant(Value::String(kind.into()), Type::Text),
-            Expr::constant(Value::Document(texts), Type::Jsonb),
+            self.catalog_texts(&asked)?,
         ];
         functions::call(functions::HOLDS, args).map(Some)
     }

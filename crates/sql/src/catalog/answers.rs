@@ -146,9 +146,9 @@ impl Catalog for Asked<'_> {
         self.catalog.number_of(table)
     }
 
-    fn oid_of(&self, name: &str) -> u32 {
+    fn oid_of(&self, schema: Option<&str>, name: &str) -> u32 {
         self.once.set(true);
-        self.catalog.oid_of(name)
+        self.catalog.oid_of(schema, name)
     }
 
     fn texts(&self, function: &str) -> Result<Option<Vec<(i64, String)>>> {

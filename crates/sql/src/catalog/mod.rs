@@ -304,6 +304,8 @@ pub struct Table {
     pub check_option: Option<CheckOption>,
     /// The query that says the shape, of duality views.
     pub duality: Option<Arc<Query>>,
+    /// Rows that it has beside those of its kind, in memory: those that catalogs have in all databases.
+    pub fixed: &'static [Tuple],
     /// Whose elements are the rows, of tables that a plan made of an array in others.
     pub elements: Option<Elements>,
 }
@@ -339,6 +341,7 @@ impl Table {
             materialized: None,
             check_option: None,
             duality: None,
+            fixed: &[],
             elements: None,
         }
     }
@@ -416,8 +419,8 @@ pub trait Catalog {
     /// The number by which catalogs know a table that was found; 0 for none.
     fn number_of(&self, table: &Table) -> u32;
 
-    /// The number by which catalogs know a relation; 0 for none.
-    fn oid_of(&self, name: &str) -> u32;
+    /// The number by which catalogs know a relation of a schema, or one that the search path finds without one; 0 for none.
+    fn oid_of(&self, schema: Option<&str>, name: &str) -> u32;
 
     /// What a function such as `pg_get_indexdef` tells of every object, by number; `None` for functions that ask for nothing of the
     /// catalog.

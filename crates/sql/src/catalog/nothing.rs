@@ -45,7 +45,7 @@ impl Catalog for Nothing {
         0
     }
 
-    fn oid_of(&self, _: &str) -> u32 {
+    fn oid_of(&self, _: Option<&str>, _: &str) -> u32 {
         0
     }
 

@@ -2,6 +2,7 @@
 //!
 //! An item is `who=letters/by`; a letter with an asterisk behind it may be granted on, and no name is PUBLIC.
 
+use super::known::look;
 use crate::error::error;
 use nestor_model::{Document, Result, Value, ValueRef};
 use nestor_planner::relation::Tuple;
@@ -33,7 +34,7 @@ pub(super) fn explode(list: &Value, numbers: &Value) -> Result<Vec<Tuple>> {
     };
     let number = |name: &str| match name {
         "" => Value::Int64(0),
-        name => numbers.get(name).map_or(Value::Int64(0), |number| number.to_value()),
+        name => look(numbers, name).map_or(Value::Int64(0), |number| number.to_value()),
     };
     let Value::Array(items) = list else {
         return Ok(Vec::new());

@@ -19,6 +19,7 @@ pub mod hold;
 mod information;
 mod jsonpath;
 mod keywords;
+mod known;
 mod math;
 mod moments;
 mod networks;
@@ -38,6 +39,7 @@ mod text;
 mod uuids;
 
 pub use crate::expr::function::{Function, Param, Run};
+pub use known::known;
 pub(crate) use records::{DATES_MS, typed_into};
 pub use records::{is_of_records, records, whole_records};
 pub(crate) use system::PRIVILEGES;

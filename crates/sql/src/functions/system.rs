@@ -1,5 +1,6 @@
 //! What clients ask of the server itself, and of its catalog.
 
+use super::known::look;
 use super::{Row, sizes};
 use crate::types::interval::Interval;
 use crate::types::names::{names_in, quoted};
@@ -7,7 +8,7 @@ use crate::types::{Type, integer, output};
 use crate::{asked, current};
 use nestor_model::interrupt::while_waiting;
 use nestor_model::statement::{UNITS, work};
-use nestor_model::{Array, Document, Result, Value, ValueRef};
+use nestor_model::{Array, Result, Value, ValueRef};
 use nestor_planner::relation::{Effects, Env};
 use std::time::{Duration, Instant};
 
@@ -48,7 +49,7 @@ pub fn type_number(name: &str, made: &Value) -> Option<Value> {
         return Some(Value::Int64(i64::from(ty.oid())));
     }
     match made {
-        Value::Document(made) => made.get(&crate::types::name_key(name)).map(|number| number.to_value()),
+        Value::Document(made) => look(made, &crate::types::name_key(name)).map(|number| number.to_value()),
         _ => None,
     }
 }
@@ -60,7 +61,7 @@ pub const AMBIGUOUS: i64 = -1;
 /// [`AMBIGUOUS`] where several have one.
 ///
 /// Errors: 42883, 3F000 and 42704 where there is none, 42725 where there are several.
-pub fn object_number(ty: &Type, text: &str, numbers: &Document) -> nestor_model::Result<i64> {
+pub fn object_number(ty: &Type, text: &str, numbers: &Value) -> nestor_model::Result<i64> {
     let text = text.trim();
     if text == "-" {
         return Ok(0);
@@ -81,7 +82,10 @@ pub fn object_number(ty: &Type, text: &str, numbers: &Document) -> nestor_model:
         Type::Regnamespace | Type::Regrole => quoted(&name),
         _ => format!("{name}{}", spelled_out(arguments)),
     };
-    let found = numbers.get(&name).and_then(|number| integer(&number.to_value()));
+    let found = match numbers {
+        Value::Document(numbers) => look(numbers, &name).and_then(|number| integer(&number.to_value())),
+        _ => None,
+    };
     match (found, ty) {
         (Some(AMBIGUOUS), _) => crate::error::fail("42725", format!("more than one function named \"{text}\"")),
         (Some(number), _) => Ok(number),
@@ -94,9 +98,9 @@ pub fn object_number(ty: &Type, text: &str, numbers: &Document) -> nestor_model:
 /// [`object_number`] of a text, a document of numbers and the name of a type.
 fn object_of(args: &[Value]) -> nestor_model::Result<Value> {
     let word = |at: usize| args[at].as_str().unwrap_or_default();
-    match (&args[1], Type::named(word(2))) {
-        (Value::Document(numbers), Some(ty)) => object_number(&ty, word(0), numbers).map(Value::Int64),
-        _ => Ok(Value::Null),
+    match Type::named(word(2)) {
+        Some(ty) => object_number(&ty, word(0), &args[1]).map(Value::Int64),
+        None => Ok(Value::Null),
     }
 }
 
@@ -244,10 +248,14 @@ fn holds(a: &[Value]) -> nestor_model::Result<Value> {
             None => return crate::error::fail("22023", format!("unrecognized privilege type: \"{one}\"")),
         }
     }
-    let letters = held.get(&oid.to_string()).and_then(ValueRef::as_str);
+    let letters = look(held, &oid.to_string()).and_then(ValueRef::as_str);
     let letters = match kind {
         "role" => letters.or(Some("")),
-        _ => letters.or_else(|| held.get("0").and_then(ValueRef::as_str).filter(|_| oid < CATALOGS_END)),
+        _ => letters.or_else(|| {
+            look(held, "0")
+                .and_then(ValueRef::as_str)
+                .filter(|_| oid < CATALOGS_END)
+        }),
     };
     let is_held = |letters: &str| letters == "*" || wanted.iter().any(|letter| letters.contains(letter));
     Ok(letters.map_or(Value::Null, |letters| Value::Bool(is_held(letters))))
@@ -444,7 +452,7 @@ pub(super) const ROWS: &[Row] = &[
         let (Some(name), Value::Document(texts)) = (a[0].as_str(), &a[1]) else {
             return Ok(Value::Null);
         };
-        Ok(texts.get(name).map_or(Value::Null, |text| text.to_value()))
+        Ok(look(texts, name).map_or(Value::Null, |text| text.to_value()))
     }),
     ("unknown_setting", "!text->text", |a, _, _| {
         let name = a[0].as_str().unwrap_or_default();
@@ -556,7 +564,7 @@ pub(super) const ROWS: &[Row] = &[
             return Ok(Value::Null);
         };
         let key = part_key(oid, at).to_string();
-        Ok(texts.get(&key).map_or(Value::Null, |text| text.to_value()))
+        Ok(look(texts, &key).map_or(Value::Null, |text| text.to_value()))
     }),
     // What a part of an index is like, whose order the binder has filled in.
     ("catalog_property", "text,text->bool", |a, _, _| {
@@ -579,7 +587,7 @@ pub(super) const ROWS: &[Row] = &[
         let (Some(oid), Value::Document(texts)) = (integer(&a[0]), &a[1]) else {
             return Ok(Value::Null);
         };
-        Ok(texts.get(&oid.to_string()).map_or(Value::Null, |text| text.to_value()))
+        Ok(look(texts, &oid.to_string()).map_or(Value::Null, |text| text.to_value()))
     }),
     ("nextval", "!text->int8", |a, env, _| {
         sequences(env)?.next(&a[0]).map(Value::Int64)
@@ -638,6 +646,6 @@ fn relation_number(a: &[Value]) -> Value {
         parts => parts,
     };
     let shown: Vec<String> = parts.iter().map(|part| quoted(part)).collect();
-    let number = numbers.get(&shown.join("."));
+    let number = look(numbers, &shown.join("."));
     number.map_or(Value::Null, |number| number.to_value())
 }

@@ -24,7 +24,7 @@ use nestor_model::vector::Vector;
 use nestor_model::{Document, Namespace, Result, Str, Value};
 use nestor_planner::find::Wanted;
 use nestor_planner::relation::explain::Access;
-use nestor_planner::relation::{Env, Scan};
+use nestor_planner::relation::{Env, Scalar, Scan, Tuple};
 use nestor_planner::{NodeKind, PlanNode};
 use nestor_storage::{Collection, Index};
 use std::sync::Arc;
@@ -171,18 +171,9 @@ impl Tables<'_, '_> {
         };
         table.check_populated()?;
         match &table.kind {
-            Kind::Rows(rows) => {
-                let width = scan.needed.len();
-                let rows: Vec<Vec<Value>> = rows
-                    .iter()
-                    .map(|row| {
-                        let mut row = row.clone();
-                        row.resize(width, Value::Null);
-                        row
-                    })
-                    .collect();
-                Ok(Opened::Rows(rows.into_iter()))
-            }
+            Kind::Rows(rows) => Ok(Opened::Rows(
+                wanted(scan, rows.iter().chain(table.fixed), env)?.into_iter(),
+            )),
             Kind::Files(source) => Ok(Opened::Columns(Box::new(ByFile::new(scan, table, source, env)?))),
             Kind::Query(_) => fail("XX000", "a view was read as a table"),
             Kind::Collection(ns) | Kind::View(ns) => {
@@ -525,6 +516,40 @@ impl Tables<'_, '_> {
         }
         Ok(order)
     }
+}
+
+/// Of rows in memory those that a scan wants, with the columns that it looks at.
+fn wanted<'r>(scan: &Scan<Expr>, rows: impl Iterator<Item = &'r Tuple>, env: &Env<'_>) -> Result<Vec<Tuple>> {
+    let width = scan.needed.len();
+    let (mut out, mut whole) = (Vec::new(), Vec::new());
+    for row in rows {
+        let row: &[Value] = match row.len() >= width {
+            true => row,
+            false => {
+                whole.clone_from(row);
+                whole.resize(width, Value::Null);
+                &whole
+            }
+        };
+        if scan.settles && !holds(&scan.conditions, row, env)? {
+            continue;
+        }
+        let each = row.iter().zip(&scan.needed);
+        out.push(
+            each.map(|(value, is_needed)| if *is_needed { value.clone() } else { Value::Null })
+                .collect(),
+        );
+    }
+    Ok(out)
+}
+
+fn holds(conditions: &[Expr], row: &[Value], env: &Env<'_>) -> Result<bool> {
+    for condition in conditions {
+        if !matches!(condition.value(row, env)?, Value::Bool(true)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether an index has all of some fields.

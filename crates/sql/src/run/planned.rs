@@ -216,7 +216,7 @@ impl Statistics for Sizes<'_, '_> {
 
     fn rows(&self, table: usize) -> f64 {
         match (self.tables.get(table).map(|table| &table.kind), self.collection(table)) {
-            (Some(Kind::Rows(rows)), _) => rows.len() as f64,
+            (Some(Kind::Rows(rows)), _) => (rows.len() + self.tables[table].fixed.len()) as f64,
             (Some(Kind::Files(source)), _) => source.bytes as f64 / FILE_ROW_BYTES,
             (_, Some(collection)) if !collection.is_view() => {
                 collection.state.documents() as f64 * self.rows_each(table)

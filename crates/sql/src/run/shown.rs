@@ -51,7 +51,7 @@ pub(super) fn number_of(view: &dyn View, db: &str, table: &Table) -> u32 {
             let coll = schemas::collection(&table.schema, &table.name);
             catalog.get(&Namespace::new(db, coll))
         }
-        Kind::Rows(_) => return system::oid_of(&table.name).unwrap_or(0),
+        Kind::Rows(_) => return system::oid_of(Some(&table.schema), &table.name).unwrap_or(0),
         Kind::Files(_) => None,
     };
     found.map_or(0, |collection| RELATIONS.saturating_add(collection.id.0))

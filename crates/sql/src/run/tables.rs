@@ -496,12 +496,11 @@ impl<'s, 'r> Reading<'s, 'r> {
 }
 
 impl Reading<'_, '_> {
-    /// What a name means that may begin with that of a schema, and that the user may look at.
-    fn entry_of(&self, name: &str) -> Option<&Arc<Collection>> {
+    /// What a name means in a schema, or without one along the search path, that the user may look at.
+    fn entry_of(&self, schema: Option<&str>, name: &str) -> Option<&Arc<Collection>> {
         let catalog = self.view.catalog();
-        let plain = Namespace::new(self.session.database.as_str(), name);
-        let all = self.session.candidates(self.view, (None, name));
-        let mut all = all.iter().chain([&plain]).filter(|ns| self.may_find(ns));
+        let all = self.session.candidates(self.view, (schema, name));
+        let mut all = all.iter().filter(|ns| self.may_find(ns));
         all.find_map(|ns| catalog.get(ns))
     }
 
@@ -822,17 +821,18 @@ impl Catalog for Reading<'_, '_> {
         shown::number_of(self.view, &self.session.database, table)
     }
 
-    fn oid_of(&self, name: &str) -> u32 {
-        let path = self.session.path_of_relations();
+    fn oid_of(&self, schema: Option<&str>, name: &str) -> u32 {
+        let path = match schema {
+            Some(schema) => vec![schema.to_owned()],
+            None => self.session.path_of_relations(),
+        };
         // Sequences of columns stand beside what has an entry of its own.
         let of_column = || {
             let mut all = Reading::sequences(self).into_iter();
-            all.find(|sequence| {
-                sequence.full_name() == name || sequence.name == name && path.contains(&sequence.schema)
-            })
-            .map(|sequence| sequence.oid)
+            all.find(|sequence| sequence.name == name && path.contains(&sequence.schema))
+                .map(|sequence| sequence.oid)
         };
-        let found = self.entry_of(name);
+        let found = self.entry_of(schema, name);
         let own = found.map(|collection| RELATIONS.saturating_add(collection.id.0));
         let of_index = || {
             let database = self.view.catalog().database(&self.session.database);
@@ -842,13 +842,13 @@ impl Catalog for Reading<'_, '_> {
                 let (schema, _) = schemas::split(self.view, &collection.ns);
                 let index = own.find(|index| {
                     let own = index_name(collection, index);
-                    schemas::collection(schema, &own) == name || own == name && path.iter().any(|own| own == schema)
+                    own == name && path.iter().any(|own| own == schema)
                 })?;
                 self.may_find(&collection.ns)
                     .then(|| system::index_oid(u64::from(index.id.0)))
             })
         };
-        own.or_else(|| system::oid_of(name))
+        own.or_else(|| system::oid_of(schema, name))
             .or_else(of_column)
             .or_else(of_index)
             .unwrap_or(0)

@@ -377,7 +377,7 @@ impl Portal {
 /// Errors: those of [`input::text`].
 fn parameter(ty: &Type, text: &str) -> Result<Value> {
     let name = text.strip_prefix("pg_catalog.").unwrap_or(text);
-    match (ty, system::oid_of(name)) {
+    match (ty, system::oid_of(None, name)) {
         (Type::Regclass, Some(oid)) => Ok(Value::Int64(i64::from(oid))),
         _ => input::text(ty, text),
     }

@@ -35,7 +35,7 @@ use nestor_model::{Document, Result, Value};
 use nestor_planner::relation::Tuple;
 use pseudo::PSEUDO_TYPES;
 use shapes::Shape;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// OID of the schema `pg_catalog`.
 pub const PG_CATALOG: i64 = 11;
@@ -622,6 +622,43 @@ pub fn serial_sequences(facts: &dyn Facts) -> Result<Document> {
     Ok(out)
 }
 
+/// The rows that a table of the catalog has in all databases, which are made once.
+fn fixed(schema: &str, name: &str) -> &'static [Tuple] {
+    static CLASSES: LazyLock<Vec<Tuple>> = LazyLock::new(|| made("pg_class", relations::own_classes()));
+    static ATTRIBUTES: LazyLock<Vec<Tuple>> = LazyLock::new(|| made("pg_attribute", relations::own_attributes()));
+    static TYPES: LazyLock<Vec<Tuple>> = LazyLock::new(|| made("pg_type", server::own_types()));
+    static PROCEDURES: LazyLock<Vec<Tuple>> = LazyLock::new(|| made("pg_proc", server::procedures()));
+    static OPERATORS: LazyLock<Vec<Tuple>> = LazyLock::new(|| made("pg_operator", server::operators()));
+    static CLASSES_OF_OPERATORS: LazyLock<Vec<Tuple>> = LazyLock::new(|| made("pg_opclass", classes::rows()));
+    match (schema, name) {
+        ("pg_catalog", "pg_class") => &CLASSES,
+        ("pg_catalog", "pg_attribute") => &ATTRIBUTES,
+        ("pg_catalog", "pg_type") => &TYPES,
+        ("pg_catalog", "pg_proc") => &PROCEDURES,
+        ("pg_catalog", "pg_operator") => &OPERATORS,
+        ("pg_catalog", "pg_opclass") => &CLASSES_OF_OPERATORS,
+        _ => &[],
+    }
+}
+
+/// The rows of a table of `pg_catalog`, whole.
+fn made(name: &str, rows: Vec<Row>) -> Vec<Tuple> {
+    match shapes::find("pg_catalog", name) {
+        Some(shape) => whole(shape, &columns(shape), rows),
+        None => Vec::new(),
+    }
+}
+
+/// Rows with all columns of their table, and what scans of it see behind these: whose they are, `tableoid`, and nothing.
+fn whole(shape: &Shape, columns: &[Column], rows: Vec<Row>) -> Vec<Tuple> {
+    let each = rows.into_iter().map(|row| {
+        let mut out = tuple(columns, row);
+        out.extend([oid(shape.oid), Value::Null]);
+        out
+    });
+    each.collect()
+}
+
 /// The table of this name, if it is one of the catalog's.
 ///
 /// Errors: those of [`Facts::relations`].
@@ -642,16 +679,11 @@ pub fn table(schema: &str, name: &str, facts: &dyn Facts) -> Result<Option<Table
         },
         (None, _) => information::rows(name, facts)?,
     };
-    let own = |row| {
-        let mut out = tuple(&columns, row);
-        // Behind its columns a row says whose it is: `tableoid`.
-        out.push(oid(shape.oid));
-        out
-    };
-    let rows: Vec<Tuple> = rows.into_iter().map(own).collect();
+    let rows = whole(shape, &columns, rows);
     Ok(Some(Table {
         schema: schema.to_owned(),
         declared: true,
+        fixed: fixed(schema, name),
         ..Table::new(name, columns, Kind::Rows(Arc::new(rows)))
     }))
 }

@@ -328,14 +328,19 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
         let schema = (schema_number(facts, &sequence.schema), is_temporary(&sequence.schema));
         out.push(class(sequence.oid, &sequence.name, schema, "S", 3));
     }
-    for shape in shapes::all() {
+    Ok(out)
+}
+
+/// The rows of `pg_class` that are the catalog's own.
+pub(super) fn own_classes() -> Vec<Row> {
+    let each = shapes::all().map(|shape| {
         let kind = if shape.is_view { "v" } else { "r" };
         let schema = (shape.namespace(), false);
         let mut row = class(shape.oid, shape.name, schema, kind, shape.columns().count());
         row.push(("reltype", oid(shape.oid.saturating_add(ROW_TYPES))));
-        out.push(row);
-    }
-    Ok(out)
+        row
+    });
+    each.collect()
 }
 
 fn attribute(relation: u32, at: usize, name: &str, ty: &Type) -> Row {
@@ -401,12 +406,16 @@ fn attributes(facts: &dyn Facts) -> Result<Vec<Row>> {
             out.push(row);
         }
     }
-    for shape in shapes::all() {
-        for (at, (name, ty)) in (1..).zip(shape.columns()) {
-            out.push(attribute(shape.oid, at, name, &ty));
-        }
-    }
     Ok(out)
+}
+
+/// The rows of `pg_attribute` that are of the catalog's own tables.
+pub(super) fn own_attributes() -> Vec<Row> {
+    let each = shapes::all().flat_map(|shape| {
+        let columns = (1..).zip(shape.columns());
+        columns.map(|(at, (name, ty))| attribute(shape.oid, at, name, &ty))
+    });
+    each.collect()
 }
 
 /// The number of the column that a path is; 0, which is an expression, where it is none.

@@ -86,7 +86,6 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             };
             EXTENSIONS.iter().map(row).collect()
         }
-        "pg_opclass" => classes::rows(),
         "pg_type" => types(facts)?,
         "pg_enum" => facts
             .made_types()
@@ -128,15 +127,13 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                 true => Arc::default(),
                 false => facts.relations()?,
             };
-            procedures()
-                .into_iter()
-                .chain(own.iter().map(|own| {
-                    let schema = own.schema.as_deref().unwrap_or("public");
-                    routine(own, super::schema_number(facts, schema), &|ty| {
-                        type_number(&relations, &path, ty)
-                    })
-                }))
-                .collect()
+            let each = own.iter().map(|own| {
+                let schema = own.schema.as_deref().unwrap_or("public");
+                routine(own, super::schema_number(facts, schema), &|ty| {
+                    type_number(&relations, &path, ty)
+                })
+            });
+            each.collect()
         }
         "pg_language" => [(12, "internal"), (13, "c"), (14, "sql"), (PLPGSQL, "plpgsql")]
             .into_iter()
@@ -150,7 +147,6 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                 ]
             })
             .collect(),
-        "pg_operator" => operators(),
         "pg_settings" => facts
             .settings()
             .into_iter()
@@ -295,93 +291,97 @@ pub fn spelled(name: &str) -> &str {
 fn types(facts: &dyn Facts) -> Result<Vec<Row>> {
     let beginnings = io::Beginnings::new();
     let (made, path) = (facts.made_types(), facts.path());
-    let mut all: Vec<Type> = Type::all().collect();
-    all.extend(made.iter().map(|(_, own)| own.clone()));
-    let schema_of = |ty: &Type| {
-        let ty = ty.element().unwrap_or(ty);
-        let own = made.iter().find(|(_, own)| own == ty);
-        own.map_or(PG_CATALOG, |(schema, _)| super::schema_number(facts, schema))
-    };
-    let arrays = all.iter().cloned().map(Type::array).filter(|ty| ty.oid() != 0);
-    let row = |ty: Type| {
-        let array = match &ty {
-            Type::Array(_) => 0,
-            ty => ty.clone().array().oid(),
-        };
-        let is_pseudo = matches!(ty.element().unwrap_or(&ty), Type::Record | Type::Unknown | Type::Void);
-        let mut row: Row = vec![
-            ("oid", oid(ty.oid())),
-            ("typname", text(ty.name())),
-            ("typnamespace", oid(schema_of(&ty))),
-            ("typowner", oid(OWNER)),
-            ("typlen", Value::Int32(i32::from(ty.length()))),
-            ("typbyval", Value::Bool((1..=8).contains(&ty.length()))),
-            (
-                "typtype",
-                text(match &ty {
-                    Type::Enum(_) => "e",
-                    Type::Composite(_) => "c",
-                    Type::Domain(_) => "d",
-                    ty if ty.range_element().is_some() => "r",
-                    ty if ty.multirange_element().is_some() => "m",
-                    _ if is_pseudo => "p",
-                    _ => "b",
-                }),
-            ),
-            (
-                "typcategory",
-                text(match &ty {
-                    Type::Array(_) if is_pseudo => "P".to_owned(),
-                    ty => ty.category().to_string(),
-                }),
-            ),
-            (
-                "typispreferred",
-                Value::Bool(matches!(
-                    ty,
-                    Type::Bool
-                        | Type::Text
-                        | Type::Float8
-                        | Type::Timestamptz
-                        | Type::Oid
-                        | Type::Interval
-                        | Type::Inet
-                )),
-            ),
-            ("typisdefined", Value::Bool(true)),
-            ("typdelim", text(",")),
-            ("typelem", oid(ty.element().map_or(0, Type::oid))),
-            ("typarray", oid(array)),
-            (
-                "typtypmod",
-                Value::Int32(match &ty {
-                    Type::Domain(own) => own.modifier,
-                    _ => -1,
-                }),
-            ),
-            ("typcollation", oid(ty.collation())),
-            ("typalign", text(alignment(&ty))),
-            ("typstorage", text(ty.storage())),
-        ];
-        if let Type::Composite(own) = &ty {
-            row.push(("typrelid", oid(own.oid)));
+    let mut out = Vec::new();
+    for (schema, own) in &made {
+        let schema = super::schema_number(facts, schema);
+        for ty in [own.clone(), own.clone().array()] {
+            if ty.oid() != 0 {
+                out.push(type_row(&ty, schema, &path, &beginnings));
+            }
         }
-        if let Type::Domain(own) = &ty {
-            row.extend(super::domains::of_type(own, &path));
-        }
-        row.extend(io::of_type(&ty, &beginnings));
-        row
-    };
-    let mut out: Vec<Row> = all.iter().cloned().chain(arrays).map(row).collect();
-    out.extend(pseudo_rows(&beginnings));
+    }
     for relation in facts.relations()?.iter() {
         let named = (&*relation.table.name, relation.schema);
         out.extend(row_types(relation.oid, named, &beginnings));
     }
+    Ok(out)
+}
+
+/// The rows of `pg_type` of what is built in.
+pub(super) fn own_types() -> Vec<Row> {
+    let beginnings = io::Beginnings::new();
+    let arrays = Type::all().map(Type::array).filter(|ty| ty.oid() != 0);
+    let each = Type::all().chain(arrays);
+    let mut out: Vec<Row> = each.map(|ty| type_row(&ty, PG_CATALOG, &[], &beginnings)).collect();
+    out.extend(pseudo_rows(&beginnings));
     for shape in shapes::all() {
         out.extend(row_types(shape.oid, (shape.name, shape.namespace()), &beginnings));
     }
-    Ok(out)
+    out
+}
+
+fn type_row(ty: &Type, schema: i64, path: &[String], beginnings: &io::Beginnings) -> Row {
+    let array = match ty {
+        Type::Array(_) => 0,
+        ty => ty.clone().array().oid(),
+    };
+    let is_pseudo = matches!(ty.element().unwrap_or(ty), Type::Record | Type::Unknown | Type::Void);
+    let mut row: Row = vec![
+        ("oid", oid(ty.oid())),
+        ("typname", text(ty.name())),
+        ("typnamespace", oid(schema)),
+        ("typowner", oid(OWNER)),
+        ("typlen", Value::Int32(i32::from(ty.length()))),
+        ("typbyval", Value::Bool((1..=8).contains(&ty.length()))),
+        (
+            "typtype",
+            text(match ty {
+                Type::Enum(_) => "e",
+                Type::Composite(_) => "c",
+                Type::Domain(_) => "d",
+                ty if ty.range_element().is_some() => "r",
+                ty if ty.multirange_element().is_some() => "m",
+                _ if is_pseudo => "p",
+                _ => "b",
+            }),
+        ),
+        (
+            "typcategory",
+            text(match ty {
+                Type::Array(_) if is_pseudo => "P".to_owned(),
+                ty => ty.category().to_string(),
+            }),
+        ),
+        (
+            "typispreferred",
+            Value::Bool(matches!(
+                ty,
+                Type::Bool | Type::Text | Type::Float8 | Type::Timestamptz | Type::Oid | Type::Interval | Type::Inet
+            )),
+        ),
+        ("typisdefined", Value::Bool(true)),
+        ("typdelim", text(",")),
+        ("typelem", oid(ty.element().map_or(0, Type::oid))),
+        ("typarray", oid(array)),
+        (
+            "typtypmod",
+            Value::Int32(match ty {
+                Type::Domain(own) => own.modifier,
+                _ => -1,
+            }),
+        ),
+        ("typcollation", oid(ty.collation())),
+        ("typalign", text(alignment(ty))),
+        ("typstorage", text(ty.storage())),
+    ];
+    if let Type::Composite(own) = ty {
+        row.push(("typrelid", oid(own.oid)));
+    }
+    if let Type::Domain(own) = ty {
+        row.extend(super::domains::of_type(own, path));
+    }
+    row.extend(io::of_type(ty, beginnings));
+    row
 }
 
 /// The rows of pseudo-types.
@@ -483,7 +483,8 @@ fn named(wanted: impl Fn(&functions::Function) -> bool) -> Vec<&'static function
     all
 }
 
-fn procedures() -> Vec<Row> {
+/// The rows of `pg_proc` of what is built in.
+pub(super) fn procedures() -> Vec<Row> {
     let all = named(|function| !function.is_operator());
     let row = |(n, function): (u32, &&'static functions::Function)| {
         let args: Vec<Value> = function.args.iter().map(|param| oid(type_of(param))).collect();
@@ -508,7 +509,8 @@ fn procedures() -> Vec<Row> {
     (FUNCTIONS..).zip(&all).map(row).chain(io::procedures()).collect()
 }
 
-fn operators() -> Vec<Row> {
+/// The rows of `pg_operator`.
+pub(super) fn operators() -> Vec<Row> {
     let all = named(functions::Function::is_operator);
     let row = |(n, function): (u32, &&'static functions::Function)| {
         let (left, right) = match function.args.as_slice() {

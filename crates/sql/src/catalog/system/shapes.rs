@@ -39,9 +39,12 @@ pub fn find(schema: &str, name: &str) -> Option<&'static Shape> {
     SHAPES.iter().find(|shape| shape.schema == schema && shape.name == name)
 }
 
-/// The OID of a table of the catalog.
-pub fn oid_of(name: &str) -> Option<u32> {
-    SHAPES.iter().find(|shape| shape.name == name).map(|shape| shape.oid)
+/// The OID of a table of the catalog, in a schema of it or in any.
+pub fn oid_of(schema: Option<&str>, name: &str) -> Option<u32> {
+    let mut own = SHAPES
+        .iter()
+        .filter(|shape| schema.is_none_or(|schema| schema == shape.schema));
+    own.find(|shape| shape.name == name).map(|shape| shape.oid)
 }
 
 /// The name of the table with an OID.
