@@ -204,7 +204,7 @@ def test_what_is_refused(shop):
     for statement in [
         "CREATE ROLE x CREATEROLE", "CREATE ROLE x LOGIN CONNECTION LIMIT 5", "CREATE ROLE x LOGIN VALID UNTIL '2030-01-01'", "CREATE ROLE x NOINHERIT",
         "CREATE ROLE x PASSWORD 'p'", "ALTER ROLE r SET search_path = a", "ALTER ROLE r RENAME TO s", "GRANT SELECT ON t TO r WITH GRANT OPTION",
-        "GRANT SELECT ON t TO PUBLIC", "GRANT SELECT (a) ON t TO r", "GRANT EXECUTE ON FUNCTION f() TO r", "REVOKE CONNECT ON DATABASE shop FROM PUBLIC",
+        "GRANT SELECT (a) ON t TO r", "GRANT EXECUTE ON FUNCTION f() TO r", "REVOKE CONNECT ON DATABASE shop FROM PUBLIC",
         "REVOKE GRANT OPTION FOR SELECT ON t FROM r", "GRANT TRIGGER ON t TO r", "GRANT TRUNCATE ON t TO r", "REASSIGN OWNED BY r TO root",
         "CREATE USER x PASSWORD 'md5d41d8cd98f00b204e9800998ecf8427e'",
     ]:
@@ -232,3 +232,39 @@ def test_without_logins(start):
         assert user["roles"] == [{"role": "app", "db": "admin"}]
     with pytest.raises(pymongo.errors.OperationFailure):
         server.client(username="app", password="y", authSource="admin").admin.command("ping")
+
+
+def test_a_gateway_acts_as_its_callers(shop):
+    """What gateways to tables do for each request: they take the role of who asks, and no more, until the transaction ends."""
+    shop.root.execute("CREATE ROLE anonymous; CREATE ROLE member; CREATE ROLE gateway LOGIN PASSWORD 'x'; GRANT anonymous, member TO gateway")
+    shop.root.execute("CREATE TABLE open (a int); CREATE TABLE closed (a int); INSERT INTO closed VALUES (1)")
+    shop.root.execute("GRANT SELECT ON open TO PUBLIC; GRANT SELECT ON closed TO member")
+    gateway = shop.connect("gateway")
+    prepared = "SELECT count(*) FROM closed"
+    for _ in range(3):
+        with gateway.transaction():
+            gateway.execute("SELECT set_config('role', %s, true)", ["member"])
+            assert rows(gateway, "SELECT current_user, session_user") == [("member", "gateway")]
+            assert gateway.execute(prepared, prepare=True).fetchall() == [(1,)]
+        with pytest.raises(errors.InsufficientPrivilege), gateway.transaction():
+            gateway.execute("SET LOCAL ROLE anonymous")
+            assert rows(gateway, "SELECT count(*) FROM open") == [(0,)]
+            gateway.execute(prepared, prepare=True)
+        assert rows(gateway, "SELECT current_user") == [("gateway",)]
+    for statement in ["SET ROLE root", "SET SESSION AUTHORIZATION member"]:
+        with pytest.raises(errors.InsufficientPrivilege):
+            gateway.execute(statement)
+    # Rights that go are gone for who acts already.
+    gateway.execute("SET ROLE member")
+    shop.root.execute("REVOKE SELECT ON closed FROM member")
+    with pytest.raises(errors.InsufficientPrivilege):
+        gateway.execute(prepared)
+    shop.root.execute("DROP ROLE member")
+    with pytest.raises(psycopg.Error):
+        gateway.execute(prepared)
+    gateway.execute("RESET ROLE")
+    # By commands PUBLIC is everybody as well.
+    assert shop.commands("gateway", "x").shop.open.count_documents({}) == 0
+    shop.root.execute("REVOKE SELECT ON open FROM PUBLIC")
+    with pytest.raises(pymongo.errors.OperationFailure):
+        shop.commands("gateway", "x").shop.open.count_documents({})

@@ -100,11 +100,13 @@ fn facts(statement: &Statement<'_>, db: &str) -> Result<SessionFacts> {
         None if database.options.authorization => bail!(Unauthorized, "$sql requires authentication"),
         None => None,
     };
+    let user = statement
+        .caller
+        .as_ref()
+        .map_or_else(String::new, |caller| caller.user.to_string());
     Ok(SessionFacts {
-        user: statement
-            .caller
-            .as_ref()
-            .map_or_else(String::new, |caller| caller.user.to_string()),
+        session_user: user.clone(),
+        user,
         database: db.to_owned(),
         pid: i32::try_from(statement.slot.id).unwrap_or(0),
         account,

@@ -44,6 +44,9 @@ pub struct Account {
     pub caller: Arc<Caller>,
 }
 
+/// The role of database `admin` whose privileges all users have, and those who act as a role: PUBLIC of SQL.
+pub const PUBLIC: &str = "sqlPublic";
+
 impl Account {
     /// The account of a user's document. `role` finds a role's document; roles that are not there give nothing.
     ///
@@ -54,7 +57,9 @@ impl Account {
         role: &mut dyn FnMut(&RoleName) -> Result<Option<Document>>,
     ) -> Result<Self> {
         let roles = names(user.get("roles"));
-        let resolved = resolve(&roles, role)?;
+        let mut all = roles.clone();
+        all.push(RoleName::new(PUBLIC, ADMIN));
+        let resolved = resolve(&all, role)?;
         let restrictions = user.get("authenticationRestrictions").map(Value::from);
         let restrictions = restrictions.iter().chain(&resolved.restrictions);
         Ok(Self {

@@ -18,7 +18,7 @@ use crate::login::mechanism::Mechanism;
 use crate::login::secret_bytes;
 use nestor_exec::{Interrupt, point};
 use nestor_model::namespace::{ADMIN, LOCAL};
-use nestor_model::{Document, Namespace, Result, ValueRef};
+use nestor_model::{Document, Namespace, Result, Value, ValueRef, doc};
 use nestor_query::masking::Key;
 use nestor_storage::log::{Interest, Kinds, Scope, Upto};
 use nestor_storage::{Engine, LogPosition, LogReader, LogSignal, View, record};
@@ -238,6 +238,21 @@ impl Users {
             });
         }
         Ok((account, generation))
+    }
+
+    /// The account of who acts as a role of database `admin` that is no user's; `None` if there is no such role.
+    ///
+    /// Errors: those of reading.
+    pub fn account_of_role(&self, role: &str) -> Result<Option<Account>> {
+        let snapshot = self.engine.snapshot();
+        let own = RoleName::new(role, ADMIN);
+        if role == account::PUBLIC || role_document(&snapshot, &own)?.is_none() {
+            return Ok(None);
+        }
+        let as_user = doc! { "roles": vec![Value::from(own.to_document())] };
+        let mut find = |name: &RoleName| role_document(&snapshot, name);
+        let account = Account::of(UserName::new(role, ADMIN), as_user.as_ref(), &mut find)?;
+        Ok(Some(account.hashing_by(&self.masking_key)))
     }
 
     /// Whether there is any user or role. Without one, who comes from this machine may make the first.

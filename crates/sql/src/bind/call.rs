@@ -536,7 +536,8 @@ impl Binder<'_> {
             {
                 labels_of(name, args)
             }
-            ("current_user" | "session_user" | "user" | "current_role", 0) => Ok(name_of(self.catalog.setting("user"))),
+            ("current_user" | "user" | "current_role", 0) => Ok(name_of(self.catalog.setting("user"))),
+            ("session_user", 0) => Ok(name_of(self.catalog.setting("session_user"))),
             ("current_catalog" | "current_database", 0) => Ok(name_of(self.catalog.setting("database"))),
             ("current_schema", 0) => Ok(name_of(self.catalog.setting("schema"))),
             ("pg_my_temp_schema", 0) => {

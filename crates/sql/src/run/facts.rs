@@ -22,13 +22,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What a statement knows of its session.
 #[derive(Clone, Debug, Default)]
 pub struct SessionFacts {
-    /// The user.
+    /// The user, or the role that the session acts as.
     pub user: String,
+    /// The user of the session, whatever role it acts as.
+    pub session_user: String,
     /// The database.
     pub database: String,
     /// Number of the connection.
     pub pid: i32,
-    /// The user's account; `None` where nobody has to log in.
+    /// Its account; `None` where nobody has to log in.
     pub account: Option<Arc<Account>>,
     /// Settings that clients read.
     pub settings: BTreeMap<String, String>,

@@ -3,7 +3,7 @@
 use super::tables::Reading;
 use crate::catalog::system::{MAKES_DATABASES, OWNER, Role};
 use nestor_database::rights::{Action, Pattern, Resource};
-use nestor_database::users::account::{names, stored_grants};
+use nestor_database::users::account::{PUBLIC, names, stored_grants};
 use nestor_database::users::{RoleName, documents, roles_namespace, users_namespace};
 use nestor_model::namespace::ADMIN;
 use nestor_model::{Document, Namespace, Result, ValueRef};
@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 const OIDS: i64 = 1 << 30;
 
 impl Reading<'_, '_> {
-    /// The session's user, and the other roles if the user may see them.
+    /// The session's user, and the other roles if the user may see them; PUBLIC among them, once something was granted to it, as the one
+    /// without a name.
     ///
     /// Errors: those of storage.
     pub(super) fn all_roles(&self) -> Result<Vec<Role>> {
@@ -48,7 +49,10 @@ impl Reading<'_, '_> {
             let Some(name) = field(&document, "role").filter(own) else {
                 continue;
             };
-            let role = all.entry(name.clone()).or_insert_with(|| empty(&name));
+            let role = match name == PUBLIC {
+                true => all.entry(String::new()).or_default(),
+                false => all.entry(name.clone()).or_insert_with(|| empty(&name)),
+            };
             note(role, &names(document.get("roles")));
             let held = stored_grants(document.get("privileges")).into_iter();
             role.held = held

@@ -771,6 +771,7 @@ impl Catalog for Reading<'_, '_> {
     fn setting(&self, name: &str) -> Option<String> {
         match name {
             "user" => Some(self.session.user.clone()),
+            "session_user" => Some(self.session.session_user.clone()),
             "database" => Some(self.session.database.clone()),
             "schema" => self.schemas_of_path().into_iter().next(),
             "temporary_schema" => {

@@ -62,6 +62,7 @@ impl Session {
 
     /// As [`statement`](Self::statement), compiled once for all that is done so.
     fn attended(&mut self, database: &Database, text: &str, kind: OpKind, work: Work<'_>) -> Result<()> {
+        self.act(database)?;
         let result = match self.block.is_some() {
             true => self.within_block(database, text, kind, work),
             false => {

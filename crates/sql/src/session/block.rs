@@ -5,6 +5,7 @@
 //! statement and waits for transactions that stand in its way; `repeatable read` reads the state of the first statement, and `serializable` is
 //! validated at the commit; both end in 40001 on a conflict.
 
+use super::acting::{AUTHORIZATION, ROLE};
 use super::attended::{Work, attend, once};
 use super::channels::Act;
 use super::sink::Sink;
@@ -165,7 +166,13 @@ impl Session {
     /// SET, and RESET without a value. A change goes with the transaction when that is rolled back.
     ///
     /// Errors: those of [`settings::set`].
-    pub(super) fn change_setting(&mut self, name: &str, value: Option<&str>, is_local: bool) -> Result<()> {
+    pub(super) fn change_setting(
+        &mut self,
+        database: &Database,
+        name: &str,
+        value: Option<&str>,
+        is_local: bool,
+    ) -> Result<()> {
         let name = name.replace('"', "").to_lowercase();
         // The modes of the transaction that is there go with it.
         let mode = value.map(|value| value.trim().trim_matches(['\'', '"']).to_lowercase());
@@ -183,12 +190,25 @@ impl Session {
             },
             _ => {}
         }
+        let whom = match name.as_str() {
+            ROLE | AUTHORIZATION => Some(self.asked_for(database, &name, value)?),
+            _ => None,
+        };
+        if name == AUTHORIZATION {
+            self.change_setting(database, ROLE, None, is_local)?;
+        }
         let before = self.facts.settings.get(&name).cloned();
         if is_local && self.block.is_none() {
             // It would end with this statement.
+            if whom.is_some() {
+                return Ok(());
+            }
             return settings::set(&mut self.facts.settings.clone(), &name, value.unwrap_or("default"));
         }
-        settings::set(&mut self.facts.settings, &name, value.unwrap_or("default"))?;
+        match whom {
+            Some(whom) => drop(self.facts.settings.insert(name.clone(), whom)),
+            None => settings::set(&mut self.facts.settings, &name, value.unwrap_or("default"))?,
+        }
         self.settings_changed();
         if let Some(block) = &mut self.block {
             block.undo.push((block.savepoints.len(), name.clone(), before.clone()));
@@ -200,12 +220,13 @@ impl Session {
         Ok(())
     }
 
-    /// Gives all settings the values that sessions begin with, but for the client's rights.
-    pub(super) fn reset_settings(&mut self) {
+    /// Gives all settings the values that sessions begin with, but for the client's rights and whom it acts as.
+    pub(super) fn reset_settings(&mut self, database: &Database) {
         let names: Vec<String> = self.facts.settings.keys().cloned().collect();
-        for name in names.iter().filter(|name| *name != "is_superuser") {
+        let is_reset = |name: &&String| !["is_superuser", ROLE, AUTHORIZATION].contains(&name.as_str());
+        for name in names.iter().filter(is_reset) {
             // Each of them may have its first value.
-            let _ = self.change_setting(name, None, false);
+            let _ = self.change_setting(database, name, None, false);
         }
     }
 
@@ -220,6 +241,7 @@ impl Session {
     /// Call it when settings have changed.
     pub fn settings_changed(&mut self) {
         self.tells = true;
+        self.acts_anew();
         self.zone = settings::zone(&self.facts.settings);
         self.style = settings::style(&self.facts.settings);
         self.facts.switches = steering::switches(&self.facts.settings);

@@ -3,6 +3,7 @@
 //! [`Session::receive`] takes one message and appends the answers. Blocks are transactions ([`block`]); [`current`](crate::current) is for
 //! functions that are about the connection.
 
+mod acting;
 mod attended;
 mod block;
 mod channels;
@@ -52,7 +53,7 @@ use nestor_database::statement::Statement;
 use nestor_database::users::RoleName;
 use nestor_model::namespace::ADMIN;
 use nestor_model::{Result, Value};
-use sqlparser::ast::{self, Set, SetSessionAuthorizationParamKind, Statement as Ast};
+use sqlparser::ast::{self, ContextModifier, Set, SetSessionAuthorizationParamKind, Statement as Ast};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -120,6 +121,10 @@ pub struct Session {
     pub slot: Arc<Slot>,
     /// Who and where.
     pub facts: SessionFacts,
+    /// The user that the client said it was.
+    begun_by: String,
+    /// Whom it acts as.
+    acting: acting::Acting,
     /// Who is logged in, where users have to be.
     login: Option<Login>,
     /// The server's end of the connection, and the client's, as `address:port`.
@@ -168,12 +173,15 @@ impl Session {
     /// A conversation that begins.
     pub fn new(slot: Arc<Slot>, user: &str, database: &str) -> Self {
         indexed::install();
+        let mut settings = settings::initial();
+        settings.insert(acting::AUTHORIZATION.to_owned(), user.to_owned());
         let facts = SessionFacts {
             user: user.to_owned(),
+            session_user: user.to_owned(),
             database: database.to_owned(),
             pid: i32::try_from(slot.id).unwrap_or(0),
             account: None,
-            settings: settings::initial(),
+            settings,
             switches: Switches::default(),
             got: Arc::default(),
             temporary: Arc::default(),
@@ -187,6 +195,8 @@ impl Session {
         Self {
             slot,
             facts,
+            begun_by: user.to_owned(),
+            acting: acting::Acting::default(),
             login: None,
             ends: (String::new(), String::new()),
             prepared: HashMap::new(),
@@ -225,6 +235,7 @@ impl Session {
         self.facts.settings.insert("is_superuser".to_owned(), shown.to_owned());
         self.facts.account = Some(login.account.clone());
         self.login = Some(login);
+        self.acts_anew();
     }
 
     fn peers(&self) -> Peers<'_> {
@@ -601,15 +612,18 @@ impl Session {
             }
             Ast::Copy { .. } => Ok(self.copy(database, prepared, ast, sink)?.unwrap_or_default()),
             Ast::Set(set) => {
-                self.set(set)?;
+                self.set(database, set)?;
                 Ok("SET".to_owned())
             }
             Ast::Reset(reset) => {
                 match &reset.reset {
-                    ast::Reset::ALL => self.reset_settings(),
-                    ast::Reset::ConfigurationParameter(name) => self.change_setting(&name.to_string(), None, false)?,
-                    // It cannot be another one than that of the login.
-                    ast::Reset::SessionAuthorization => {}
+                    ast::Reset::ALL => self.reset_settings(database),
+                    ast::Reset::ConfigurationParameter(name) => {
+                        self.change_setting(database, &name.to_string(), None, false)?;
+                    }
+                    ast::Reset::SessionAuthorization => {
+                        self.change_setting(database, acting::AUTHORIZATION, None, false)?;
+                    }
                 }
                 Ok("RESET".to_owned())
             }
@@ -732,7 +746,8 @@ impl Session {
                     }
                     self.prepared.clear();
                     self.portals.clear();
-                    self.reset_settings();
+                    self.change_setting(database, acting::AUTHORIZATION, None, false)?;
+                    self.reset_settings(database);
                     database.advisory.give_up_all(self.slot.id);
                     self.listen_no_more(database);
                 }
@@ -757,7 +772,7 @@ impl Session {
     /// Changes the settings that a statement asked for, and says what it wants said.
     fn do_asked(&mut self, database: &Database) -> Result<()> {
         for (name, value, is_local) in asked::take() {
-            self.change_setting(&name, value.as_deref(), is_local)?;
+            self.change_setting(database, &name, value.as_deref(), is_local)?;
         }
         for (channel, payload) in asked::notified() {
             self.notify(database, &channel, &payload)?;
@@ -801,14 +816,14 @@ impl Session {
         })
     }
 
-    fn set(&mut self, set: &Set) -> Result<()> {
+    fn set(&mut self, database: &Database, set: &Set) -> Result<()> {
         if let Some((name, value, is_local)) = settings::assigned(set) {
             self.warn_of_local(is_local);
-            return self.change_setting(&name, Some(&value), is_local);
+            return self.change_setting(database, &name, Some(&value), is_local);
         }
         match set {
             Set::SetNames { charset_name, .. } => {
-                self.change_setting("client_encoding", Some(&charset_name.value), false)
+                self.change_setting(database, "client_encoding", Some(&charset_name.value), false)
             }
             Set::SetTransaction {
                 modes,
@@ -818,25 +833,25 @@ impl Session {
                 false => self.set_modes(modes),
                 true => self.set_default_modes(modes),
             },
-            Set::SetRole { role_name: None, .. } => Ok(()),
             Set::SetRole {
-                role_name: Some(name), ..
-            } => self.check_is_user(name, "SET ROLE to another role"),
-            Set::SetSessionAuthorization(to) => match &to.kind {
-                SetSessionAuthorizationParamKind::Default => Ok(()),
-                SetSessionAuthorizationParamKind::User(name) => {
-                    self.check_is_user(name, "SET SESSION AUTHORIZATION to another role")
-                }
-            },
+                context_modifier,
+                role_name,
+            } => {
+                let is_local = *context_modifier == Some(ContextModifier::Local);
+                self.warn_of_local(is_local);
+                let role = role_name.as_ref().map(crate::bind::ident);
+                self.change_setting(database, acting::ROLE, role.as_deref(), is_local)
+            }
+            Set::SetSessionAuthorization(to) => {
+                let is_local = to.scope == ContextModifier::Local;
+                self.warn_of_local(is_local);
+                let role = match &to.kind {
+                    SetSessionAuthorizationParamKind::Default => None,
+                    SetSessionAuthorizationParamKind::User(name) => Some(crate::bind::ident(name)),
+                };
+                self.change_setting(database, acting::AUTHORIZATION, role.as_deref(), is_local)
+            }
             _ => unsupported("SET of this form"),
-        }
-    }
-
-    /// Refuses to become somebody else.
-    fn check_is_user(&self, name: &ast::Ident, what: &str) -> Result<()> {
-        match crate::bind::ident(name) == self.facts.user {
-            true => Ok(()),
-            false => unsupported(what),
         }
     }
 

@@ -69,6 +69,7 @@ pub fn initial() -> BTreeMap<String, String> {
         ("row_security", "on"),
         ("search_path", "public"),
         ("server_encoding", "UTF8"),
+        ("session_authorization", ""),
         ("server_version", "15.0"),
         ("server_version_num", "150000"),
         ("quote_all_identifiers", "off"),
@@ -219,6 +220,7 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
                 None => return invalid(&name, text),
             },
         },
+        // Others are settled where it is known who has logged in.
         "role" => plain == "none",
         "client_encoding" => match Encoding::of(&plain) {
             Some(own) => {

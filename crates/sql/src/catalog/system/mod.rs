@@ -461,6 +461,7 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
         rights if rights.starts_with(RIGHTS) => roles::rights(rights, facts)?,
         "regrole" => {
             let all = facts.roles()?.into_iter().map(|role| (role.oid, role.name));
+            let all = all.filter(|(_, name)| !name.is_empty());
             all.chain([(DATABASE_OWNER, "pg_database_owner".to_owned())]).collect()
         }
         "pg_get_indexdef" | "pg_get_constraintdef" | PRETTY_CONSTRAINTDEF | "pg_get_viewdef" => {

@@ -14,7 +14,7 @@ pub const MAKES_DATABASES: &str = "sqlCreateDatabase";
 pub struct Role {
     /// Its OID.
     pub oid: i64,
-    /// Its name.
+    /// Its name; empty for PUBLIC, which is no role.
     pub name: String,
     /// It may do everything.
     pub is_superuser: bool,
@@ -45,7 +45,7 @@ const PRIVILEGES: [(&str, &str, Action); 5] = [
 pub(super) fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
     let rows = match name {
         "pg_roles" | "pg_authid" => {
-            let mut rows: Vec<Row> = facts.roles()?.iter().map(role).collect();
+            let mut rows: Vec<Row> = facts.roles()?.iter().filter(is_role).map(role).collect();
             rows.push(vec![
                 ("oid", oid(DATABASE_OWNER)),
                 ("rolname", text("pg_database_owner")),
@@ -69,7 +69,7 @@ pub(super) fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
         }
         "pg_group" => {
             let all = facts.roles()?;
-            let groups = all.iter().filter(|role| !role.logs_in);
+            let groups = all.iter().filter(is_role).filter(|role| !role.logs_in);
             let row = |group: &Role| {
                 let members = all.iter().filter(|role| role.member_of.contains(&group.name));
                 let members: Vec<Value> = members.map(|role| oid(role.oid)).collect();
@@ -110,10 +110,16 @@ pub(super) fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
             };
             all.iter().filter(|role| role.oid == OWNER).flat_map(row).collect()
         }
-        "table_privileges" | "role_table_grants" => granted(facts)?,
+        "table_privileges" => granted(facts, true)?,
+        "role_table_grants" => granted(facts, false)?,
         _ => return Ok(None),
     };
     Ok(Some(rows))
+}
+
+/// Whether it is one, and not PUBLIC.
+fn is_role(role: &&Role) -> bool {
+    !role.name.is_empty()
 }
 
 fn role(role: &Role) -> Row {
@@ -143,15 +149,20 @@ fn held<'r>(
     })
 }
 
-fn granted(facts: &dyn Facts) -> Result<Vec<Row>> {
-    let (roles, relations) = (facts.roles()?, facts.relations()?);
+/// What was granted on relations, to PUBLIC as well if that is wanted.
+fn granted(facts: &dyn Facts, to_public: bool) -> Result<Vec<Row>> {
+    let (mut roles, relations) = (facts.roles()?, facts.relations()?);
+    roles.retain(|role| to_public || is_role(&role));
     let mut rows = Vec::new();
     for relation in relations.iter() {
         for (role, actions) in held(facts, &roles, relation) {
             for (_, privilege, _) in PRIVILEGES.iter().filter(|(_, _, action)| actions.has(*action)) {
                 rows.push(vec![
                     ("grantor", text(facts.user())),
-                    ("grantee", text(&role.name)),
+                    (
+                        "grantee",
+                        text(if role.name.is_empty() { "PUBLIC" } else { &role.name }),
+                    ),
                     ("table_catalog", text(facts.database())),
                     ("table_schema", text(&relation.table.schema)),
                     ("table_name", text(&relation.table.name)),
@@ -192,14 +203,19 @@ pub(super) fn rights(asked: &str, facts: &dyn Facts) -> Result<Vec<(i64, String)
         (None, "relations" | "schemas") => Vec::new(),
         _ => facts.roles()?,
     };
+    let public = Role::default();
     let user = user.map(|name| match all.iter().find(|role| role.name == name) {
+        _ if name == "public" => Ok(all.iter().find(|role| role.name.is_empty()).unwrap_or(&public)),
         Some(role) => Ok(role),
         None => fail("42704", format!("role \"{name}\" does not exist")),
     });
     let user = user.transpose()?;
     let has_all = user.map_or_else(|| facts.is_superuser(), |user| user.is_superuser);
     // The roles that it is, by whatever roles.
-    let mut names = vec![user.map_or_else(|| facts.user(), |user| user.name.clone())];
+    let mut names = vec![
+        user.map_or_else(|| facts.user(), |user| user.name.clone()),
+        String::new(),
+    ];
     let mut at = 0;
     while let Some(name) = names.get(at).cloned() {
         let further = all
@@ -262,7 +278,8 @@ pub(super) fn rights(asked: &str, facts: &dyn Facts) -> Result<Vec<(i64, String)
             each.collect()
         }
         _ => {
-            let each = all.iter().filter(|role| has_all || names.contains(&role.name));
+            let roles = all.iter().filter(is_role);
+            let each = roles.filter(|role| has_all || names.contains(&role.name));
             each.map(|role| (role.oid, "*".to_owned())).collect()
         }
     })

@@ -53,10 +53,6 @@ pub(super) fn privileges(
     }
     change(statement, progress, |changes| {
         for to in grantees {
-            if *to == Grantee::Public && (!gives || allowed.actions.is_empty()) {
-                // It has nothing but what everybody has.
-                continue;
-            }
             let Some(role) = grantee(changes.view(), session, to)? else {
                 continue;
             };
@@ -192,6 +188,9 @@ pub(super) fn members(
     )?;
     change(statement, progress, |changes| {
         for to in grantees {
+            if *to == Grantee::Public {
+                return fail("42704", "role \"public\" does not exist");
+            }
             let Some(member) = grantee(changes.view(), session, to)? else {
                 continue;
             };

@@ -24,7 +24,7 @@ use nestor_database::rights::grant::merged;
 use nestor_database::rights::{Action, Actions, Grant, Pattern, Resource};
 use nestor_database::statement::Statement;
 use nestor_database::user_changes::{Changes, Outcome, change, role_values, within};
-use nestor_database::users::account::{names, stored_grants};
+use nestor_database::users::account::{PUBLIC, names, stored_grants};
 use nestor_database::users::{RoleName, UserName, role_document, user_document};
 use nestor_database::write::Progress;
 use nestor_model::namespace::ADMIN;
@@ -124,8 +124,11 @@ pub(super) fn named(session: &SessionFacts, name: &Ident) -> String {
     }
 }
 
-/// The role of a name, if there is one.
+/// The role of a name, if there is one; PUBLIC is none.
 fn known(view: &dyn View, session: &SessionFacts, name: &str) -> Result<Option<Known>> {
+    if name == PUBLIC {
+        return Ok(None);
+    }
     let mut user = None;
     for db in [session.database.as_str(), ADMIN] {
         let named = UserName::new(name, db);
@@ -150,10 +153,15 @@ fn found(view: &dyn View, session: &SessionFacts, name: &str) -> Result<Known> {
 
 /// To whom something is given; `None` for the session's user where nobody has to log in, who may do everything.
 ///
-/// Errors: 42704; 0A000 for PUBLIC.
+/// Errors: 42704.
 fn grantee(view: &dyn View, session: &SessionFacts, grantee: &Grantee) -> Result<Option<Known>> {
     let name = match grantee {
-        Grantee::Public => return unsupported("rights of PUBLIC"),
+        Grantee::Public => {
+            return Ok(Some(Known {
+                name: PUBLIC.to_owned(),
+                user: None,
+            }));
+        }
         Grantee::Own => session.user.clone(),
         Grantee::Role(name) => ident(name),
     };
@@ -266,7 +274,7 @@ fn create(
     if is_superuser && !session.is_superuser() {
         return fail("42501", "must be superuser to create superusers");
     }
-    if name.starts_with("pg_") || name == "public" || name == "none" {
+    if name.starts_with("pg_") || ["public", "none", PUBLIC].contains(&name.as_str()) {
         return fail("42939", format!("role name \"{name}\" is reserved"));
     }
     if !logs_in && said.is_of_users() {

@@ -336,7 +336,7 @@ impl Running<'_, '_> {
     /// Has the session change a setting when the statement has ended, and the block at once.
     fn ask(&mut self, name: &str, value: Option<String>, is_local: bool) -> Result<()> {
         let name = name.replace('"', "").to_lowercase();
-        if name.starts_with("transaction_") {
+        if name.starts_with("transaction_") || matches!(name.as_str(), "role" | "session_authorization") {
             return unsupported(format!("SET {name} within a block"));
         }
         settings::set(
