@@ -7,7 +7,6 @@
 
 use super::entry::{self, Object};
 use super::ident;
-use super::names::is_plain_collation;
 use super::numbers;
 use super::storage;
 use super::types::{check_column, data_type};
@@ -17,8 +16,8 @@ use crate::catalog::{
 };
 use crate::error::{fail, unsupported};
 use crate::parse::trigger::Trigger;
-use crate::types::Type;
 use crate::types::names::made;
+use crate::types::{Type, collation};
 use nestor_model::{Document, Namespace, Result, Value};
 use nestor_storage::Collection;
 use sqlparser::ast::{
@@ -658,8 +657,10 @@ fn declared(def: &ColumnDef) -> Result<Column> {
             } => column.generated = Some(expr.to_string()),
             ColumnOption::Generated { .. } => return unsupported("a generated column of this form"),
             ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_) | ColumnOption::Check(_) => {}
-            // The order that texts have.
-            ColumnOption::Collation(name) if is_plain_collation(name) => {}
+            ColumnOption::Collation(name) => {
+                let found = collation::of_type(name, &column.ty)?;
+                column.collation = (found.oid != column.ty.collation()).then_some(found);
+            }
             option if numbers::said(option).is_some() => column.sequence = numbers::said(option),
             other => return unsupported(format!("the option {other} of a column")),
         }

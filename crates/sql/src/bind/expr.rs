@@ -8,7 +8,7 @@ use crate::expr::{Comparison, Expr, Node};
 use crate::functions::{self, coerce, is_null};
 use crate::types::cast::{self, Context};
 use crate::types::interval::{Interval, unit_of};
-use crate::types::{Type, numeric};
+use crate::types::{Type, collation, numeric};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::ApplyKind;
 use sqlparser::ast::{
@@ -375,10 +375,12 @@ impl Binder<'_> {
                 functions::call("overlay", args)
             }
             Ast::Collate { expr, collation } => {
-                let name = collation.to_string().to_lowercase();
-                match name.trim_matches('"') {
-                    "c" | "posix" | "pg_catalog.default" | "default" | "pg_catalog.\"default" => self.expr(expr, scope),
-                    _ => unsupported(format!("collation {collation}")),
+                let of = self.expr(expr, scope)?;
+                // All of them are the order that texts have.
+                collation::of_type(collation, &of.ty())?;
+                match of.ty() {
+                    Type::Unknown => coerce(of, &Type::Text, Context::Implicit),
+                    _ => Ok(of),
                 }
             }
             Ast::Function(call) => self.call(call, scope),

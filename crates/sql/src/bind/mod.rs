@@ -47,7 +47,6 @@ mod window;
 pub mod write;
 
 pub use made::{resolved, row_type};
-pub(crate) use names::is_plain_collation;
 pub use names::{ident, object_name, parts};
 
 use crate::catalog::schemas::PUBLIC;

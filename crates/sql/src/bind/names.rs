@@ -301,11 +301,3 @@ pub(super) fn attribute(of: Expr, name: &String) -> Result<Expr> {
     path.push(name.clone());
     Ok(Node::Field(of, path, ty).into())
 }
-
-/// Whether a collation is the order of characters, which texts have.
-pub(crate) fn is_plain_collation(name: &ObjectName) -> bool {
-    object_name(name).is_ok_and(|(schema, name)| {
-        schema.is_none_or(|schema| schema == "pg_catalog")
-            && matches!(name.as_str(), "C" | "POSIX" | "default" | "ucs_basic")
-    })
-}

@@ -17,6 +17,7 @@ pub mod system;
 use crate::error;
 use crate::parse::own::CheckOption;
 use crate::parse::trigger::Trigger;
+use crate::types::collation::Collation;
 pub use crate::types::domain::Check;
 use crate::types::{Type, stored};
 use nestor_database::connections::Slot;
@@ -38,6 +39,8 @@ pub struct Column {
     pub ty: Type,
     /// The modifier of its type, -1 for none.
     pub modifier: i32,
+    /// The collation that it was declared with, where it is not that of its type.
+    pub collation: Option<&'static Collation>,
     /// The domain, or the array of such, that it was declared as.
     pub domain: Option<Type>,
     /// It is never null.
@@ -67,6 +70,7 @@ impl Column {
             domain: ty.is_constrained().then(|| ty.clone()),
             ty: ty.plain(),
             modifier: -1,
+            collation: None,
             not_null: false,
             default: None,
             identity: None,
@@ -86,6 +90,12 @@ impl Column {
                 .unwrap_or_default()
         };
         self.sequence.clone().unwrap_or_else(made)
+    }
+
+    /// The OID of the collation that its values compare by; 0 for those that compare by none.
+    pub fn collation(&self) -> u32 {
+        self.collation
+            .map_or_else(|| self.declared_type().collation(), |own| own.oid)
     }
 
     /// The type that it was declared as.

@@ -2,15 +2,15 @@
 
 use super::entries::{self, found, redeclare};
 use super::{enums, keys, namespace};
-use crate::bind::{Binder, domains as conditions, ident, is_plain_collation, types};
+use crate::bind::{Binder, domains as conditions, ident, types};
 use crate::catalog::{Column, Kind, Table};
 use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
 use crate::parse::domains::{Change, Domains, Said};
 use crate::run::indexed;
 use crate::run::tables::{Reading, SessionFacts};
-use crate::types::Type;
 use crate::types::domain::{Check, Domain, Judge};
+use crate::types::{Type, collation};
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog};
 use nestor_model::Result;
@@ -75,8 +75,8 @@ fn made(
         }
         _ => {}
     }
-    if said.collation.as_ref().is_some_and(|name| !is_plain_collation(name)) {
-        return unsupported("COLLATE of a domain");
+    if let Some(name) = &said.collation {
+        collation::of_type(name, &behind)?;
     }
     let mut own = Domain {
         oid: 0,

@@ -3,7 +3,6 @@
 use super::keys::{check_is_whole, limit};
 use super::{free, namespace};
 use crate::bind::declared::{Declared, distinct};
-use crate::bind::is_plain_collation;
 use crate::bind::{ident, object_name, storage};
 use crate::catalog::system::classes::{self, Named};
 use crate::catalog::system::quoted;
@@ -15,6 +14,7 @@ use crate::run::predicate::{self, Predicate};
 use crate::run::tables::{Reading, SessionFacts, index_name};
 use crate::run::{included, indexed};
 use crate::types::Type;
+use crate::types::collation::{self, Collation};
 use nestor_database::index_build;
 use nestor_database::parameters::Param;
 use nestor_database::rights::Action as Right;
@@ -116,12 +116,17 @@ pub(super) fn create(
                 false => plain(&table, &all, method, &name)?,
             };
             classes.truncate(parts.len());
+            let collations: Vec<&str> = parts
+                .iter()
+                .map(|part| part.collation.map_or("", |own| own.name))
+                .collect();
+            let has_collations = collations.iter().any(|own| !own.is_empty());
             let has_classes = classes.iter().any(|class| !class.is_empty());
             let orders: Vec<i32> = parts.iter().map(Part::order).collect();
             let is_said = parts
                 .iter()
                 .any(|part| part.order() != if part.descends { 3 } else { 0 } || part.descends && is_computed);
-            if !included.is_empty() || is_said || has_classes || !storage.is_empty() {
+            if !included.is_empty() || is_said || has_classes || has_collations || !storage.is_empty() {
                 let mut option = listed
                     .get(expression::OPTION)
                     .and_then(ValueRef::as_document)
@@ -135,6 +140,9 @@ pub(super) fn create(
                 }
                 if has_classes {
                     included::say_classes(option.get_or_insert_default(), &classes);
+                }
+                if has_collations {
+                    included::say_collations(option.get_or_insert_default(), &collations);
                 }
                 if !storage.is_empty() {
                     let storage: Vec<&str> = storage.iter().map(String::as_str).collect();
@@ -251,6 +259,8 @@ struct Part<'c> {
     /// Where its nulls are, if that was said.
     nulls_first: Option<bool>,
     class: Option<&'c ObjectName>,
+    /// The collation that was said.
+    collation: Option<&'static Collation>,
     /// What it is, if it is no column.
     expr: Option<&'c Expr>,
 }
@@ -270,12 +280,12 @@ fn parts(create: &CreateIndex) -> Result<Vec<Part<'_>>> {
     let mut parts = Vec::new();
     for column in &create.columns {
         let order = &column.column;
-        let (name, expr) = match &order.expr {
+        let (of, collation) = match &order.expr {
+            Expr::Collate { expr, collation } => (&**expr, Some(collation::named(collation)?)),
+            of => (of, None),
+        };
+        let (name, expr) = match of {
             Expr::Identifier(name) => (ident(name), None),
-            Expr::Collate { expr, collation } if is_plain_collation(collation) => match &**expr {
-                Expr::Identifier(name) => (ident(name), None),
-                inner => (called(inner), Some(inner)),
-            },
             Expr::Nested(inner) => match &**inner {
                 Expr::Identifier(name) => (ident(name), None),
                 inner => (called(inner), Some(inner)),
@@ -293,6 +303,7 @@ fn parts(create: &CreateIndex) -> Result<Vec<Part<'_>>> {
             descends,
             nulls_first: order.options.nulls_first,
             class: column.operator_class.as_ref(),
+            collation,
             expr,
         });
     }
@@ -325,6 +336,7 @@ fn readable(parts: &[Part<'_>], included: &[&Column], unique: bool) -> Vec<Part<
             descends: false,
             nulls_first: None,
             class: None,
+            collation: None,
             expr: None,
         });
     }
@@ -353,6 +365,7 @@ fn plain<'p>(table: &Table, parts: &[&Part<'p>], method: Method, name: &str) -> 
         let Some(column) = table.column(&part.name) else {
             return missing(&part.name);
         };
+        check_collation(part, &column.ty)?;
         let path = column.path.clone();
         if !column.not_null {
             nullable.push(path.clone());
@@ -402,6 +415,7 @@ fn computed<'p>(
                 (quoted(&part.name), indexed::bound(table, &column)?)
             }
         };
+        check_collation(part, &bound.ty())?;
         classes.push(class_of(part.class, Method::Ordered, &bound.ty())?);
         use_columns(&bound);
         let is_computed = part.expr.is_some() || !has_expressions && texts.is_empty();
@@ -428,6 +442,16 @@ fn computed<'p>(
     let option = indexed::option(table, &used, &types, (&texts, &conditions));
     let specification = doc! { "v": 2, "key": key, "name": name, "sql": option };
     Ok((specification, Vec::new(), classes))
+}
+
+/// Refuses a collation of values that have none.
+///
+/// Errors: 42804.
+fn check_collation(part: &Part<'_>, ty: &Type) -> Result<()> {
+    match part.collation.is_some() && ty.collation() == 0 {
+        true => fail("42804", format!("collations are not supported by type {ty}")),
+        false => Ok(()),
+    }
 }
 
 /// The class of operators that a statement names for a part of this type; empty for the type's own. All of them are in the order that the index

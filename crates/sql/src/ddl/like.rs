@@ -103,7 +103,7 @@ fn columns_of(from: &CreateTable, like: &Like, ns: &Namespace, (schema, name): (
                 ..
             } => like.generated,
             option if is_identity(option) => like.identity,
-            ColumnOption::NotNull => true,
+            ColumnOption::NotNull | ColumnOption::Collation(_) => true,
             _ => false,
         });
         if counts && !like.identity || key.contains(&ident(&def.name)) && !like.indexes {

@@ -1,10 +1,10 @@
-//! What ALTER COLUMN does and the grammar's library does not read: `DROP IDENTITY`, `SET GENERATED` and `DROP EXPRESSION`; and ALTER CONSTRAINT. They are
-//! spelled out as defaults that nobody can write.
+//! What ALTER COLUMN does and the grammar's library does not read: `DROP IDENTITY`, `SET GENERATED`, `DROP EXPRESSION` and the COLLATE of another type; and
+//! ALTER CONSTRAINT. They are spelled out as defaults that nobody can write.
 
 use super::tokens::{is, made, solid};
 use crate::error::fail;
 use nestor_model::Result;
-use sqlparser::ast::Expr;
+use sqlparser::ast::{Expr, Ident, ObjectName};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// The sign before what such a default is called.
@@ -93,6 +93,85 @@ pub fn timing_of(default: &Expr) -> Result<Option<(bool, bool)>> {
     }))
 }
 
+/// What begins the default that the COLLATE of another type is spelled out as.
+const COLLATE: &str = "collate";
+
+/// The collation that a column has from now on, if a default stands for that.
+pub fn collation_of(default: &Expr) -> Option<ObjectName> {
+    let Expr::Identifier(name) = default else { return None };
+    let said = name.value.strip_prefix(SIGN)?.strip_prefix(COLLATE)?;
+    let quoted = |part: &str| Ident::with_quote('"', part);
+    Some(ObjectName::from(
+        said.trim_start().split(SIGN).map(quoted).collect::<Vec<_>>(),
+    ))
+}
+
+/// Spells `ALTER a TYPE text COLLATE "C"` out, as `ALTER a TYPE text, ALTER a SET DEFAULT ...`.
+fn spell_out_collations(tokens: &mut Vec<TokenWithSpan>) {
+    let places: Vec<usize> = solid(tokens, 0).collect();
+    let word = |n: usize, word: &str| places.get(n).is_some_and(|at| is(&tokens[*at], word));
+    let mut found = Vec::new();
+    for n in 0..places.len() {
+        if !word(n, "alter") {
+            continue;
+        }
+        let name = n + 1 + usize::from(word(n + 1, "column"));
+        let ty = name
+            + 1
+            + if word(name + 1, "set") && word(name + 2, "data") {
+                2
+            } else {
+                0
+            };
+        if !word(ty, "type") {
+            continue;
+        }
+        let (mut depth, mut end, mut collate) = (0usize, ty + 1, None);
+        while let Some(at) = places.get(end) {
+            match &tokens[*at].token {
+                Token::LParen => depth += 1,
+                Token::RParen => depth = depth.saturating_sub(1),
+                Token::Comma | Token::SemiColon if depth == 0 => break,
+                _ if depth == 0 && collate.is_none() && is(&tokens[*at], "using") => collate = Some(None),
+                _ if depth == 0 && collate.is_none() && is(&tokens[*at], COLLATE) => collate = Some(Some(end)),
+                _ => {}
+            }
+            end += 1;
+        }
+        if let Some(Some(collate)) = collate {
+            found.push((name, collate, end));
+        }
+    }
+    for (name, collate, end) in found.into_iter().rev() {
+        let mut parts = Vec::new();
+        let mut next = collate + 1;
+        while let Some(Token::Word(part)) = places.get(next).map(|at| &tokens[*at].token) {
+            parts.push(if part.quote_style.is_some() {
+                part.value.clone()
+            } else {
+                part.value.to_lowercase()
+            });
+            let goes_on = places
+                .get(next + 1)
+                .is_some_and(|at| tokens[*at].token == Token::Period);
+            next += if goes_on { 2 } else { 1 };
+            if !goes_on {
+                break;
+            }
+        }
+        let said = parts.join(&SIGN.to_string()).replace('"', "\"\"");
+        let column = tokens[places[name]].clone();
+        let like = &tokens[places[collate]];
+        let mut new = made(", ALTER COLUMN ", like);
+        new.push(column);
+        new.extend(made(&format!(" SET DEFAULT \"{SIGN}{COLLATE} {said}\""), like));
+        let end = places.get(end).copied().unwrap_or(tokens.len());
+        tokens.splice(end..end, new);
+        let last = places.get(next).copied().unwrap_or(end);
+        tokens.drain(places[collate]..last);
+    }
+}
+
 /// Spells ALTER CONSTRAINT out.
 fn spell_out_constraints(tokens: &mut Vec<TokenWithSpan>) {
     let places: Vec<usize> = solid(tokens, 0).collect();
@@ -120,6 +199,9 @@ fn spell_out_constraints(tokens: &mut Vec<TokenWithSpan>) {
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     if tokens.iter().any(|token| is(token, "alter")) && tokens.iter().any(|token| is(token, CONSTRAINT)) {
         spell_out_constraints(tokens);
+    }
+    if tokens.iter().any(|token| is(token, "alter")) && tokens.iter().any(|token| is(token, COLLATE)) {
+        spell_out_collations(tokens);
     }
     let has = |word: &str| tokens.iter().any(|token| is(token, word));
     if !(has("alter") && (has("identity") || has("expression") || has("generated"))) {

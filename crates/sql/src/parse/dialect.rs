@@ -178,6 +178,15 @@ impl Dialect for Sql {
             let message = "comparisons do not follow each other without parentheses";
             return follows.then(|| Err(ParserError::ParserError(message.to_owned())));
         }
+        // Behind operators, as a cast is.
+        if is(token(0), "collate") {
+            parser.advance_token();
+            let collation = parser.parse_object_name(false);
+            return Some(collation.map(|collation| Expr::Collate {
+                expr: Box::new(expr.clone()),
+                collation,
+            }));
+        }
         let negated = is(token(0), "not");
         let at = usize::from(negated);
         let symmetric = is(token(at + 1), "symmetric");

@@ -82,6 +82,19 @@ pub fn classes_of(spec: &IndexSpec) -> Vec<String> {
     texts_of(spec, CLASSES)
 }
 
+/// The name of collations in the option.
+const COLLATIONS: &str = "collations";
+
+/// Says of the parts of an index which collation each was given, empty for that of its column or expression.
+pub fn say_collations(option: &mut Document, collations: &[&str]) {
+    option.push(COLLATIONS, texts(collations));
+}
+
+/// The collations that were said of the parts of an index.
+pub fn collations_of(spec: &IndexSpec) -> Vec<String> {
+    texts_of(spec, COLLATIONS)
+}
+
 /// The name of storage parameters in the option.
 const STORAGE: &str = "storage";
 

@@ -26,6 +26,7 @@ pub mod any;
 pub mod arrays;
 pub mod bits;
 pub mod cast;
+pub mod collation;
 pub mod compare;
 pub mod composite;
 pub mod datetime;

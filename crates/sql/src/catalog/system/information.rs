@@ -1,7 +1,8 @@
 //! `information_schema`.
 
 use super::described::{described, truth};
-use super::relations::{self, default_of, is_primary, keeps_constraint};
+use super::indexes::{is_primary, keeps_constraint};
+use super::relations::{self, default_of};
 use super::{Facts, IndexFacts, Relation, Row, int, is_view, text};
 use super::{deparse, domains, shapes};
 use crate::catalog::routines::{Returns, Routine};
@@ -9,6 +10,7 @@ use crate::catalog::{Column, IdentityKind, Referential, Table, Timing, schemas};
 use crate::parse::own::CheckOption;
 use crate::parse::trigger::Event;
 use crate::types::Type;
+use crate::types::collation::COLLATIONS;
 use crate::types::composite::{Attribute, Composite};
 use nestor_model::{Result, Value};
 use std::sync::Arc;
@@ -109,6 +111,17 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             ("character_repertoire", text("UCS")),
             ("form_of_use", text("UTF8")),
         ]],
+        "collations" => COLLATIONS
+            .iter()
+            .map(|own| {
+                vec![
+                    ("collation_catalog", text(&db)),
+                    ("collation_schema", text("pg_catalog")),
+                    ("collation_name", text(own.name)),
+                    ("pad_attribute", text("NO PAD")),
+                ]
+            })
+            .collect(),
         "tables" => {
             let table = |schema: &str, name: &str, (is_view, can_insert): (bool, bool)| {
                 vec![
@@ -459,6 +472,12 @@ fn column(
         ("is_updatable", truth(is_updatable)),
     ];
     row.extend(described(db, column));
+    let collation = COLLATIONS.iter().find(|own| own.oid == column.collation());
+    if let Some(collation) = collation.filter(|own| own.locale.is_some()) {
+        row.push(("collation_catalog", text(db)));
+        row.push(("collation_schema", text("pg_catalog")));
+        row.push(("collation_name", text(collation.name)));
+    }
     if let Some((kind, counting)) = identity {
         let shown = if kind == IdentityKind::Always {
             "ALWAYS"

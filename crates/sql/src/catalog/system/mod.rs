@@ -9,6 +9,7 @@ mod comments;
 mod deparse;
 mod described;
 mod domains;
+mod indexes;
 mod information;
 mod io;
 mod pseudo;
@@ -19,7 +20,8 @@ mod shapes;
 mod statistics;
 mod triggers;
 
-pub use relations::{index_oid, quoted};
+pub use indexes::index_oid;
+pub use relations::quoted;
 pub use roles::{MAKES_DATABASES, Role};
 pub use server::spelled;
 pub use shapes::{name_of, oid_of};
@@ -80,6 +82,8 @@ pub struct IndexFacts {
     pub orders: Vec<i32>,
     /// The classes of operators that were said of its parts, where they are not those of the types; empty where it is.
     pub classes: Vec<String>,
+    /// The collations that were said of its parts, by name, where they are not those of the parts; empty where it is.
+    pub collations: Vec<String>,
     /// Its storage parameters, each with its value.
     pub storage: Vec<String>,
     /// The types of its parts, if one of them is an expression.
@@ -416,6 +420,14 @@ fn tuple(columns: &[Column], row: Row) -> Tuple {
         }
     }
     out
+}
+
+/// The name of something in a schema, with that unless names are looked for there.
+fn shown(path: &[String], schema: &str, name: &str) -> String {
+    match path.iter().any(|own| own == schema) {
+        true => relations::quoted(name),
+        false => format!("{}.{}", relations::quoted(schema), relations::quoted(name)),
+    }
 }
 
 /// The number of a schema.

@@ -8,6 +8,7 @@ use super::{classes, io, shapes};
 use crate::catalog::routines::{Mode, Returns, Routine, rows_type};
 use crate::functions::{self, Param};
 use crate::types::Type;
+use crate::types::collation::COLLATIONS;
 use crate::types::composite::Composite;
 use nestor_model::{Array, Result, Value};
 use std::sync::Arc;
@@ -47,19 +48,20 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
         .into_iter()
         .map(|(n, name, ty)| vec![("oid", oid(n)), ("amname", text(name)), ("amtype", text(ty))])
         .collect(),
-        "pg_collation" => [(100i64, "default", "d"), (950, "C", "c")]
-            .into_iter()
-            .map(|(n, name, provider)| {
+        "pg_collation" => COLLATIONS
+            .iter()
+            .map(|own| {
+                let locale = || own.locale.map_or(Value::Null, text);
                 vec![
-                    ("oid", oid(n)),
-                    ("collname", text(name)),
+                    ("oid", oid(own.oid)),
+                    ("collname", text(own.name)),
                     ("collnamespace", oid(PG_CATALOG)),
                     ("collowner", oid(OWNER)),
-                    ("collprovider", text(provider)),
+                    ("collprovider", text(own.provider)),
                     ("collisdeterministic", Value::Bool(true)),
-                    ("collencoding", Value::Int32(-1)),
-                    ("collcollate", text("C")),
-                    ("collctype", text("C")),
+                    ("collencoding", Value::Int32(own.encoding)),
+                    ("collcollate", locale()),
+                    ("collctype", locale()),
                 ]
             })
             .collect(),

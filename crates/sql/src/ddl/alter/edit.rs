@@ -493,15 +493,20 @@ impl Editing<'_> {
                     format!("column \"{column}\" of relation \"{table}\" is an identity column"),
                 );
             }
-            Op::SetDefault { value } => {
-                uncount(def);
-                set_default(def, Some(value));
-            }
+            Op::SetDefault { value } => match altered::collation_of(value) {
+                Some(collation) => def.options.push(option(ColumnOption::Collation(collation))),
+                None => {
+                    uncount(def);
+                    set_default(def, Some(value));
+                }
+            },
             Op::DropDefault => {
                 uncount(def);
                 set_default(def, None);
             }
             Op::SetDataType { data_type, using, .. } => {
+                def.options
+                    .retain(|option| !matches!(option.option, ColumnOption::Collation(_)));
                 def.data_type = match is_serial {
                     true => serial_of(data_type)?,
                     false => data_type.clone(),
