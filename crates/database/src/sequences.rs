@@ -40,6 +40,8 @@ pub struct Counting {
     pub max: i64,
     /// After the last number comes the first one at the other end.
     pub cycle: bool,
+    /// How many numbers a session is said to reserve. It is shown, and nothing depends on it: numbers are reserved for all sessions.
+    pub cache: i64,
 }
 
 impl Counting {
@@ -51,6 +53,7 @@ impl Counting {
             min: 1,
             max,
             cycle: false,
+            cache: 1,
         }
     }
 
@@ -333,6 +336,7 @@ mod tests {
             min: i64::MIN,
             max: -1,
             cycle: true,
+            cache: 1,
         };
         assert_eq!(down.next(Some((-1, true))), Some(-3));
         assert_eq!(down.next(Some((i64::MIN, true))), Some(-1));

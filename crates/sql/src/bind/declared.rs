@@ -414,6 +414,7 @@ impl Declared {
                 list(&foreign.columns),
                 quote(&foreign.table)
             );
+            text.push_str(if foreign.is_full { " MATCH FULL" } else { "" });
             for (event, action) in [("DELETE", foreign.on_delete), ("UPDATE", foreign.on_update)] {
                 match action {
                     Referential::Refuse => {}
@@ -520,11 +521,14 @@ fn at_once(said: Option<ConstraintCharacteristics>) -> Result<()> {
 }
 
 fn foreign_key(constraint: String, columns: Vec<String>, key: &ForeignKeyConstraint) -> Result<Foreign> {
-    if key
-        .match_kind
-        .is_some_and(|kind| kind != ConstraintReferenceMatchKind::Simple)
-    {
-        return unsupported("a MATCH other than SIMPLE");
+    let is_full = match key.match_kind {
+        None | Some(ConstraintReferenceMatchKind::Simple) => false,
+        Some(ConstraintReferenceMatchKind::Full) => true,
+        Some(ConstraintReferenceMatchKind::Partial) => return unsupported("MATCH PARTIAL"),
+    };
+    let timing = timing(key.characteristics)?;
+    if is_full && timing != Timing::AtOnce {
+        return unsupported("MATCH FULL of a foreign key that is DEFERRABLE");
     }
     let (schema, referred) = super::object_name(&key.foreign_table)?;
     if schema.is_some_and(|schema| schema != PUBLIC) {
@@ -543,7 +547,8 @@ fn foreign_key(constraint: String, columns: Vec<String>, key: &ForeignKeyConstra
         referred: key.referred_columns.iter().map(ident).collect(),
         on_delete: action(key.on_delete)?,
         on_update: action(key.on_update)?,
-        timing: timing(key.characteristics)?,
+        is_full,
+        timing,
         is_valid: key.characteristics.is_none_or(|said| said.enforced != Some(false)),
         columns,
     })

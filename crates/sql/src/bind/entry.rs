@@ -455,24 +455,29 @@ pub fn limits(ty: &Type) -> Result<(i64, i64)> {
     }
 }
 
+/// The numbers that a sequence is to reserve.
+///
+/// Errors: 22023, 42601.
+pub fn cached(size: &Expr) -> Result<i64> {
+    match number(size)? {
+        ..1 => fail("22023", format!("CACHE ({size}) must be greater than zero")),
+        size => Ok(size),
+    }
+}
+
 /// How a sequence of numbers of a type counts.
 ///
 /// Errors: 22023, 42601.
 pub fn counting(options: &[SequenceOptions], ty: &Type) -> Result<Counting> {
     let (least, most) = limits(ty)?;
-    let (mut start, mut increment, mut min, mut max, mut cycle) = (None, 1, None, None, false);
+    let (mut start, mut increment, mut min, mut max, mut cycle, mut cache) = (None, 1, None, None, false, 1);
     for option in options {
         match option {
             SequenceOptions::IncrementBy(by, _) => increment = number(by)?,
             SequenceOptions::MinValue(value) => min = value.as_ref().map(number).transpose()?,
             SequenceOptions::MaxValue(value) => max = value.as_ref().map(number).transpose()?,
             SequenceOptions::StartWith(value, _) => start = Some(number(value)?),
-            // Numbers are handed out one by one, or so many as a statement wants: a cache changes nothing that is seen.
-            SequenceOptions::Cache(size) => {
-                if number(size)? < 1 {
-                    return fail("22023", format!("CACHE ({size}) must be greater than zero"));
-                }
-            }
+            SequenceOptions::Cache(size) => cache = cached(size)?,
             SequenceOptions::Cycle(no) => cycle = !no,
         }
     }
@@ -509,6 +514,7 @@ pub fn counting(options: &[SequenceOptions], ty: &Type) -> Result<Counting> {
         min,
         max,
         cycle,
+        cache,
     })
 }
 

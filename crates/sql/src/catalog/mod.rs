@@ -232,6 +232,8 @@ pub struct Foreign {
     pub table: String,
     /// Its columns; none for those of its primary key.
     pub referred: Vec<String>,
+    /// Its columns are null together or not at all.
+    pub is_full: bool,
     /// When the key's row is deleted.
     pub on_delete: Referential,
     /// When it gets another key.

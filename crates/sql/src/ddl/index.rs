@@ -105,14 +105,14 @@ pub(super) fn create(
             // In a unique index they would be part of what is unique.
             let read = readable(&parts, &included, create.unique);
             let all: Vec<&Part<'_>> = parts.iter().chain(&read).collect();
-            if is_computed && method != Method::Ordered {
-                let (_, word) = method.named();
-                return unsupported(format!(
-                    "an index of the access method \"{word}\" on expressions, or with conditions that no filter says"
-                ));
+            if is_computed && method == Method::Inverted {
+                return unsupported(
+                    "an index of the access method \"gin\" on expressions, or with conditions that no filter says",
+                );
             }
+            let is_hash = is_computed && method == Method::Hash;
             let (mut listed, nullable, mut classes) = match is_computed {
-                true => computed(&table, &all, &name, predicate.conditions)?,
+                true => computed(&table, &all, (&name, create.unique), predicate.conditions)?,
                 false => plain(&table, &all, method, &name)?,
             };
             classes.truncate(parts.len());
@@ -126,7 +126,7 @@ pub(super) fn create(
             let is_said = parts
                 .iter()
                 .any(|part| part.order() != if part.descends { 3 } else { 0 } || part.descends && is_computed);
-            if !included.is_empty() || is_said || has_classes || has_collations || !storage.is_empty() {
+            if !included.is_empty() || is_said || has_classes || has_collations || is_hash || !storage.is_empty() {
                 let mut option = listed
                     .get(expression::OPTION)
                     .and_then(ValueRef::as_document)
@@ -140,6 +140,9 @@ pub(super) fn create(
                 }
                 if has_classes {
                     included::say_classes(option.get_or_insert_default(), &classes);
+                }
+                if is_hash {
+                    included::say_hash(option.get_or_insert_default());
                 }
                 if has_collations {
                     included::say_collations(option.get_or_insert_default(), &collations);
@@ -391,7 +394,7 @@ fn plain<'p>(table: &Table, parts: &[&Part<'p>], method: Method, name: &str) -> 
 fn computed<'p>(
     table: &Arc<Table>,
     parts: &[&Part<'p>],
-    name: &str,
+    (name, create_unique): (&str, bool),
     conditions: Vec<(String, BoundExpr)>,
 ) -> Result<Specified<'p>> {
     let mut classes = Vec::new();
@@ -412,9 +415,19 @@ fn computed<'p>(
                 let Some(column) = table.column(&part.name).map(|_| Expr::Identifier(column)) else {
                     return missing(&part.name);
                 };
-                (quoted(&part.name), indexed::bound(table, &column)?)
+                let bound = indexed::bound(table, &column)?;
+                if indexed::by_hash(&bound.ty()) {
+                    let ty = bound.ty();
+                    return unsupported(format!(
+                        "a column of type {ty} in an index beside expressions or conditions"
+                    ));
+                }
+                (quoted(&part.name), bound)
             }
         };
+        if create_unique && indexed::by_hash(&bound.ty()) {
+            return unsupported(format!("an expression of type {} in a unique index", bound.ty()));
+        }
         check_collation(part, &bound.ty())?;
         classes.push(class_of(part.class, Method::Ordered, &bound.ty())?);
         use_columns(&bound);

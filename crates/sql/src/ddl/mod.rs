@@ -250,6 +250,16 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             }
             index::drop(statement, session, (std::slice::from_ref(name), *if_exists), progress)?
         }
+        Own::RenameViewColumn {
+            view,
+            column,
+            to,
+            if_exists,
+        } => {
+            let ns = namespace(statement, session, view)?;
+            view::rename_column(statement, session, (&ns, column, to), *if_exists, progress)?;
+            "ALTER VIEW"
+        }
         Own::Rename {
             kind: Renamed::Index,
             name,

@@ -114,11 +114,12 @@ fn declared_text(name: &ObjectName, counting: &Counting, ty: &Type, owner: Optio
         min,
         max,
         cycle,
+        cache,
     } = counting;
     let cycle = if *cycle { "CYCLE" } else { "NO CYCLE" };
     let owner = owner.map_or_else(String::new, |owner| format!(" OWNED BY {owner}"));
     format!(
-        "CREATE SEQUENCE {name} AS {ty} INCREMENT BY {increment} MINVALUE {min} MAXVALUE {max} START WITH {start} {cycle}{owner}"
+        "CREATE SEQUENCE {name} AS {ty} INCREMENT BY {increment} MINVALUE {min} MAXVALUE {max} START WITH {start} CACHE {cache} {cycle}{owner}"
     )
 }
 
@@ -149,7 +150,8 @@ fn recounted(old: &Counting, old_ty: &Type, alter: &AlterSequence) -> Result<(Co
             SequenceOptions::MaxValue(value) => new.max = value.as_ref().map_or(Ok(high), entry::number)?,
             SequenceOptions::StartWith(value, _) => new.start = entry::number(value)?,
             SequenceOptions::Cycle(no) => new.cycle = !no,
-            SequenceOptions::IncrementBy(..) | SequenceOptions::Cache(_) => {}
+            SequenceOptions::Cache(size) => new.cache = entry::cached(size)?,
+            SequenceOptions::IncrementBy(..) => {}
         }
     }
     Ok((new, ty))

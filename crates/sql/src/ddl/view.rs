@@ -5,6 +5,7 @@ use crate::bind::duality::with_etag;
 use crate::bind::{Binder, entry, ident};
 use crate::catalog::{Kind, Table, schemas};
 use crate::error::{Field as ErrorField, error, fail, unsupported, with};
+use crate::notices::pass_over;
 use crate::parse::own::CheckOption;
 use crate::parse::trigger::Trigger;
 use crate::run::query::Field;
@@ -13,9 +14,9 @@ use crate::types::Type;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog};
-use nestor_model::{CollectionOptions, Result, Value, doc};
+use nestor_model::{CollectionOptions, Namespace, Result, Value, doc};
 use nestor_storage::View as _;
-use sqlparser::ast::{CreateTableOptions, CreateView, Ident};
+use sqlparser::ast::{CreateTableOptions, CreateView, Ident, Query, SetExpr, TableFactor, TableWithJoins};
 use std::sync::Arc;
 
 /// What is kept of a view beside its query.
@@ -123,6 +124,94 @@ pub(super) fn create(
         catalog::create(statement, ws, &ns, uuid, &options)
     })?;
     Ok("CREATE VIEW")
+}
+
+/// Whether there is a view of SQL at a namespace.
+pub(super) fn is_view(statement: &Statement<'_>, ns: &Namespace) -> bool {
+    let read = statement.current_view();
+    let found = read.view().catalog().get(ns);
+    found.is_some_and(|collection| entry::query_of(collection).is_some())
+}
+
+/// `ALTER VIEW … RENAME COLUMN`: its query is what it was, under other names.
+///
+/// Errors: 42P01, 42809, 42703, 42701; 0A000 for duality views.
+pub(super) fn rename_column(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    (ns, from, to): (&Namespace, &Ident, &Ident),
+    if_exists: bool,
+    progress: &mut Progress,
+) -> Result<()> {
+    session.check_right(ns, Right::CollMod)?;
+    let (from, to) = (ident(from), ident(to));
+    statement.atomically(progress, |ws| {
+        let Some(found) = ws.catalog().get(ns).cloned() else {
+            let missing = error("42P01", format!("relation \"{}\" does not exist", ns.coll));
+            return pass_over(if_exists, missing);
+        };
+        let Some(text) = entry::query_of(&found) else {
+            return fail("42809", format!("\"{}\" is not a view", ns.coll));
+        };
+        if entry::is_duality(&found) {
+            return unsupported("RENAME COLUMN of a duality view");
+        }
+        let (op, _) = statement.operation(None)?;
+        let reading = Reading::new(statement, &*ws, &op, session);
+        let schema = schemas::split(reading.view, ns).0;
+        let mut names: Vec<String> = columns_of(&reading, schema, text)?
+            .into_iter()
+            .map(|own| own.name)
+            .collect();
+        if names.contains(&to) {
+            let (to, on) = (&to, &ns.coll);
+            return fail("42701", format!("column \"{to}\" of relation \"{on}\" already exists"));
+        }
+        match names.iter_mut().find(|name| **name == from) {
+            Some(name) => name.clone_from(&to),
+            None => return fail("42703", format!("column \"{from}\" does not exist")),
+        }
+        let text = renamed(text, &names)?;
+        let check = entry::check_option_of(&found).map_or("", CheckOption::text);
+        let triggers = entry::view_triggers(&found)?;
+        ws.set_options(found.id, options(&ns.coll, &format!("{text}{check}"), &triggers)?)?;
+        Ok(())
+    })
+}
+
+/// The text of a query whose columns have these names.
+fn renamed(text: &str, names: &[String]) -> Result<String> {
+    let quoted = names
+        .iter()
+        .map(|name| Ident::with_quote('"', name.as_str()).to_string());
+    let names = quoted.collect::<Vec<_>>().join(", ");
+    // Names that were given before are given anew.
+    let inner = entry::parsed(text).and_then(|query| inner_of(&query));
+    let of = inner.unwrap_or_else(|| text.to_owned());
+    let text = format!("SELECT * FROM ({of}) AS v ({names})");
+    entry::check_text(&text)?;
+    Ok(text)
+}
+
+/// The query whose columns another one does nothing but name.
+fn inner_of(query: &Query) -> Option<String> {
+    let SetExpr::Select(select) = &*query.body else {
+        return None;
+    };
+    let [TableWithJoins { relation, joins }] = select.from.as_slice() else {
+        return None;
+    };
+    let TableFactor::Derived {
+        subquery,
+        alias: Some(alias),
+        ..
+    } = relation
+    else {
+        return None;
+    };
+    let whole = format!("SELECT * FROM ({subquery}) AS {alias}");
+    let is_plain = joins.is_empty() && !alias.columns.is_empty() && query.to_string() == whole;
+    is_plain.then(|| subquery.to_string())
 }
 
 /// The options of the collection that a view is.

@@ -169,6 +169,17 @@ pub enum Own {
         /// Nothing happens when there is nothing.
         if_exists: bool,
     },
+    /// `ALTER VIEW name RENAME COLUMN column TO new`
+    RenameViewColumn {
+        /// The view.
+        view: ObjectName,
+        /// The column.
+        column: Ident,
+        /// Its new name.
+        to: Ident,
+        /// Nothing happens when there is no view.
+        if_exists: bool,
+    },
     /// `ALTER VIEW name RENAME TO new`, and the same of others.
     Rename {
         /// What it is.
@@ -550,7 +561,19 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
     if kind == Renamed::Sequence && !parser.peek_keyword(Keyword::RENAME) {
         return sequence(parser, name, if_exists).map(Own::AlterSequence);
     }
-    parser.expect_keywords(&[Keyword::RENAME, Keyword::TO])?;
+    parser.expect_keyword(Keyword::RENAME)?;
+    if kind == Renamed::View && !parser.peek_keyword(Keyword::TO) {
+        let _ = parser.parse_keyword(Keyword::COLUMN);
+        let column = parser.parse_identifier()?;
+        parser.expect_keyword(Keyword::TO)?;
+        return Ok(Own::RenameViewColumn {
+            view: name,
+            column,
+            to: parser.parse_identifier()?,
+            if_exists,
+        });
+    }
+    parser.expect_keyword(Keyword::TO)?;
     let to = parser.parse_object_name(false)?;
     Ok(Own::Rename {
         kind,

@@ -95,6 +95,20 @@ pub fn collations_of(spec: &IndexSpec) -> Vec<String> {
     texts_of(spec, COLLATIONS)
 }
 
+/// What says in the option that an index on expressions was asked for by hash.
+const HASH: &str = "hash";
+
+/// Says that an index was asked for by hash: it finds values that are equal, which one in order does as well.
+pub fn say_hash(option: &mut Document) {
+    option.push(HASH, true);
+}
+
+/// Whether an index was asked for by hash that has its values in order.
+pub fn is_hash(spec: &IndexSpec) -> bool {
+    let option = spec.option(expression::OPTION).and_then(ValueRef::as_document);
+    option.is_some_and(|option| option.get(HASH).is_some())
+}
+
 /// The name of storage parameters in the option.
 const STORAGE: &str = "storage";
 

@@ -58,6 +58,7 @@ pub(super) fn facts(
         parts,
         orders,
         classes: included::classes_of(&index.spec),
+        is_hash: included::is_hash(&index.spec),
         collations: included::collations_of(&index.spec),
         storage: included::storage_of(&index.spec),
         computed: indexed::types_of(&index.spec),

@@ -12,18 +12,22 @@ use super::reader::row_of;
 use crate::bind::types::data_type;
 use crate::bind::{Binder, ident};
 use crate::catalog::nothing::Nothing;
+use crate::catalog::system::classes;
 use crate::catalog::{Column, Kind, Table};
-use crate::error::{error, fail, unsupported};
+use crate::error::{Field, error, fail, with};
 use crate::expr::{Expr, Node};
 use crate::parse::with_column_renamed;
-use crate::types::{Type, stored};
-use nestor_model::{Array, DocRef, Document, IndexSpec, Namespace, Result, Str, Timestamp, Value, ValueRef};
+use crate::types::{Type, json, stored};
+use nestor_model::{
+    Array, DocRef, Document, IndexSpec, Namespace, Result, Str, Timestamp, Value, ValueRef, hash_value,
+};
 use nestor_planner::catalog::{Computed, IndexInfo};
 use nestor_planner::kinds::expression;
 use nestor_planner::relation::{Env, Scalar};
 use nestor_query::env::OpContext;
 use sqlparser::ast::{Expr as Ast, Statement};
 use std::any::Any;
+use std::hash::Hasher;
 use std::sync::Arc;
 
 /// Computes the keys of an index.
@@ -256,10 +260,7 @@ impl Indexed {
         let each = self
             .of_row(&self.parts, doc)?
             .into_iter()
-            .map(|(part, value)| match value {
-                Value::Null => Value::Null,
-                value => stored::write(&part.ty(), value),
-            });
+            .map(|(part, value)| entry(part, value));
         Ok(each.collect())
     }
 }
@@ -293,11 +294,72 @@ impl Computed for Indexed {
 pub fn bound(table: &Arc<Table>, ast: &Ast) -> Result<Expr> {
     let expr = Binder::new(&Nothing, Vec::new()).indexed(table, ast)?;
     check(&expr)?;
-    match expr.ty() {
-        Type::Bool | Type::Int2 | Type::Int4 | Type::Int8 | Type::Float4 | Type::Float8 | Type::Numeric => Ok(expr),
-        Type::Text | Type::Varchar | Type::Uuid | Type::Date | Type::Timestamp | Type::Timestamptz => Ok(expr),
-        Type::ObjectId | Type::Bytea => Ok(expr),
-        ty => unsupported(format!("an expression of type {ty} in an index")),
+    let ty = expr.ty();
+    if by_hash(&ty) && classes::of(classes::BTREE, &ty) == 0 {
+        let told = error(
+            "42704",
+            format!("data type {ty} has no default operator class for access method \"btree\""),
+        );
+        let hint =
+            "You must specify an operator class for the index or define a default operator class for the data type.";
+        return Err(with(told, &[(Field::Hint, hint)]));
+    }
+    Ok(expr)
+}
+
+/// Whether entries have hashes of a type's values, as these have another order in SQL than in entries, or several entries: such a part finds
+/// values that are equal, and no two values are told apart by it.
+pub fn by_hash(ty: &Type) -> bool {
+    !matches!(
+        ty,
+        Type::Bool
+            | Type::Int2
+            | Type::Int4
+            | Type::Int8
+            | Type::Float4
+            | Type::Float8
+            | Type::Numeric
+            | Type::Text
+            | Type::Varchar
+            | Type::Uuid
+            | Type::Date
+            | Type::Timestamp
+            | Type::Timestamptz
+            | Type::ObjectId
+            | Type::Bytea
+    )
+}
+
+/// A value of a part as entries have it.
+pub fn entry(part: &Expr, value: Value) -> Value {
+    let ty = part.ty();
+    match value {
+        Value::Null => Value::Null,
+        value if by_hash(&ty) => {
+            let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+            let value = match ty {
+                Type::Jsonb => json::order::in_order(value.as_ref()),
+                _ => value,
+            };
+            hash_value(&part.key(value), &mut hash);
+            Value::Int64(hash.finish().cast_signed())
+        }
+        value => stored::write(&ty, value),
+    }
+}
+
+/// The hash of Fowler, Noll and Vo, of 64 bits: entries on disk depend on it.
+struct Fnv(u64);
+
+impl Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
     }
 }
 
@@ -362,4 +424,26 @@ pub fn check(expr: &Expr) -> Result<()> {
         return fail("42P17", "functions in index expression must be marked IMMUTABLE");
     }
     expr.parts().into_iter().try_for_each(check)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Entries that are on disk were made with these hashes.
+    #[test]
+    fn hashes_stay_as_they_are() {
+        let hash = |value: Value| {
+            let part = Expr::constant(Value::Null, Type::Jsonb);
+            match entry(&part, value) {
+                Value::Int64(hash) => hash,
+                other => panic!("{other:?}"),
+            }
+        };
+        let doc =
+            |number: Value| Value::Document(Document::from_iter([("p".into(), number), ("q".into(), "x".into())]));
+        assert_eq!(hash(doc(Value::Int32(3))), hash(doc(Value::Double(3.0))));
+        assert_eq!(hash(doc(Value::Int32(3))), 3_506_725_223_161_312_691);
+        assert_eq!(hash(Value::Array(Array::new(vec![Value::Bool(true), Value::Null]))), 1_264_127_082_764_327_290);
+    }
 }

@@ -3,8 +3,9 @@
 use super::{find, indexed};
 use crate::catalog::Table;
 use crate::expr::{Comparison, Expr, Node};
+use crate::functions::documents::IN_ORDER;
 use crate::plan::pushdown::is_containment;
-use crate::types::{Type, stored};
+use crate::types::Type;
 use nestor_exec::BoxOperator;
 use nestor_exec::catalog::indexes;
 use nestor_model::{BsonType, Result, Str, Value};
@@ -201,7 +202,7 @@ pub fn computed(
         let mut bounds = IndexBounds::all(index);
         let mut known = 0;
         for (at, part) in bounds.parts.iter_mut().enumerate() {
-            let Some((intervals, is_equal)) = asked.of_part(own, at, &own.parts[at].ty()) else {
+            let Some((intervals, is_equal)) = asked.of_part(own, at, &own.parts[at]) else {
                 break;
             };
             *part = intervals;
@@ -305,7 +306,12 @@ impl Asked {
         for condition in conditions {
             let said = find::said(condition, &|_| true, env)?;
             if let Some(said) = said.filter(|said| said.op != Comparison::NotEqual) {
-                compared.push((indexed::normal(said.expr, &table.columns), said.op, said.values));
+                // Fields of `jsonb` are put in order before it is compared, which an index does with what it has.
+                let expr = match said.expr.node() {
+                    Node::Call { function, args, .. } if function.name == IN_ORDER => &args[0],
+                    _ => said.expr,
+                };
+                compared.push((indexed::normal(expr, &table.columns), said.op, said.values));
             }
         }
         let filter = find::filter(conditions, table, env)?.filter;
@@ -319,10 +325,11 @@ impl Asked {
     }
 
     /// The values of a part of an index that may be asked for, and whether they are single ones.
-    fn of_part(&self, index: &indexed::Indexed, at: usize, ty: &Type) -> Option<(IntervalList, bool)> {
+    fn of_part(&self, index: &indexed::Indexed, at: usize, part: &Expr) -> Option<(IntervalList, bool)> {
+        let ty = &part.ty();
         let stored = |value: &Value| match value {
             Value::Null => None,
-            value => Some(stored::write(ty, value.clone())),
+            value => Some(indexed::entry(part, value.clone())),
         };
         let mut range: Option<IntervalList> = None;
         for (expr, op, values) in &self.compared {
@@ -337,6 +344,9 @@ impl Asked {
             let Some(value) = values.first().and_then(stored) else {
                 return Some((IntervalList::none(), true));
             };
+            if indexed::by_hash(ty) {
+                continue;
+            }
             // Not a number is larger than all others here, and smaller in indexes.
             if matches!(ty, Type::Float4 | Type::Float8 | Type::Numeric) {
                 continue;

@@ -163,6 +163,23 @@ pub(super) fn missing(table: &Table, foreign: &Foreign, key: &[Value]) -> Error 
     )
 }
 
+/// 23503: some columns of a key that is null as a whole or not at all are null.
+fn mixed(table: &Table, foreign: &Foreign) -> Error {
+    let message = format!(
+        "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+        table.name, foreign.name
+    );
+    let detail = "MATCH FULL does not allow mixing of null and nonnull key values.";
+    error::with(
+        error::error("23503", message),
+        &[
+            (Field::Detail, detail),
+            (Field::Table, &table.name),
+            (Field::Constraint, &foreign.name),
+        ],
+    )
+}
+
 /// 23503: rows of `child` have a key of `parent`, of the columns `names`, that is gone.
 pub(super) fn still_used(
     (parent, names): (&Table, &[String]),
@@ -380,6 +397,10 @@ impl<'a, 'r> Settling<'a, 'r> {
         for foreign in &changed.table.foreign {
             let paths = changed.table.paths(&foreign.columns);
             let Some(key) = key_of(after.as_raw().as_doc(), &paths) else {
+                let values = values_of(after.as_raw().as_doc(), &paths);
+                if foreign.is_full && values.iter().any(|value| !matches!(value, Value::Null)) {
+                    return Err(mixed(&changed.table, foreign));
+                }
                 continue;
             };
             let before = changed.before.as_ref();

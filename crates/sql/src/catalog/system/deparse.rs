@@ -207,6 +207,10 @@ fn shown(expr: &Expr, place: Place<'_>, wanted: Option<&Type>) -> Option<Shown> 
         Expr::IsNotNull(expr) => truth(format!("({} IS NOT NULL)", go(expr)?.text)),
         Expr::BinaryOp { left, op, right } => match op {
             BinaryOperator::And | BinaryOperator::Or => joined(left, op, right, place),
+            BinaryOperator::Arrow
+            | BinaryOperator::LongArrow
+            | BinaryOperator::HashArrow
+            | BinaryOperator::HashLongArrow => extracted(left, op, right, place),
             op => operated(left, op, right, place),
         },
         Expr::Between {
@@ -352,6 +356,37 @@ fn operated(left: &Expr, op: &BinaryOperator, right: &Expr, place: Place<'_>) ->
         return None;
     }
     Some(Shown::new(format!("({} {sign} {})", a.text, b.text), ty))
+}
+
+/// A part of JSON: the key is a text or a number, the path an array of texts.
+fn extracted(left: &Expr, op: &BinaryOperator, right: &Expr, place: Place<'_>) -> Option<Shown> {
+    let of = shown(left, place, None)?;
+    let (wanted, ty) = match op {
+        BinaryOperator::Arrow => (Type::Text, of.ty.clone()),
+        BinaryOperator::LongArrow => (Type::Text, Type::Text),
+        BinaryOperator::HashArrow => (Type::Text.array(), of.ty.clone()),
+        _ => (Type::Text.array(), Type::Text),
+    };
+    if !matches!(of.ty, Type::Json | Type::Jsonb) {
+        return None;
+    }
+    let path = match plain(right) {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) if matches!(wanted, Type::Array(_)) => {
+                // Written as PostgreSQL writes the array that it has read.
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ',');
+                let inner = text.strip_prefix('{')?.strip_suffix('}')?;
+                let kept = inner.chars().all(is_plain) && !inner.is_empty() && !inner.to_lowercase().contains("null");
+                kept.then(|| place.constant(text, &wanted))?
+            }
+            Value::SingleQuotedString(_) | Value::Number(..) => shown(right, place, Some(&wanted))?,
+            _ => return None,
+        },
+        Expr::Cast { .. } => shown(right, place, None)?,
+        _ => return None,
+    };
+    (path.ty == wanted || path.ty == Type::Int4 && wanted == Type::Text)
+        .then(|| Shown::new(format!("({} {op} {})", of.text, path.text), ty))
 }
 
 fn matched(expr: &Expr, pattern: &Expr, sign: &str, place: Place<'_>) -> Option<Shown> {

@@ -260,7 +260,7 @@ pub(super) fn included_part(relation: &Relation, path: &str) -> String {
 /// The access method of an index, and its OID.
 pub(super) fn method(relation: &Relation, index: &IndexFacts) -> (&'static str, i64) {
     match index.parts.as_slice() {
-        [(_, direction)] if direction == "hashed" => ("hash", 405),
+        [(_, direction)] if direction == "hashed" || index.is_hash => ("hash", 405),
         [(path, _)] if inverts(relation, path) => ("gin", 2742),
         _ => ("btree", 403),
     }

@@ -352,7 +352,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                             "unique_constraint_name",
                             key.map_or(Value::Null, |index| text(&index.name)),
                         ),
-                        ("match_option", text("NONE")),
+                        ("match_option", text(if foreign.is_full { "FULL" } else { "NONE" })),
                         ("update_rule", text(rule(foreign.on_update))),
                         ("delete_rule", text(rule(foreign.on_delete))),
                     ]);

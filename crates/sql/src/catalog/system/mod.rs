@@ -82,6 +82,8 @@ pub struct IndexFacts {
     pub orders: Vec<i32>,
     /// The classes of operators that were said of its parts, where they are not those of the types; empty where it is.
     pub classes: Vec<String>,
+    /// It was asked for by hash, and has its values in order.
+    pub is_hash: bool,
     /// The collations that were said of its parts, by name, where they are not those of the parts; empty where it is.
     pub collations: Vec<String>,
     /// Its storage parameters, each with its value.

@@ -93,7 +93,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
                     ("seqincrement", Value::Int64(sequence.counting.increment)),
                     ("seqmax", Value::Int64(sequence.counting.max)),
                     ("seqmin", Value::Int64(sequence.counting.min)),
-                    ("seqcache", Value::Int64(1)),
+                    ("seqcache", Value::Int64(sequence.counting.cache)),
                     ("seqcycle", Value::Bool(sequence.counting.cycle)),
                 ]
             });
@@ -111,7 +111,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
                     ("max_value", Value::Int64(sequence.counting.max)),
                     ("increment_by", Value::Int64(sequence.counting.increment)),
                     ("cycle", Value::Bool(sequence.counting.cycle)),
-                    ("cache_size", Value::Int64(1)),
+                    ("cache_size", Value::Int64(sequence.counting.cache)),
                     ("last_value", sequence.last.map_or(Value::Null, Value::Int64)),
                 ]
             });
@@ -479,6 +479,9 @@ fn foreigndef(path: &[String], foreign: &Foreign, parent: Option<&Table>) -> Str
         },
         names(&referred)
     );
+    if foreign.is_full {
+        out.push_str(" MATCH FULL");
+    }
     for (event, then) in [("UPDATE", foreign.on_update), ("DELETE", foreign.on_delete)] {
         let (_, words) = action(then);
         if !words.is_empty() {
@@ -583,7 +586,7 @@ fn declared_constraints(path: &[String], relation: &Relation, all: &[Relation]) 
         }
         own.push(("confupdtype", text(action(foreign.on_update).0)));
         own.push(("confdeltype", text(action(foreign.on_delete).0)));
-        own.push(("confmatchtype", text("s")));
+        own.push(("confmatchtype", text(if foreign.is_full { "f" } else { "s" })));
         own.push(("condeferrable", Value::Bool(foreign.timing != Timing::AtOnce)));
         own.push(("condeferred", Value::Bool(foreign.timing == Timing::Deferred)));
         out.push(own);

@@ -22,7 +22,7 @@ use self::rows::{Change, Rows};
 use super::keys::{check_expressions, check_keys};
 use super::keys::{keep_type, qualify};
 use super::sequence as own_sequence;
-use super::{index, namespace};
+use super::{index, namespace, view};
 use crate::bind::alter::Source;
 use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry;
@@ -74,6 +74,17 @@ pub(super) fn alter(
     ] = alter.operations.as_slice()
     {
         return rename(statement, session, (&ns, to), (Kind::Any, alter.if_exists), progress).map(|()| "ALTER TABLE");
+    }
+    if let [
+        AlterTableOperation::RenameColumn {
+            old_column_name,
+            new_column_name,
+        },
+    ] = alter.operations.as_slice()
+        && view::is_view(statement, &ns)
+    {
+        let names = (&ns, old_column_name, new_column_name);
+        return view::rename_column(statement, session, names, alter.if_exists, progress).map(|()| "ALTER TABLE");
     }
     session.check_right(&ns, Right::CollMod)?;
     session.deferred.check_none_of(&ns, "ALTER TABLE")?;
