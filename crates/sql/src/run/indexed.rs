@@ -444,6 +444,9 @@ mod tests {
             |number: Value| Value::Document(Document::from_iter([("p".into(), number), ("q".into(), "x".into())]));
         assert_eq!(hash(doc(Value::Int32(3))), hash(doc(Value::Double(3.0))));
         assert_eq!(hash(doc(Value::Int32(3))), 3_506_725_223_161_312_691);
-        assert_eq!(hash(Value::Array(Array::new(vec![Value::Bool(true), Value::Null]))), 1_264_127_082_764_327_290);
+        assert_eq!(
+            hash(Value::Array(Array::new(vec![Value::Bool(true), Value::Null]))),
+            1_264_127_082_764_327_290
+        );
     }
 }

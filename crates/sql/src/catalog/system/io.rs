@@ -140,19 +140,70 @@ impl Beginnings {
     }
 }
 
-/// The names of these functions, by OID.
-pub fn names() -> Vec<(i64, String)> {
-    all().map(|(n, _, name)| (i64::from(n), name)).collect()
+/// The names of these functions, and the types of their arguments as they are shown, by OID.
+pub fn names() -> Vec<(i64, String, String)> {
+    let each = all().map(|(n, way, name)| {
+        let shown = arguments(way, &name).into_iter().map(|ty| match ty {
+            CSTRING => "cstring",
+            INTERNAL => "internal",
+            OID => "oid",
+            INTEGER => "integer",
+            _ => "\"any\"",
+        });
+        let shown = shown.collect::<Vec<_>>().join(",");
+        (i64::from(n), name, shown)
+    });
+    each.collect()
+}
+
+const INTEGER: u32 = 23;
+const OID: u32 = 26;
+const CSTRING: u32 = 2275;
+const ANY: u32 = 2276;
+const INTERNAL: u32 = 2281;
+
+/// What the names of types' functions begin with that are told the type, and the modifier, beside the value.
+const TOLD: [&str; 15] = [
+    "array_",
+    "bit_",
+    "bpchar",
+    "domain_",
+    "interval_",
+    "multirange_",
+    "numeric_",
+    "range_",
+    "record_",
+    "time_",
+    "timestamp_",
+    "timestamptz_",
+    "timetz_",
+    "varbit_",
+    "varchar",
+];
+
+/// The types of the arguments of a function.
+fn arguments(way: Way, name: &str) -> Vec<u32> {
+    let first = match way {
+        Way::In => CSTRING,
+        Way::Receive => INTERNAL,
+        Way::Out | Way::Send => return vec![ANY],
+    };
+    match name.strip_suffix(way.name()) {
+        Some("enum_") => vec![first, OID],
+        Some(beginning) if TOLD.contains(&beginning) => vec![first, OID, INTEGER],
+        _ => vec![first],
+    }
 }
 
 /// Their rows in `pg_proc`.
 pub fn procedures() -> Vec<Row> {
     let row = |(n, way, name): (u32, Way, String)| -> Row {
-        let (argument, result) = match way {
-            Way::In | Way::Receive => (2281, 2276),
-            Way::Out => (2276, 2275),
-            Way::Send => (2276, Type::Bytea.oid()),
+        let result = match way {
+            Way::In | Way::Receive => ANY,
+            Way::Out => CSTRING,
+            Way::Send => Type::Bytea.oid(),
         };
+        let arguments: Vec<Value> = arguments(way, &name).into_iter().map(oid).collect();
         vec![
             ("oid", oid(n)),
             ("proname", text(&name)),
@@ -164,9 +215,9 @@ pub fn procedures() -> Vec<Row> {
             ("proisstrict", Value::Bool(true)),
             ("provolatile", text("i")),
             ("proparallel", text("s")),
-            ("pronargs", int(1)),
+            ("pronargs", int(arguments.len())),
             ("prorettype", oid(result)),
-            ("proargtypes", Value::Array(Array::new(vec![oid(argument)]))),
+            ("proargtypes", Value::Array(Array::new(arguments))),
             ("prosrc", text(&name)),
         ]
     };

@@ -544,10 +544,14 @@ pub fn function_names(with_arguments: bool) -> Vec<(i64, String)> {
             true => (n, format!("{}({})", function.name, arguments.replace(", ", ","))),
             false => (n, function.name.to_owned()),
         })
-        .chain(io::names().into_iter().map(|(n, name)| match with_arguments {
-            true => (n, format!("{name}(internal)")),
-            false => (n, name),
-        }))
+        .chain(
+            io::names()
+                .into_iter()
+                .map(|(n, name, arguments)| match with_arguments {
+                    true => (n, format!("{name}({arguments})")),
+                    false => (n, name),
+                }),
+        )
         .collect()
 }
 
