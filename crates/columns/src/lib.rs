@@ -9,13 +9,14 @@
 //!
 //! Segments are written to files, and read from there column by column when somebody asks for them; what a file has lost is made anew.
 //!
-//! Reading order: `reader`, [`packed`], [`mod@column`], `codec`, [`mod@statistics`], [`segment`], [`elements`], `builder`, `merged`, `file`, `memory`, [`pieces`], `tree`, [`store`], [`nice`].
+//! Reading order: `reader`, [`packed`], [`mod@column`], `codec`, [`mod@statistics`], [`segment`], [`elements`], `builder`, [`made`], `merged`, `file`, `memory`, [`pieces`], `tree`, [`store`], [`nice`].
 
 mod builder;
 mod codec;
 pub mod column;
 pub mod elements;
 mod file;
+pub mod made;
 mod memory;
 mod merged;
 pub mod nice;

@@ -66,6 +66,8 @@ pub(crate) struct Head {
 pub(crate) enum Rows {
     /// The documents of these blocks, each with the row that it begins with.
     Documents(Vec<(NodeName, u32)>),
+    /// What was computed.
+    Made,
     /// Elements of arrays.
     Elements {
         /// They are all documents.
@@ -504,7 +506,7 @@ impl Segment {
     pub fn records(&self) -> Option<impl Fn(usize) -> [u8; 8]> {
         let of_documents = match &self.head.of {
             Rows::Documents(_) => self.find([]),
-            Rows::Elements { .. } => Found::Nothing,
+            Rows::Elements { .. } | Rows::Made => Found::Nothing,
         };
         match of_documents {
             Found::Column(column) if matches!(column.values(), Values::Int64(_)) => {
@@ -649,7 +651,7 @@ impl Head {
         let below: usize = names.map(|len| len + size_of::<(Str, usize)>()).sum();
         let blocks = match &of {
             Rows::Documents(blocks) => size_of_val(&**blocks),
-            Rows::Elements { .. } => 0,
+            Rows::Elements { .. } | Rows::Made => 0,
         };
         let bytes = blocks + fields.len() * (size_of::<Field>() + size_of::<OnceLock<Column>>()) + below;
         Self {
@@ -672,7 +674,7 @@ impl Head {
     pub(crate) fn blocks(&self) -> &[(NodeName, u32)] {
         match &self.of {
             Rows::Documents(blocks) => blocks,
-            Rows::Elements { .. } => &[],
+            Rows::Elements { .. } | Rows::Made => &[],
         }
     }
 

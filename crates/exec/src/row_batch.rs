@@ -49,6 +49,7 @@ pub struct RowBatch {
     takes_buckets: bool,
     takes_columns: bool,
     order: Option<Box<RowOrder>>,
+    ahead: usize,
 }
 
 #[derive(Debug)]
@@ -106,6 +107,7 @@ impl RowBatch {
             takes_buckets: false,
             takes_columns: false,
             order: None,
+            ahead: 0,
         }
     }
 
@@ -158,6 +160,16 @@ impl RowBatch {
         debug_assert!(self.takes_columns, "the consumer would not find its rows");
         self.len += rows.len();
         self.rows.push(Slot::Columns(rows));
+    }
+
+    /// About so many rows of columns may come after those that are in it.
+    pub fn set_ahead(&mut self, rows: usize) {
+        self.ahead = rows;
+    }
+
+    /// How many may come, as far as that is known.
+    pub fn ahead(&self) -> usize {
+        self.ahead
     }
 
     /// The fields that the consumer looks at.

@@ -277,6 +277,58 @@ fn what_depends_on_the_order_of_rows_is_the_same() {
     }
 }
 
+/// Many groups are the same ones whoever makes them, with keys of all types and computed ones, and where they do not fit into memory.
+#[test]
+fn many_groups_of_several_threads_are_those_of_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (database, mut session) = by_columns(directory.path());
+    must(
+        &database,
+        &mut session,
+        "UPDATE t SET f = 'changed', b = 5 WHERE id % 3000 = 5",
+    );
+    let keys = [
+        "id",
+        "f, j",
+        "b % 1000, f",
+        "d",
+        "date_trunc('hour', j), id % 50",
+        "extract(minute FROM j), f",
+        "upper(f) || a, h",
+        "e, g",
+    ];
+    let calls = [
+        "count(*), sum(b), min(j), max(f)",
+        "count(*) FILTER (WHERE h), avg(a), max(e), count(b)",
+        "count(DISTINCT a), min(i)",
+        "sum(id) FILTER (WHERE a > 0), bool_or(h)",
+    ];
+    for (pass, memory) in ["1GB", "64kB"].iter().enumerate() {
+        must(&database, &mut session, &format!("SET work_mem = '{memory}'"));
+        for (at, key) in keys.iter().enumerate() {
+            let calls = calls[(at + pass) % calls.len()];
+            let sql = format!("SELECT {key}, {calls} FROM t WHERE id > 100 GROUP BY {key}");
+            let mut answers = ["0", "2"].map(|helpers| {
+                must(
+                    &database,
+                    &mut session,
+                    &format!("SET max_parallel_workers_per_gather = {helpers}"),
+                );
+                let mut rows = must(&database, &mut session, &sql);
+                rows.sort();
+                rows
+            });
+            let by_all = std::mem::take(&mut answers[1]);
+            assert!(
+                answers[0] == by_all,
+                "{sql}: {} and {} groups",
+                answers[0].len(),
+                by_all.len()
+            );
+        }
+    }
+}
+
 /// What scans counted, whoever ran them.
 fn counted(plan: &[String]) -> Vec<&str> {
     let words = ["Column ", "Examined", "Bytes", "Removed"];

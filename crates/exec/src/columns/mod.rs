@@ -34,6 +34,17 @@ impl ColumnRows {
         self.picked.as_ref().map_or(self.rows.len(), Vec::len)
     }
 
+    /// The first of them, as a row of the segment.
+    pub(crate) fn first(&self) -> usize {
+        let place = self.picked.as_ref().and_then(|picked| picked.first());
+        self.rows.start + place.map_or(0, |place| *place as usize)
+    }
+
+    /// Bytes that it takes beside the segment.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.picked.as_ref().map_or(0, |picked| picked.len() * size_of::<u32>())
+    }
+
     /// The rows without the first chunks of them.
     pub(crate) fn without(&self, chunks: usize) -> Self {
         let from = self.len().min(chunks * CHUNK);

@@ -92,6 +92,8 @@ struct Pieces {
     picked: Option<Picked>,
     /// They are in the order that the consumer wants, and not in that of their keys.
     are_in_order: bool,
+    /// Rows of columns that are left.
+    rows: usize,
 }
 
 /// When fewer than one of so many rows match, who takes them has little to do.
@@ -153,10 +155,7 @@ impl ColumnScan {
                     Some(all) => pieces::within(all, keys),
                     None => keys.iter().cloned().map(Piece::Records).collect(),
                 };
-                self.state = State::Pieces(Pieces {
-                    left,
-                    ..Pieces::default()
-                });
+                self.state = State::Pieces(Pieces::of(left));
                 return Ok(true);
             }
             State::New => Vec::new(),
@@ -165,11 +164,10 @@ impl ColumnScan {
         let left = pieces::from(&from, self.records, batch)?;
         self.state = match (left, from.is_empty()) {
             (None, true) => State::Documents,
-            (left, _) => State::Pieces(Pieces {
-                // Without columns by now the rest are documents.
-                left: left.unwrap_or_else(|| [Piece::Records(Keys { from, to: None })].into()),
-                ..Pieces::default()
-            }),
+            // Without columns by now the rest are documents.
+            (left, _) => State::Pieces(Pieces::of(
+                left.unwrap_or_else(|| [Piece::Records(Keys { from, to: None })].into()),
+            )),
         };
         Ok(!matches!(self.state, State::Documents))
     }
@@ -274,7 +272,9 @@ impl ColumnScan {
                 self.pieces()?.left[0] = Piece::Records(keys);
                 continue;
             }
-            self.pieces()?.left.pop_front();
+            let pieces = self.pieces()?;
+            pieces.left.pop_front();
+            pieces.rows = pieces.rows.saturating_sub(rows.len());
             self.counters.works += rows.len() as u64;
             self.count(&segment, &rows, (may_match, found > 0));
             if found > 0 {
@@ -612,6 +612,7 @@ impl Operator for ColumnScan {
                         return Ok(Filled::Pause);
                     }
                     if form == Form::Columns {
+                        out.set_ahead(self.pieces()?.rows);
                         return Ok(Filled::Full);
                     }
                 }

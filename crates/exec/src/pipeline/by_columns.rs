@@ -120,9 +120,13 @@ pub(super) fn gives(source: &PlanNode) -> Gives {
 }
 
 impl Gives {
-    /// The same above a stage.
-    pub(super) fn above(self, stage: &StageOp) -> Self {
+    /// The same above a stage, for the next one.
+    pub(super) fn above(self, stage: &StageOp, next: Option<&StageOp>) -> Self {
         match (self, stage) {
+            (Self::Rows | Self::Elements, StageOp::Parsed(Stage::Group(group))) => match next {
+                Some(StageOp::Parsed(Stage::Group(next))) if group::gives_rows(group, next) => Self::Rows,
+                _ => Self::Documents,
+            },
             (Self::Elements, StageOp::Parsed(Stage::Unwind(_) | Stage::Match(_))) => self,
             _ => Self::Documents,
         }

@@ -173,9 +173,9 @@ fn lower_stages(
     let mut node = source;
     let mut unchecked = depth::Unchecked::default();
     let mut below = None;
-    for stage in stages {
+    for (at, stage) in stages.iter().enumerate() {
         node = lower_stage(stage, (node, below, gives), context, probes.as_deref_mut())?;
-        gives = gives.above(&stage.node.op);
+        gives = gives.above(&stage.node.op, stages.get(at + 1).map(|next| &next.node.op));
         below = stage.node.parsed();
         if probes.is_some() {
             node = Box::new(Probe::new(node, stage.node.shown()));

@@ -167,6 +167,7 @@ impl Operator for UnwindOp {
                 // The source has unwound them.
                 self.counters.advanced += rows.len() as u64;
                 out.push_columns(rows.clone());
+                out.set_ahead(self.rows.ahead());
                 self.at += 1;
             } else if self.at < self.rows.slots() {
                 self.start_at();

@@ -83,6 +83,11 @@ impl Pool {
 }
 
 impl Texts {
+    /// All texts of a pool, each with its own number.
+    pub fn of_pool(pool: Arc<Pool>) -> Self {
+        Self { pool, numbers: None }
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.numbers.as_ref().map_or_else(|| self.pool.len(), Vec::len)

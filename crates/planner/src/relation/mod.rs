@@ -446,6 +446,8 @@ pub trait Grouped: Send {
     ///
     /// Errors: those of [`Accumulator::add`].
     fn merge(&mut self, other: Box<dyn Grouped>, groups: &[u32]) -> Result<()>;
+    /// The states of the groups of so many parts: each group belongs to the part at its place in `parts`, where they keep their order.
+    fn split(self: Box<Self>, parts: &[u8], count: usize) -> Vec<Box<dyn Grouped>>;
     /// Itself, for who knows what it is.
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }

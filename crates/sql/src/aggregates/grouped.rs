@@ -55,7 +55,7 @@ struct States<T, F> {
     bytes: usize,
 }
 
-impl<T: State + 'static, F: Fn() -> T + Send + 'static> Grouped for States<T, F> {
+impl<T: State + 'static, F: Fn() -> T + Clone + Send + 'static> Grouped for States<T, F> {
     fn resize(&mut self, groups: usize) {
         self.states.resize_with(groups, &self.start);
     }
@@ -81,6 +81,22 @@ impl<T: State + 'static, F: Fn() -> T + Send + 'static> Grouped for States<T, F>
         self.bytes += other.bytes;
         let mut pairs = other.states.into_iter().zip(groups);
         pairs.try_for_each(|(state, group)| self.states[*group as usize].merge(state))
+    }
+
+    fn split(self: Box<Self>, parts: &[u8], count: usize) -> Vec<Box<dyn Grouped>> {
+        let Self { start, states, .. } = *self;
+        let none = |_| Self {
+            start: start.clone(),
+            states: Vec::new(),
+            bytes: 0,
+        };
+        let mut out: Vec<Self> = (0..count).map(none).collect();
+        for (state, part) in states.into_iter().zip(parts) {
+            let own = &mut out[usize::from(*part)];
+            own.bytes += state.weight();
+            own.states.push(state);
+        }
+        out.into_iter().map(|own| Box::new(own) as Box<dyn Grouped>).collect()
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {

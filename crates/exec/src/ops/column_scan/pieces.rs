@@ -54,6 +54,19 @@ impl Picked {
 }
 
 impl Pieces {
+    /// These.
+    pub(super) fn of(left: VecDeque<Piece>) -> Self {
+        let rows = |piece: &Piece| match piece {
+            Piece::Columns(_, rows, _) => rows.len(),
+            Piece::Records(_) => 0,
+        };
+        Self {
+            rows: left.iter().map(rows).sum(),
+            left,
+            ..Self::default()
+        }
+    }
+
     /// The key of the next row, or one before it; `None` at the end.
     pub(super) fn position(&self) -> Option<Vec<u8>> {
         let own = self.picked.as_ref().and_then(Picked::key);

@@ -6,27 +6,28 @@
 //! At the end the partitions are merged one after the other; one that is too large itself is divided again. So a group
 //! is written once for each time that the table was full while it was there, and read as often.
 //!
-//! Rows of columns are numbered without a table where that is enough (`numbered`), with a second thread where a processor is idle (`helped`).
+//! Rows of columns are numbered without a table where that is enough (`numbered`), with a second thread where a processor is idle (`numbering`).
 //!
 //! Over measurements of time series it takes whole buckets where it can (`columns`).
 
 mod columns;
-mod helped;
+mod divided;
 mod numbered;
+mod numbering;
 mod partitions;
+mod parts;
 mod rows;
 mod table;
 
 use crate::batch::Batch;
 use crate::columns::ColumnRows;
-use crate::helper::Permit;
 use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
 use crate::row_batch::{Content, Filled, RowBatch, Wanted};
 use crate::spill::Spilled;
 use columns::Columns;
-use helped::{ALONE, Helper};
+use divided::Given;
 use nestor_model::statement::{BYTES_PER_UNIT, ROW, effort, work};
 use nestor_model::{DocRef, Document, Error, ErrorCode, Result, Str, TimeSeries, Value, ValueRef, bail};
 use nestor_planner::NodeKind;
@@ -34,6 +35,7 @@ use nestor_query::accumulator::Accumulator;
 use nestor_query::env::Env;
 use nestor_query::stage::Group;
 use numbered::Numbered;
+use numbering::{Ended, Numbering};
 use partitions::{LEVELS_MAX, Partition, Partitions};
 use rows::Rows;
 use std::sync::Arc;
@@ -45,19 +47,23 @@ struct Figures {
     /// For each field the most that its accumulators held, in bytes.
     accumulators_max: Vec<usize>,
     output_bytes: usize,
-    helpers: u64,
 }
 
 /// Groups that are given out.
 enum Output {
     Buckets(std::vec::IntoIter<Bucket>),
-    /// Those from one on.
-    Numbered(Box<Numbered>, usize),
+    /// Those from one on, of the last.
+    Numbered(Vec<Numbered>, usize),
 }
 
 /// The paths that a group looks at, if it can be made of columns.
 pub(super) fn paths_of(group: &Arc<Group>) -> Option<Vec<Str>> {
     Rows::of(group).map(|(_, paths)| paths)
+}
+
+/// Whether what a group makes of rows of columns may be such rows again, for another group.
+pub(super) fn gives_rows(group: &Arc<Group>, to: &Arc<Group>) -> bool {
+    Numbering::of(group).is_some() && paths_of(to).is_some_and(|paths| numbered::gives(group, &paths))
 }
 
 /// Groups its input.
@@ -70,10 +76,10 @@ pub(super) struct GroupOp {
     /// For rows of columns, if the group can be made of these.
     rows: Option<Rows>,
     /// For such rows, if their groups need no table.
-    numbered: Option<Box<Numbered>>,
-    /// How many rows have been numbered.
-    rows_numbered: usize,
-    helper: Option<Helper>,
+    numbering: Option<Box<Numbering>>,
+    helpers: u64,
+    /// How many batches came.
+    batches: u32,
     /// Level of the partitions that groups leave memory for.
     level: u32,
     /// Those partitions, once there are any.
@@ -96,9 +102,9 @@ impl GroupOp {
             table: Table::new(group.clone()),
             columns: series.and_then(|series| Columns::of(&group, series)),
             rows: by_columns.then(|| Rows::of(&group)).flatten().map(|(rows, _)| rows),
-            numbered: by_columns.then(|| Numbered::of(&group)).flatten().map(Box::new),
-            rows_numbered: 0,
-            helper: None,
+            numbering: by_columns.then(|| Numbering::of(&group)).flatten().map(Box::new),
+            helpers: 0,
+            batches: 0,
             group,
             level: 0,
             spill: None,
@@ -113,13 +119,15 @@ impl GroupOp {
 
     /// Adds the rows of a batch to their groups.
     fn add(&mut self, rows: &RowBatch, batch: &Batch<'_>) -> Result<()> {
+        self.batches = self.batches.saturating_add(1);
+        self.table.set_now(u64::from(self.batches) << 32);
         for content in rows.contents() {
             match (content, &mut self.columns) {
                 (Content::Row(row), _) => {
                     // What comes before all numbered rows is first in the table, too.
-                    if let Some(numbered) = &self.numbered
-                        && (numbered.len() > 0 || self.helper.is_some())
-                        && !numbered.stands_beside(row.doc, batch.op)?
+                    if let Some(numbering) = &self.numbering
+                        && numbering.has_begun()
+                        && !numbering.stands_beside(row.doc, batch.op)?
                     {
                         self.end_numbering(batch)?;
                     }
@@ -130,68 +138,54 @@ impl GroupOp {
                     columns.add(bucket, &mut self.table, batch.op)?;
                 }
                 (Content::Bucket(_), _) => bail!(InternalError, "a bucket that nobody asked for"),
-                (Content::Columns(found), _) => self.add_columns(found, batch)?,
+                (Content::Columns(found), _) => self.add_columns(found, rows.ahead(), batch)?,
             }
             self.look_at_memory(batch)?;
         }
         Ok(())
     }
 
-    /// Adds rows of columns.
-    fn add_columns(&mut self, found: &ColumnRows, batch: &Batch<'_>) -> Result<()> {
+    /// Adds rows of columns; about so many may come after them.
+    fn add_columns(&mut self, found: &ColumnRows, ahead: usize, batch: &Batch<'_>) -> Result<()> {
         // Words tell apart what may be equal under a collation.
-        let fits = |numbered: &mut Box<Numbered>| batch.op.collator.is_none() && numbered.fits(&found.segment);
-        match self.numbered.as_mut().map(fits) {
+        let fits = |numbering: &mut Box<Numbering>| batch.op.collator.is_none() && numbering.fits(&found.segment);
+        match self.numbering.as_mut().map(fits) {
             None => self.add_rows(found, batch),
             Some(false) => {
                 self.end_numbering(batch)?;
                 self.add_rows(found, batch)
             }
-            Some(true) => self.number(found, batch),
+            Some(true) => self.number(found, ahead, batch),
         }
     }
 
     /// Numbers the groups of rows, here or by a helper.
-    fn number(&mut self, found: &ColumnRows, batch: &Batch<'_>) -> Result<()> {
-        self.rows_numbered += found.len();
-        if self.helper.as_ref().is_some_and(|helper| helper.takes(found)) {
-            return Ok(());
-        }
-        let Some(numbered) = &mut self.numbered else {
+    fn number(&mut self, found: &ColumnRows, ahead: usize, batch: &Batch<'_>) -> Result<()> {
+        let Some(numbering) = &mut self.numbering else {
             return Ok(());
         };
-        if let Some(chunks) = numbered.add(found)? {
+        let refused = numbering.add((self.batches, found.clone()), ahead, batch.op)?;
+        self.helpers = numbering.helpers;
+        if let Some(rest) = refused {
             self.end_numbering(batch)?;
-            return self.add_rows(&found.without(chunks), batch);
-        }
-        // Groups of few rows each cost as much again when parts become one.
-        let (groups, rows) = (numbered.len(), self.rows_numbered);
-        if self.figures.helpers == 0 && rows >= ALONE && groups * 2 <= rows {
-            let helper = Permit::take().zip(numbered.empty());
-            self.helper = helper.and_then(|(permit, empty)| Helper::start(permit, empty));
-            self.figures.helpers += u64::from(self.helper.is_some());
+            return self.add_left(&rest, batch);
         }
         Ok(())
     }
 
-    /// Waits for the helper, if there is one: its groups become ours. What could not become ours goes to the table.
-    fn end_helper(&mut self, batch: &Batch<'_>) -> Result<()> {
-        let Some(helper) = self.helper.take() else {
-            return Ok(());
-        };
-        let helped = helper.finish()?;
-        let apart = match &mut self.numbered {
-            Some(numbered) => numbered.merge(helped.groups)?,
-            None => Some(helped.groups),
-        };
-        if let Some(apart) = apart {
-            self.give_to_table(&apart, batch)?;
-        }
-        helped.left.iter().try_for_each(|rows| self.add_rows(rows, batch))
+    /// Adds rows that could not be numbered to groups of the table.
+    fn add_left(&mut self, (number, rows): &Given, batch: &Batch<'_>) -> Result<()> {
+        self.table.set_now(u64::from(*number) << 32 | rows.first() as u64);
+        self.add_rows(rows, batch)
     }
 
-    fn give_to_table(&mut self, groups: &Numbered, batch: &Batch<'_>) -> Result<()> {
-        for group in 0..groups.len() {
+    fn give_to_table(
+        &mut self,
+        groups: &Numbered,
+        places: impl Iterator<Item = usize>,
+        batch: &Batch<'_>,
+    ) -> Result<()> {
+        for group in places {
             work(ROW)?;
             groups.give(group, &mut self.table, batch.op)?;
             if self.table.held() > batch.memory_bytes_max {
@@ -201,11 +195,24 @@ impl GroupOp {
         Ok(())
     }
 
+    /// Numbered groups become those of the table.
+    fn give_ended(&mut self, ended: &Ended, batch: &Batch<'_>) -> Result<()> {
+        for groups in &ended.parts {
+            self.give_to_table(groups, 0..groups.len(), batch)?;
+        }
+        for (groups, places) in &ended.apart {
+            self.give_to_table(groups, places.iter().map(|at| *at as usize), batch)?;
+        }
+        ended.left.iter().try_for_each(|left| self.add_left(left, batch))
+    }
+
     /// Numbered groups become those of the table; rows to come go on being numbered.
     fn give_numbered(&mut self, batch: &Batch<'_>) -> Result<()> {
-        self.end_helper(batch)?;
-        match self.numbered.as_mut().and_then(|numbered| numbered.take()) {
-            Some(groups) => self.give_to_table(&groups, batch),
+        match &mut self.numbering {
+            Some(numbering) => {
+                let ended = numbering.end(batch.op)?;
+                self.give_ended(&ended, batch)
+            }
             None => Ok(()),
         }
     }
@@ -213,7 +220,8 @@ impl GroupOp {
     /// Rows to come go to the table.
     fn end_numbering(&mut self, batch: &Batch<'_>) -> Result<()> {
         self.give_numbered(batch)?;
-        self.numbered = None;
+        self.numbering = None;
+        self.table.set_now(u64::from(self.batches) << 32);
         Ok(())
     }
 
@@ -236,8 +244,7 @@ impl GroupOp {
 
     /// Counts what the groups hold, and lets them leave memory when that is too much.
     fn look_at_memory(&mut self, batch: &Batch<'_>) -> Result<()> {
-        let beside = self.numbered.as_ref().map_or(0, |numbered| numbered.bytes());
-        let beside = beside + self.helper.as_ref().map_or(0, Helper::bytes);
+        let beside = self.numbering.as_ref().map_or(0, |numbering| numbering.bytes());
         let held = self.table.held() + beside;
         self.kept.set(held)?;
         // Numbered groups take less memory than those of the table, where they only go to leave it again: they may take more than these.
@@ -277,7 +284,7 @@ impl GroupOp {
                 ),
             ));
         };
-        self.count_accumulators(batch);
+        self.count_accumulators(&[], batch);
         let level = self.level;
         let partitions = self.spill.get_or_insert_with(|| Partitions::new(level));
         let mut bytes = 0;
@@ -295,21 +302,25 @@ impl GroupOp {
 
     /// All rows or partial groups are in: they are the output if nothing left memory, else the partitions wait.
     fn finish_pass(&mut self, batch: &Batch<'_>) -> Result<()> {
-        self.end_helper(batch)?;
-        if self.table.len() == 0 && self.spill.is_none() {
-            self.count_accumulators(batch);
-            if let Some(groups) = self.numbered.take().filter(|groups| groups.len() > 0) {
-                self.output = Some(Output::Numbered(groups, 0));
+        if let Some(mut numbering) = self.numbering.take() {
+            let ended = numbering.end(batch.op)?;
+            self.kept
+                .set(ended.parts.iter().map(Numbered::bytes).sum::<usize>() + self.table.held())?;
+            let is_whole = ended.apart.is_empty() && ended.left.is_empty();
+            let are_told_apart = is_whole && !ended.parts.iter().any(Numbered::has_equals);
+            if are_told_apart && !ended.parts.is_empty() && self.table.len() == 0 && self.spill.is_none() {
+                self.count_accumulators(&ended.parts, batch);
+                self.output = Some(Output::Numbered(ended.parts, 0));
                 return Ok(());
             }
+            self.give_ended(&ended, batch)?;
         }
-        self.end_numbering(batch)?;
         if self.spill.is_some() {
             self.leave_memory(batch)?;
         }
         match self.spill.take() {
             Some(partitions) => self.waiting.extend(partitions.finish()?),
-            None => self.count_accumulators(batch),
+            None => self.count_accumulators(&[], batch),
         }
         self.output = Some(Output::Buckets(self.table.take().into_iter()));
         Ok(())
@@ -318,11 +329,11 @@ impl GroupOp {
     /// Merges the groups of a partition. Runs to its end: the rows were paid for when they were pulled.
     fn merge_partition(&mut self, mut partition: Partition, batch: &Batch<'_>) -> Result<()> {
         self.level = partition.level;
-        while let Some((hash, record)) = partition.next()? {
+        while let Some((at, record)) = partition.next()? {
             work(ROW + record.len() / BYTES_PER_UNIT)?;
             let mut values = record.iter().map(|(_, value)| value);
             let key = values.next().unwrap_or(ValueRef::Null);
-            self.table.merge(hash, key, values, batch.op)?;
+            self.table.merge(at, key, values, batch.op)?;
             self.kept.set(self.table.held())?;
             if self.table.held() > batch.memory_bytes_max {
                 self.make_room(batch)?;
@@ -332,7 +343,7 @@ impl GroupOp {
     }
 
     /// Accumulators are at their largest just before the groups leave memory or go out.
-    fn count_accumulators(&mut self, batch: &Batch<'_>) {
+    fn count_accumulators(&mut self, numbered: &[Numbered], batch: &Batch<'_>) {
         if !batch.explains {
             return;
         }
@@ -341,7 +352,7 @@ impl GroupOp {
         for (at, max) in held_max.iter_mut().enumerate() {
             let held = |bucket: &Bucket| size_of::<Accumulator>() + bucket.states[at].memory();
             let held = self.table.buckets().iter().map(held).sum::<usize>();
-            let held = held + self.numbered.as_ref().map_or(0, |numbered| numbered.field_bytes(at));
+            let held = held + numbered.iter().map(|numbered| numbered.field_bytes(at)).sum::<usize>();
             *max = held.max(*max);
         }
     }
@@ -390,6 +401,27 @@ impl GroupOp {
         }
     }
 
+    /// The next groups as rows of columns, if all of a part are that.
+    fn next_rows(&mut self) -> Result<Option<ColumnRows>> {
+        let Some(Output::Numbered(parts, 0)) = &mut self.output else {
+            return Ok(None);
+        };
+        let Some(segment) = parts.last().and_then(Numbered::segment) else {
+            return Ok(None);
+        };
+        parts.pop();
+        let left: usize = parts.iter().map(Numbered::bytes).sum();
+        // Until the next ones are asked for.
+        self.kept.set(left + segment.bytes())?;
+        let rows = 0..segment.rows();
+        work(1 + rows.len() / ROW)?;
+        Ok(Some(ColumnRows {
+            segment: Arc::new(segment),
+            rows,
+            picked: None,
+        }))
+    }
+
     /// The key of the next group, and what its accumulators have.
     fn next_group(&mut self, batch: &Batch<'_>) -> Result<Option<(Value, Vec<Accumulator>)>> {
         let (left, next) = match &mut self.output {
@@ -398,10 +430,14 @@ impl GroupOp {
                 let left = buckets.len();
                 (left, buckets.next().map(|bucket| (bucket.key, bucket.states)))
             }
-            Some(Output::Numbered(groups, at)) => {
-                let left = groups.len() - *at;
-                let next = (left > 0).then(|| groups.bucket(*at, batch.op)).transpose()?;
-                *at += usize::from(left > 0);
+            Some(Output::Numbered(parts, at)) => {
+                while parts.last().is_some_and(|groups| *at == groups.len()) {
+                    parts.pop();
+                    *at = 0;
+                }
+                let left = parts.iter().map(Numbered::len).sum::<usize>() - *at;
+                let next = parts.last().map(|groups| groups.bucket(*at, batch.op)).transpose()?;
+                *at += usize::from(next.is_some());
                 (left, next)
             }
         };
@@ -430,6 +466,28 @@ impl Operator for GroupOp {
         self.give(batch)
     }
 
+    fn next_batch(&mut self, batch: &mut Batch<'_>, out: &mut RowBatch) -> Result<Filled> {
+        if out.takes_columns() {
+            if self.output.is_none() && !self.collect(batch)? {
+                return Ok(Filled::Pause);
+            }
+            if let Some(rows) = self.next_rows()? {
+                self.counters.advanced += rows.len() as u64;
+                self.figures.output_bytes += rows.segment.bytes();
+                out.push_columns(rows);
+                return Ok(Filled::Full);
+            }
+        }
+        while !out.is_full() {
+            match self.next(batch)? {
+                Step::Row(row) => out.push(row),
+                Step::Pause => return Ok(Filled::Pause),
+                Step::Eof => return Ok(Filled::Eof),
+            }
+        }
+        Ok(Filled::Full)
+    }
+
     fn save(&mut self) {
         self.kept.rest();
         self.columns.iter_mut().for_each(Columns::rest);
@@ -456,8 +514,8 @@ impl Explain for GroupOp {
             .collect();
         out.push("maxAccumulatorMemoryUsageBytes", held_max);
         out.push("totalOutputDataSizeBytes", self.figures.output_bytes as i64);
-        if self.figures.helpers > 0 {
-            out.push("helpers", self.figures.helpers as i64);
+        if self.helpers > 0 {
+            out.push("helpers", self.helpers as i64);
         }
     }
 }

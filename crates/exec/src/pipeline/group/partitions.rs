@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! partition  record*
-//! record     u64 hash of the key, little-endian | document {k: key, s: partial result, s: ...}
+//! record     u64 hash of the key, little-endian | u64 when its first row came | document {k: key, s: partial result, s: ...}
 //! ```
 //!
 //! The records of a group are in the order in which they were written, so merging them in the order of the file gives
@@ -51,6 +51,7 @@ impl Partitions {
         let mut record = std::mem::take(&mut self.record);
         record.clear();
         record.extend_from_slice(&bucket.hash.to_le_bytes());
+        record.extend_from_slice(&bucket.first.to_le_bytes());
         let mut writer = RawWriter::onto(record);
         writer.append("k", &bucket.key);
         for partial in bucket.states.iter().map(Accumulator::partial) {
@@ -110,15 +111,18 @@ pub(super) struct Partition {
 }
 
 impl Partition {
-    /// The next group: the hash of its key, and its record.
-    pub(super) fn next(&mut self) -> Result<Option<(u64, RawDoc<'_>)>> {
-        let mut head = [0u8; 12];
+    /// The next group: the hash of its key, when its first row came, and its record.
+    pub(super) fn next(&mut self) -> Result<Option<((u64, u64), RawDoc<'_>)>> {
+        let mut head = [0u8; 20];
         match self.input.read_exact(&mut head) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
             Err(error) => return Err(spill::io_error(error)),
         }
-        let [hash @ .., a, b, c, d] = head;
+        let [times @ .., a, b, c, d] = head;
+        let (hash, first) = times.split_at(8);
+        let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let (hash, first) = (word(hash), word(first));
         let length = u32::from_le_bytes([a, b, c, d]) as usize;
         self.document.clear();
         self.document.extend_from_slice(&[a, b, c, d]);
@@ -136,7 +140,7 @@ impl Partition {
                 format!("spilled group does not decode: {error}"),
             )
         })?;
-        Ok(Some((u64::from_le_bytes(hash), document)))
+        Ok(Some(((hash, first), document)))
     }
 
     /// The operator is saved.
@@ -165,6 +169,7 @@ mod tests {
                     hash: at << FIRST_BIT,
                     key: Value::from("k".repeat(BUFFER_BYTES)),
                     states: Vec::new(),
+                    first: 0,
                 };
                 partitions.write(&bucket, &Scratch::plain(&dir)).expect("room");
             }

@@ -1,22 +1,18 @@
 //! Rows of columns, added to their groups without documents being made.
 //!
-//! The values at the paths that the key reads get numbers, the same for the same value; rows with the same numbers have the same key, so it is
-//! evaluated once for each combination of them that is met. Of a key that is arithmetic or an expression over one path, or a document of such, the results are numbered in
-//! place of the values at the paths, of which there may be many more. Accumulators take the values of a column one after the other, in the order of the
+//! The parts of the key get numbers, the same for the same value ([`super::parts`]); rows with the same numbers have the same key, so it is
+//! evaluated once for each combination of them that is met. Accumulators take the values of a column one after the other, in the order of the
 //! rows, as they take those of documents.
 
+use super::parts::{ENTRY_BYTES, KeyPart, Local, NONE, Numbers, leaves};
 use super::table::Table;
 use crate::columns::ColumnRows;
-use crate::columns::computed;
 use crate::columns::fields::{Fields, column, paths_of};
-use crate::interner::Interner;
 use crate::kept::Kept;
 use nestor_columns::{Column, Places, Segment};
-use nestor_model::number::Num;
 use nestor_model::statement::work;
-use nestor_model::vector::{Data, Seed};
+use nestor_model::vector::Data;
 use nestor_model::{Result, Str, Value, ValueRef};
-use nestor_query::Expr;
 use nestor_query::accumulator::Accumulator;
 use nestor_query::env::{Env, OpContext, Val};
 use nestor_query::expr::Deps;
@@ -30,12 +26,6 @@ const ROWS_PER_UNIT: usize = 16;
 
 /// With more groups than these values are added one by one.
 const PARTS_MAX: usize = 64;
-
-/// No number yet.
-const NONE: u32 = u32::MAX;
-
-/// Bytes of a combination or a value that has a number, about.
-const ENTRY_BYTES: usize = 48;
 
 /// A group over columns.
 pub(super) struct Rows {
@@ -68,8 +58,8 @@ pub(super) struct Part<'s> {
     locals: Locals,
 }
 
-/// Of each part of the key that is a path, of columns with few values, the number of each by its number in the segment.
-type Locals = Vec<Vec<u32>>;
+/// Of each part of the key what is known of its columns' values.
+type Locals = Vec<Local>;
 
 /// Mixes numbers that nobody outside chose.
 #[derive(Default)]
@@ -92,62 +82,6 @@ impl Hasher for Mixer {
     }
 }
 
-/// What tells rows apart: the values of all parts make the key.
-enum KeyPart {
-    /// The value at a path of the key.
-    Path(usize),
-    /// What arithmetic gives.
-    Computed(Expr),
-    /// What an expression gives that looks at one path of the key: once for each value that is met there, if these are few.
-    Of {
-        path: usize,
-        expr: Expr,
-        /// Values at the path.
-        values: Box<Numbers>,
-        /// By the number of such a value that of the result.
-        results: Vec<u32>,
-        rows: usize,
-    },
-}
-
-/// With more values than these of which less than one in [`SAME_PART`] rows had the same, an expression is computed row by row.
-const VALUES_MANY: usize = 4096;
-const SAME_PART: usize = 4;
-
-/// The parts of a key that reads these paths.
-fn parts_of(id: &Expr, paths: &[Str]) -> Vec<KeyPart> {
-    fn leaves<'e>(expr: &'e Expr, out: &mut Vec<&'e Expr>) {
-        match expr.object_fields() {
-            Some(fields) => fields.iter().for_each(|(_, field)| leaves(field, out)),
-            None if expr.constant().is_some() => {}
-            None => out.push(expr),
-        }
-    }
-    let mut all = Vec::new();
-    leaves(id, &mut all);
-    let place = |path: &str| paths.iter().position(|own| own == path);
-    let part = |expr: &&Expr| match expr.field_path() {
-        Some(path) => place(path.as_str()).map(KeyPart::Path),
-        None if computed::is_arithmetic(expr) => Some(KeyPart::Computed((*expr).clone())),
-        None => {
-            let mut deps = Deps::default();
-            expr.dependencies(&mut deps);
-            let [path] = &paths_of(&deps)?[..] else {
-                return None;
-            };
-            Some(KeyPart::Of {
-                path: place(path)?,
-                expr: (*expr).clone(),
-                values: Box::default(),
-                results: Vec::new(),
-                rows: 0,
-            })
-        }
-    };
-    let parts: Option<Vec<KeyPart>> = all.iter().map(part).collect();
-    parts.unwrap_or_else(|| (0..paths.len()).map(KeyPart::Path).collect())
-}
-
 /// What an accumulator takes of a row.
 enum Input {
     /// The same for all.
@@ -156,41 +90,6 @@ enum Input {
     Path(Str),
     /// What is evaluated on the values at these.
     Computed(Fields),
-}
-
-/// Values by numbers.
-#[derive(Default)]
-struct Numbers {
-    texts: Interner,
-    seed: Seed,
-    /// The number of each text by the one that it has among texts.
-    of_texts: Vec<u32>,
-    others: HashMap<Known, u32>,
-}
-
-/// A value that is no text and has a number: no two that are told apart by anybody are the same.
-#[derive(PartialEq, Eq, Hash)]
-enum Known {
-    /// Its type, and its bits.
-    Bits(u8, u64),
-    Other(Box<[u8]>),
-}
-
-fn known(value: ValueRef<'_>) -> Known {
-    match value {
-        ValueRef::Int32(value) => Known::Bits(0, value as u64),
-        ValueRef::Int64(value) => Known::Bits(1, value as u64),
-        ValueRef::DateTime(value) => Known::Bits(2, value as u64),
-        ValueRef::Double(value) => Known::Bits(3, value.to_bits()),
-        ValueRef::Bool(value) => Known::Bits(4, u64::from(value)),
-        other => {
-            let mut document = nestor_model::Document::new();
-            if !other.is_missing() {
-                document.push("v", other.to_value());
-            }
-            Known::Other(document.to_raw().as_bytes().into())
-        }
-    }
 }
 
 impl Rows {
@@ -231,7 +130,8 @@ impl Rows {
                 }
             });
         }
-        let parts = parts_of(&group.id, key.paths());
+        let parts = leaves(&group.id).into_iter().map(|leaf| KeyPart::of(leaf, key.paths()));
+        let parts: Vec<KeyPart> = parts.collect::<Option<_>>()?;
         let rows = Self {
             numbers: parts.iter().map(|_| Numbers::default()).collect(),
             group: group.clone(),
@@ -295,11 +195,7 @@ impl Rows {
         for (field, input) in self.inputs.iter().enumerate() {
             self.accumulate((field, input), part.segment, (places, &groups), (table, op))?;
         }
-        let results = |part: &KeyPart| match part {
-            KeyPart::Of { results, .. } => results.len() * 4,
-            KeyPart::Path(_) | KeyPart::Computed(_) => 0,
-        };
-        let results: usize = self.parts.iter().map(results).sum();
+        let results: usize = self.parts.iter().map(KeyPart::bytes).sum();
         self.kept
             .set(self.entries * ENTRY_BYTES + self.single.len() * 4 + results)
     }
@@ -323,53 +219,8 @@ impl Rows {
         };
         let mut numbered = Vec::with_capacity(self.parts.len());
         for (at, part) in self.parts.iter_mut().enumerate() {
-            let (known, entries) = (&mut self.numbers[at], &mut self.entries);
-            let column = |path: usize| keys[path];
-            numbered.push(match part {
-                KeyPart::Path(path) => match column(*path) {
-                    None => vec![number(known, entries, ValueRef::Missing); rows.len()],
-                    Some(column) => numbers(known, entries, column, places, &mut locals[at]),
-                },
-                KeyPart::Computed(expr) => {
-                    let of_path = |path: &str| {
-                        let at = self.key.paths().iter().position(|own| own == path);
-                        at.and_then(column)
-                    };
-                    match computed::numbers(expr, &of_path, places) {
-                        Some(values) => results(known, entries, &values),
-                        // Whatever else it gives, or refuses, it does row by row.
-                        None => Results::of(expr, (&self.key, keys), op).numbers(&rows, known, entries)?,
-                    }
-                }
-                KeyPart::Of {
-                    path,
-                    expr,
-                    values,
-                    results,
-                    rows: seen,
-                } => {
-                    let mut result = Results::of(expr, (&self.key, keys), op);
-                    let are_many = results.len() > VALUES_MANY && results.len() * SAME_PART > *seen;
-                    *seen += if are_many { 0 } else { rows.len() };
-                    match column(*path).filter(|_| !are_many) {
-                        None => result.numbers(&rows, known, entries)?,
-                        Some(column) => {
-                            let mut all = numbers(values, entries, column, places, &mut locals[at]);
-                            for (number, row) in all.iter_mut().zip(&rows) {
-                                let value = *number as usize;
-                                if results.len() <= value {
-                                    results.resize(value + 1, NONE);
-                                }
-                                if results[value] == NONE {
-                                    results[value] = result.number(*row, known, entries)?;
-                                }
-                                *number = results[value];
-                            }
-                            all
-                        }
-                    }
-                }
-            });
+            let known = (&mut self.numbers[at], &mut self.entries);
+            numbered.push(part.numbers((&self.key, keys), (places, &rows), &mut locals[at], known, op)?);
         }
         match numbered.as_slice() {
             [] => {
@@ -466,111 +317,6 @@ impl Rows {
             }
         }
     }
-}
-
-/// What an expression gives for rows.
-struct Results<'r> {
-    expr: &'r Expr,
-    fields: &'r Fields,
-    columns: &'r [Option<&'r Column>],
-    op: &'r OpContext,
-    buffer: Vec<u8>,
-}
-
-impl<'r> Results<'r> {
-    fn of(expr: &'r Expr, (fields, columns): (&'r Fields, &'r [Option<&'r Column>]), op: &'r OpContext) -> Self {
-        Self {
-            expr,
-            fields,
-            columns,
-            op,
-            buffer: Vec::new(),
-        }
-    }
-
-    /// The number of that of each row.
-    ///
-    /// Errors: those of the expression.
-    fn numbers(&mut self, rows: &[usize], known: &mut Numbers, entries: &mut usize) -> Result<Vec<u32>> {
-        rows.iter().map(|row| self.number(*row, known, entries)).collect()
-    }
-
-    /// The number of that of a row.
-    ///
-    /// Errors: those of the expression.
-    fn number(&mut self, row: usize, known: &mut Numbers, entries: &mut usize) -> Result<u32> {
-        work(1)?;
-        self.fields
-            .with_document(self.columns, row, &mut self.buffer, |document| {
-                let value = self.expr.eval_ref(&mut Env::new(document, self.op))?;
-                Ok(number(known, entries, value.as_ref()))
-            })
-    }
-}
-
-/// The number of a value.
-fn number(known_ones: &mut Numbers, entries: &mut usize, value: ValueRef<'_>) -> u32 {
-    let next = (known_ones.of_texts.len() + known_ones.others.len()) as u32;
-    if let ValueRef::String(text) = value
-        && let Some(at) = known_ones.texts.number(text, &known_ones.seed)
-    {
-        let at = at as usize;
-        if at == known_ones.of_texts.len() {
-            *entries += 1 + text.len() / ENTRY_BYTES;
-            known_ones.of_texts.push(next);
-        }
-        return known_ones.of_texts[at];
-    }
-    *known_ones.others.entry(known(value)).or_insert_with(|| {
-        *entries += 1;
-        next
-    })
-}
-
-/// Results whose numbers are looked for here first.
-const NEAR: usize = 64;
-
-/// The numbers of results.
-fn results(known: &mut Numbers, entries: &mut usize, values: &[Num]) -> Vec<u32> {
-    let mut near = [(u8::MAX, 0, NONE); NEAR];
-    let of_value = |value: &Num| {
-        let value = ValueRef::from(*value);
-        let Known::Bits(kind, bits) = self::known(value) else {
-            return number(known, entries, value);
-        };
-        let at = (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % NEAR;
-        if (near[at].0, near[at].1) != (kind, bits) {
-            near[at] = (kind, bits, number(known, entries, value));
-        }
-        near[at].2
-    };
-    values.iter().map(of_value).collect()
-}
-
-/// The numbers of the values of some rows.
-fn numbers(
-    known: &mut Numbers,
-    entries: &mut usize,
-    column: &Column,
-    places: &Places<'_>,
-    local: &mut Vec<u32>,
-) -> Vec<u32> {
-    let Some((count, mut numbers)) = column.numbers(places) else {
-        return places.map(|row| number(known, entries, column.value(row)));
-    };
-    if local.is_empty() {
-        local.resize(count, NONE);
-    }
-    let mut at = 0;
-    places.each(|row| {
-        let own = &mut local[numbers[at] as usize];
-        if *own == NONE {
-            *own = number(known, entries, column.value(row));
-        }
-        numbers[at] = *own;
-        at += 1;
-    });
-    numbers
 }
 
 impl Table {

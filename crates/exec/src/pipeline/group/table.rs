@@ -15,6 +15,8 @@ pub(super) struct Bucket {
     pub(super) key: Value,
     /// `states[f]` is of output field `f`.
     pub(super) states: Vec<Accumulator>,
+    /// When its first row came ([`Table::set_now`]): the key is what that one has.
+    pub(super) first: u64,
 }
 
 /// Groups by their keys.
@@ -29,6 +31,8 @@ pub(super) struct Table {
     held: usize,
     /// How often the groups were taken out.
     generation: u64,
+    /// When rows come that are added now: later ones have larger numbers.
+    now: u64,
 }
 
 impl Table {
@@ -40,7 +44,18 @@ impl Table {
             buckets: Vec::new(),
             held: 0,
             generation: 0,
+            now: 0,
         }
+    }
+
+    /// Rows that are added from now on come then.
+    pub(super) fn set_now(&mut self, now: u64) {
+        self.now = now;
+    }
+
+    /// When rows come that are added now.
+    pub(super) fn now(&self) -> u64 {
+        self.now
     }
 
     /// Bytes that the groups hold, about.
@@ -73,6 +88,7 @@ impl Table {
             index,
             buckets,
             held,
+            now,
             ..
         } = self;
         let group: &'e Group = group;
@@ -84,7 +100,7 @@ impl Table {
             collation::hash(key, op.collator.as_ref(), &mut hasher);
             hasher.finish()
         };
-        let at = find_or_start(group, index, buckets, held, (hash, key), op)?;
+        let at = find_or_start(group, index, buckets, held, (hash, key, *now), op)?;
         let states = &mut buckets[at].states;
         for (field, state) in group.fields.iter().zip(states) {
             let before = state.memory();
@@ -99,13 +115,18 @@ impl Table {
 
     /// The position of the group of a key, which is made if it is not there.
     pub(super) fn group_of(&mut self, key: ValueRef<'_>, op: &OpContext) -> Result<usize> {
+        self.group_from(key, self.now, op)
+    }
+
+    /// The same for rows the first of which came at another time: where it came before all others its key is that of the group.
+    pub(super) fn group_from(&mut self, key: ValueRef<'_>, first: u64, op: &OpContext) -> Result<usize> {
         // A missing key groups with null.
         let key = if key.is_missing() { ValueRef::Null } else { key };
         let mut hasher = self.hasher.build_hasher();
         collation::hash(key, op.collator.as_ref(), &mut hasher);
         let hash = hasher.finish();
         let (index, buckets, held) = (&mut self.index, &mut self.buckets, &mut self.held);
-        find_or_start(&self.group, index, buckets, held, (hash, key), op)
+        find_or_start(&self.group, index, buckets, held, (hash, key, first), op)
     }
 
     /// How often the groups were taken out: positions of groups are the same as long as this is.
@@ -145,7 +166,7 @@ impl Table {
     /// Adds what a group collected before it left memory: `partials[f]` is of output field `f`.
     pub(super) fn merge<'p>(
         &mut self,
-        hash: u64,
+        (hash, first): (u64, u64),
         key: ValueRef<'p>,
         partials: impl Iterator<Item = ValueRef<'p>>,
         op: &OpContext,
@@ -157,7 +178,7 @@ impl Table {
             held,
             ..
         } = self;
-        let at = find_or_start(group, index, buckets, held, (hash, key), op)?;
+        let at = find_or_start(group, index, buckets, held, (hash, key, first), op)?;
         for (state, partial) in buckets[at].states.iter_mut().zip(partials) {
             let before = state.memory();
             state.merge(partial).map_err(AccumulatorSpec::group_error)?;
@@ -173,7 +194,7 @@ fn find_or_start(
     index: &mut HashTable<u32>,
     buckets: &mut Vec<Bucket>,
     held: &mut usize,
-    (hash, key): (u64, ValueRef<'_>),
+    (hash, key, first): (u64, ValueRef<'_>, u64),
     op: &OpContext,
 ) -> Result<usize> {
     let found = index.find(hash, |at| {
@@ -181,7 +202,14 @@ fn find_or_start(
         bucket.hash == hash && collation::equal(bucket.key.as_ref(), key, op.collator.as_ref())
     });
     if let Some(at) = found {
-        return Ok(*at as usize);
+        let (at, bucket) = (*at as usize, &mut buckets[*at as usize]);
+        if first < bucket.first {
+            bucket.first = first;
+            let before = value_bytes(&bucket.key);
+            bucket.key = key.to_value();
+            *held = *held + value_bytes(&bucket.key) - before;
+        }
+        return Ok(at);
     }
     let key = key.to_value();
     let states: Vec<Accumulator> = group
@@ -191,7 +219,12 @@ fn find_or_start(
         .collect::<Result<_>>()?;
     *held += bucket_bytes(&key, &states);
     let at = buckets.len();
-    buckets.push(Bucket { hash, key, states });
+    buckets.push(Bucket {
+        hash,
+        key,
+        states,
+        first,
+    });
     index.insert_unique(hash, at as u32, |at| buckets[*at as usize].hash);
     Ok(at)
 }
@@ -271,7 +304,7 @@ mod tests {
                     let partials: Vec<Value> = bucket.states.iter().map(Accumulator::partial).collect();
                     let partials = partials.iter().map(Value::as_ref);
                     merged
-                        .merge(bucket.hash, bucket.key.as_ref(), partials, &op)
+                        .merge((bucket.hash, bucket.first), bucket.key.as_ref(), partials, &op)
                         .expect("states of the same kind");
                     assert_eq!(merged.held(), measured(&merged));
                 }

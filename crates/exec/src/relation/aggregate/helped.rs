@@ -44,7 +44,14 @@ pub(super) fn read<S: Scalar>(
             }
             return Ok(());
         };
+        let mut waits = 0;
         while let Some(chunk) = next()? {
+            // So many wait at a time, and are counted as long as the groups are.
+            let all = chunk.bytes() * (WAITING_MAX + 1);
+            if all > waits {
+                grow(all - waits)?;
+                waits = all;
+            }
             match give.try_send(chunk) {
                 Ok(()) => {}
                 Err(TrySendError::Full(chunk)) => grow(own.add(shape, &chunk)?)?,

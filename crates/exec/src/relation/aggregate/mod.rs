@@ -9,6 +9,7 @@
 //! Where processors are idle, an input that can be shared is read and grouped by several threads ([`shares`]), and many rows of others are given to one ([`helped`]). When groups take too much memory no new ones are made: rows of others go to
 //! files, which are grouped when these have been given ([`super::apart`]).
 
+mod divided;
 mod helped;
 mod part;
 mod shares;
@@ -16,6 +17,7 @@ mod state;
 
 pub(super) use state::State;
 
+use self::divided::Parts;
 use self::part::{Part, Prepared, Shape};
 use super::apart::{Apart, LEVEL_MAX, Waiting};
 use super::restrict::Restriction;
@@ -55,8 +57,20 @@ struct Aggregated<S> {
 
 /// All groups, and how many of them have been given.
 struct Done<S> {
-    part: Part<S>,
+    /// Of the last.
     given: usize,
+    parts: Vec<Part<S>>,
+}
+
+impl<S: Scalar> Done<S> {
+    /// The groups of which some have not been given, and how many have; `None` when all have.
+    fn next(&mut self) -> Option<(&mut Part<S>, &mut usize)> {
+        while self.parts.last().is_some_and(|part| self.given == part.groups.len()) {
+            self.parts.pop();
+            self.given = 0;
+        }
+        Some((self.parts.last_mut()?, &mut self.given))
+    }
 }
 
 pub(super) fn aggregate<S: Scalar>(
@@ -126,15 +140,24 @@ impl<S: Scalar> Aggregated<S> {
         Ok(())
     }
 
-    fn read(&mut self, run: &Run<'_, '_, S>) -> Result<Part<S>> {
+    fn read(&mut self, run: &Run<'_, '_, S>) -> Result<Parts<S>> {
         let wanted = wanted(self.limit.as_ref(), run)?.filter(|wanted| *wanted <= WANTED_MAX);
         let spills = wanted.is_none() && self.level < LEVEL_MAX && self.shape.spills();
         let room = run.batch.room().filter(|_| spills);
         let (shape, input, kept) = (&self.shape, &mut self.input, &mut self.kept);
-        let mut part = Part::new(shape);
         let may_share = wanted.is_none() && shape.merges() && shape.is_portable();
-        // What is left then is what there is no room for, if that is so when all parts have become one.
-        let is_shared = may_share && shares::read(shape, &mut part, (input, run), (kept, room))?;
+        let shared = match may_share {
+            true => shares::read(shape, (input, run), (kept, room))?,
+            false => None,
+        };
+        if let Some(mut parts) = shared {
+            // What is left then is what there is no room for, if that is so when all parts have become one.
+            if room.is_some_and(|room| kept.bytes() > room) {
+                self.read_apart(&mut parts, run)?;
+            }
+            return Ok(parts);
+        }
+        let mut part = Part::new(shape);
         // Others read it to its end, and group all of it here.
         if !may_share && wanted.is_none() && room.is_none() {
             drain(input, run, &mut |chunk| {
@@ -160,10 +183,10 @@ impl<S: Scalar> Aggregated<S> {
             shape.prepared(&chunk, &run.env).map(Some)
         };
         let mut rows = 0;
-        while !is_shared && rows < ALONE || wanted.is_some() {
+        while rows < ALONE || wanted.is_some() {
             if wanted.is_some_and(|wanted| part.groups.len() >= wanted) {
                 self.read_known(&mut part, run)?;
-                return Ok(part);
+                return Ok(Parts::one(part));
             }
             let Some(chunk) = next()? else { break };
             rows += chunk.rows();
@@ -188,21 +211,23 @@ impl<S: Scalar> Aggregated<S> {
                 }
             }
         }
-        if is_full() {
-            self.read_apart(&mut part, run)?;
+        let is_full = is_full();
+        let mut parts = Parts::one(part);
+        if is_full {
+            self.read_apart(&mut parts, run)?;
         }
-        Ok(part)
+        Ok(parts)
     }
 
     /// What is left of the input belongs to groups that there are, or waits in files.
-    fn read_apart(&mut self, part: &mut Part<S>, run: &Run<'_, '_, S>) -> Result<()> {
+    fn read_apart(&mut self, parts: &mut Parts<S>, run: &Run<'_, '_, S>) -> Result<()> {
         let mut apart = Apart::new(self.level, &mut self.kept)?;
         while let Some(chunk) = self.input.next_chunk(run)? {
             let _values = Scope::begin();
-            let known = apart.divide(&self.shape.by, |keys, rows| part.groups.known(keys, rows), &chunk, run)?;
+            let known = apart.divide(&self.shape.by, |keys, rows| parts.known(keys, rows), &chunk, run)?;
             if !known.is_empty() {
                 let prepared = self.shape.prepared(&chunk.gather(&known), &run.env)?;
-                self.kept.grow_spilling(part.add(&self.shape, &prepared)?)?;
+                self.kept.grow_spilling(parts.add(&self.shape, &prepared)?)?;
             }
         }
         self.waiting.extend(apart.finish(run)?.into_iter().flatten());
@@ -228,21 +253,20 @@ impl<S: Scalar> Aggregated<S> {
     /// Has groups to be given, if any are left.
     fn done(&mut self, run: &Run<'_, '_, S>) -> Result<()> {
         loop {
-            match &self.done {
-                Some(done) if done.given < done.part.groups.len() => return Ok(()),
-                Some(_) => {
-                    let Some(Waiting { rows, level }) = self.waiting.pop() else {
-                        return Ok(());
-                    };
-                    self.done = None;
-                    self.kept.clear();
-                    self.input = Box::new(rows);
-                    self.level = level;
+            if let Some(done) = &mut self.done {
+                if done.next().is_some() {
+                    return Ok(());
                 }
-                None => {}
+                let Some(Waiting { rows, level }) = self.waiting.pop() else {
+                    return Ok(());
+                };
+                self.done = None;
+                self.kept.clear();
+                self.input = Box::new(rows);
+                self.level = level;
             }
-            let part = self.read(run)?;
-            self.done = Some(Done { part, given: 0 });
+            let parts = self.read(run)?.all;
+            self.done = Some(Done { parts, given: 0 });
         }
     }
 }
@@ -250,49 +274,53 @@ impl<S: Scalar> Aggregated<S> {
 impl<S: Scalar> Rows<S> for Aggregated<S> {
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
         self.done(run)?;
-        let Some(done) = self.done.as_mut().filter(|done| done.given < done.part.groups.len()) else {
+        let Some((part, given)) = self.done.as_mut().and_then(Done::next) else {
             return Ok(None);
         };
         row_done()?;
-        let group = done.given;
-        done.given += 1;
+        let group = *given;
+        *given += 1;
         let mut row = match self.leading {
-            None => done.part.groups.values(group),
+            None => part.groups.values(group),
             Some(_) => {
-                let own = done.part.groups.columns(group, group + 1);
+                let own = part.groups.columns(group, group + 1);
                 let columns = self.columns(own, 1, run)?;
                 columns.iter().map(|column| column.value(0)).collect()
             }
         };
-        let Some(done) = &mut self.done else { return Ok(None) };
+        let Some(part) = self.done.as_mut().and_then(|done| done.parts.last_mut()) else {
+            return Ok(None);
+        };
         for call in 0..self.shape.calls.len() {
-            row.push(done.part.result(&self.shape, call, group)?);
+            row.push(part.result(&self.shape, call, group)?);
         }
-        row.push(Value::Int64(done.part.groups.set(group) as i64));
+        row.push(Value::Int64(part.groups.set(group) as i64));
         Ok(Some(row))
     }
 
     fn next_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
         self.done(run)?;
-        let Some(done) = self.done.as_mut().filter(|done| done.given < done.part.groups.len()) else {
+        let Some((part, given)) = self.done.as_mut().and_then(Done::next) else {
             return Ok(None);
         };
-        let from = done.given;
-        let to = done.part.groups.len().min(from + ROWS);
-        done.given = to;
+        let from = *given;
+        let to = part.groups.len().min(from + ROWS);
+        *given = to;
         work(ROW * (to - from))?;
-        let own = done.part.groups.columns(from, to);
+        let own = part.groups.columns(from, to);
         let mut columns = self.columns(own, to - from, run)?;
-        let Some(done) = &mut self.done else { return Ok(None) };
+        let Some(part) = self.done.as_mut().and_then(|done| done.parts.last_mut()) else {
+            return Ok(None);
+        };
         for call in 0..self.shape.calls.len() {
             let mut column = Builder::default();
             for group in from..to {
-                column.push(done.part.result(&self.shape, call, group)?);
+                column.push(part.result(&self.shape, call, group)?);
             }
             columns.push(Arc::new(column.finish()));
         }
         let mut sets = Builder::default();
-        (from..to).for_each(|group| sets.push_int64(done.part.groups.set(group) as i64));
+        (from..to).for_each(|group| sets.push_int64(part.groups.set(group) as i64));
         columns.push(Arc::new(sets.finish()));
         Ok(Some(Chunk {
             columns,

@@ -2,7 +2,7 @@
 //! whoever has that can go on alone.
 
 use super::state::State;
-use crate::relation::groups::{Groups, KeysOf, first_rows, keys_of};
+use crate::relation::groups::{Groups, KeysOf, bytes_of, first_rows, keys_of};
 use crate::relation::row_done;
 use nestor_model::statement::{ROW, work};
 use nestor_model::vector::Vector;
@@ -89,6 +89,11 @@ impl<S: Scalar> Shape<S> {
         self.sets.len() == 1 && self.calls.iter().all(merges)
     }
 
+    /// Whether groups of this kind can be divided by their keys: what rows have to differ from is not.
+    pub fn divides(&self) -> bool {
+        self.merges() && !self.by.is_empty() && self.calls.iter().all(|call| !call.distinct)
+    }
+
     /// What groups and calls take of a chunk.
     ///
     /// Errors: those of the expressions.
@@ -135,6 +140,57 @@ impl Prepared {
     /// How many rows it has.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// What rows are grouped by.
+    pub fn keys(&self) -> &KeysOf {
+        &self.keys
+    }
+
+    /// That of some rows, in order.
+    pub fn gather(&self, rows: &[u32]) -> Self {
+        Self {
+            rows: rows.len(),
+            keys: self.keys.gather(rows),
+            calls: self.calls.iter().map(|taken| taken.gather(self.rows, rows)).collect(),
+        }
+    }
+
+    /// Bytes that it takes, about.
+    pub fn bytes(&self) -> usize {
+        let of_call = |taken: &Taken| {
+            let vectors = taken.args.iter().chain(&taken.order);
+            let places = taken
+                .places
+                .as_ref()
+                .map_or(0, |places| places.len() * size_of::<u32>());
+            vectors.map(|own| bytes_of(own)).sum::<usize>() + taken.keys.as_ref().map_or(0, KeysOf::bytes) + places
+        };
+        self.keys.bytes() + self.calls.iter().map(of_call).sum::<usize>()
+    }
+}
+
+impl Taken {
+    /// What it takes of some of so many rows, in order.
+    fn gather(&self, all: usize, rows: &[u32]) -> Self {
+        let mut counted = None;
+        let places = self.places.as_ref().map(|places| {
+            // The place of each row among those that are left.
+            let mut left = vec![u32::MAX; all];
+            (0..).zip(rows).for_each(|(at, row)| left[*row as usize] = at);
+            let those = (0..).zip(places).map(|(at, place)| (at, left[*place as usize]));
+            let (at, places): (Vec<u32>, Vec<u32>) = those.filter(|(_, place)| *place != u32::MAX).unzip();
+            counted = Some(at);
+            places
+        });
+        let rows = counted.as_deref().unwrap_or(rows);
+        let vectors = |of: &[Arc<Vector>]| of.iter().map(|own| Arc::new(own.gather(rows))).collect();
+        Self {
+            args: vectors(&self.args),
+            keys: self.keys.as_ref().map(|keys| keys.gather(rows)),
+            order: vectors(&self.order),
+            places,
+        }
     }
 }
 
@@ -214,6 +270,45 @@ impl<S: Scalar> Part<S> {
             grown += own.merge(other, &numbers)?;
         }
         Ok(grown)
+    }
+
+    /// The groups of so many parts, of a shape that divides; `part_of` says of the keys of some to which each belongs.
+    ///
+    /// Errors: those of the interrupt.
+    pub fn split(
+        self,
+        shape: &Shape<S>,
+        count: usize,
+        part_of: impl Fn(&KeysOf, usize) -> Vec<u8>,
+    ) -> Result<Vec<Self>> {
+        let mut out: Vec<Self> = (0..count).map(|_| Self::new(shape)).collect();
+        let mut parts: Vec<u8> = Vec::with_capacity(self.groups.len());
+        for from in (0..self.groups.len()).step_by(ROWS) {
+            let to = self.groups.len().min(from + ROWS);
+            work(ROW / 2 * (to - from))?;
+            let keys = self.groups.keys_again(self.groups.columns(from, to))?;
+            let of_these = part_of(&keys, to - from);
+            for (number, own) in (0..).zip(&mut out) {
+                let rows = (0..).zip(&of_these).filter(|(_, part)| **part == number);
+                let rows: Vec<u32> = rows.map(|(row, _)| row).collect();
+                let mut numbers = std::mem::take(&mut own.numbers);
+                own.groups.find(0, &keys.gather(&rows), rows.len(), &mut numbers);
+                own.numbers = numbers;
+            }
+            parts.extend(of_these);
+        }
+        let mut of_calls = Vec::new();
+        for states in self.states {
+            if let States::Grouped(states) = states {
+                of_calls.push(states.split(&parts, count).into_iter());
+            }
+        }
+        for own in &mut out {
+            let states = of_calls.iter_mut().filter_map(Iterator::next);
+            own.states = states.map(States::Grouped).collect();
+            own.known = own.groups.len();
+        }
+        Ok(out)
     }
 
     /// What a call gives for a group.

@@ -1,9 +1,11 @@
-//! Groups of an input that several threads read: each groups its share, and in the end all parts become one.
+//! Groups of an input that several threads read: each groups its share, and in the end all parts become one. With the first that has many groups rows are divided
+//! by their keys ([`super::divided`]).
 //!
-//! A helper whose share has groups of a row or two each, which cost as much again when parts become one, gives what it read to the statement's thread as long as that has
-//! time for it.
+//! Where rows have to differ, which cannot be divided so, a helper whose share has groups of a row or two each, which cost as much again when parts become one, gives what
+//! it read to the statement's thread as long as that has time for it.
 
 use super::ALONE;
+use super::divided::{Divided, MANY, Parts, Waiting};
 use super::part::{Part, Prepared, Shape};
 use crate::kept::Kept;
 use crate::relation::twin::{Share, together};
@@ -11,6 +13,7 @@ use crate::relation::{BoxRows, Run};
 use nestor_model::statement::Scope;
 use nestor_model::{Result, statement};
 use nestor_planner::relation::Scalar;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
@@ -24,6 +27,15 @@ struct Shares<'s, S> {
     room: Option<usize>,
     /// Bytes that they take.
     bytes: AtomicUsize,
+    divided: OnceLock<Divided<S>>,
+}
+
+/// What a thread has.
+struct Own<S> {
+    part: Part<S>,
+    waiting: Waiting,
+    /// Bytes that waited at most.
+    waited: usize,
 }
 
 impl<S: Scalar> Shares<'_, S> {
@@ -37,6 +49,32 @@ impl<S: Scalar> Shares<'_, S> {
         Ok(())
     }
 
+    /// Takes the rows of a chunk; returns by how many bytes all parts grew.
+    fn add(&self, own: &mut Own<S>, chunk: &Prepared) -> Result<usize> {
+        if let Some(divided) = self.divided.get() {
+            divided.divide(chunk, &mut own.waiting);
+            let waits = own.waiting.bytes();
+            let more = waits.saturating_sub(own.waited);
+            own.waited += more;
+            return Ok(more + divided.add(self.shape, &mut own.waiting, false)?);
+        }
+        let grown = own.part.add(self.shape, chunk)?;
+        if own.part.groups.len() >= MANY && self.shape.divides() {
+            self.divided.get_or_init(|| Divided::of(self.shape, &own.part));
+        }
+        Ok(grown)
+    }
+
+    /// Nothing more comes: what a thread has goes to what is divided, if that is so; returns by how many bytes all parts grew.
+    fn end(&self, own: &mut Own<S>) -> Result<usize> {
+        let Some(divided) = self.divided.get() else {
+            return Ok(0);
+        };
+        let grown = divided.add(self.shape, &mut own.waiting, true)?;
+        let part = std::mem::replace(&mut own.part, Part::new(self.shape));
+        Ok(grown + divided.merge(self.shape, part)?)
+    }
+
     /// Groups a helper's share.
     fn help(
         &self,
@@ -44,72 +82,105 @@ impl<S: Scalar> Shares<'_, S> {
         run: &Run<'_, '_, S>,
         share: &Share,
         (give, mut kept): (SyncSender<Prepared>, Kept),
-    ) -> Result<(Part<S>, Kept)> {
-        let mut part = Part::new(self.shape);
-        let mut rows = 0;
+    ) -> Result<(Own<S>, Kept)> {
+        let mut own = Own::new(Part::new(self.shape));
+        let (mut rows, mut waits) = (0, 0);
         while let Some(chunk) = input.next_chunk(run)? {
             let _values = Scope::begin();
             let mut prepared = self.shape.prepared(&chunk, &run.env)?;
-            if rows >= ALONE && part.groups.len() * 2 > rows {
+            if rows >= ALONE && own.part.groups.len() * 2 > rows && !self.shape.divides() {
+                // So many wait at a time.
+                let all = prepared.bytes() * (WAITING_MAX + 1);
+                self.grow(&mut kept, all.saturating_sub(waits), share)?;
+                waits = waits.max(all);
                 prepared = match give.try_send(prepared) {
                     Ok(()) => continue,
                     Err(TrySendError::Full(own) | TrySendError::Disconnected(own)) => own,
                 };
             }
             rows += prepared.rows();
-            let grown = part.add(self.shape, &prepared)?;
+            let grown = self.add(&mut own, &prepared)?;
             self.grow(&mut kept, grown, share)?;
         }
-        Ok((part, kept))
+        let grown = self.end(&mut own)?;
+        self.grow(&mut kept, grown, share)?;
+        Ok((own, kept))
     }
 }
 
-/// Groups what is left of an input, which is all of it unless the groups take more than `room`; `false`, and nothing was read, where there is no helper or its share
+impl<S> Own<S> {
+    fn new(part: Part<S>) -> Self {
+        Self {
+            part,
+            waiting: Waiting::default(),
+            waited: 0,
+        }
+    }
+}
+
+/// Groups what is left of an input, which is all of it unless the groups take more than `room`; `None`, and nothing was read, where there is no helper or its share
 /// would be too small.
 ///
 /// Errors: those of the input, of the functions and of the interrupt.
 pub(super) fn read<S: Scalar>(
     shape: &Shape<S>,
-    own: &mut Part<S>,
     (input, run): (&mut BoxRows<S>, &Run<'_, '_, S>),
     (kept, room): (&mut Kept, Option<usize>),
-) -> Result<bool> {
+) -> Result<Option<Parts<S>>> {
     let shares = Shares {
         shape,
         room,
         bytes: kept.bytes().into(),
+        divided: OnceLock::new(),
     };
+    let mut own = Own::new(Part::new(shape));
     let (give, take) = sync_channel(WAITING_MAX);
     let account = statement::account();
     let begin = |_: &Share| (give.clone(), Kept::by(account.clone()));
     let help =
         |input: &mut BoxRows<S>, run: &Run<'_, '_, S>, share: &Share, given| shares.help(input, run, share, given);
-    let mut add = |own: &mut Part<S>, prepared: &Prepared, share: &Share| -> Result<()> {
-        let grown = own.add(shape, prepared)?;
+    let mut add = |own: &mut Own<S>, prepared: &Prepared, share: &Share| -> Result<()> {
+        let grown = shares.add(own, prepared)?;
         shares.grow(kept, grown, share)
     };
     let read = |input: &mut BoxRows<S>, share: &Share| {
         while !share.is_over() {
             for given in take.try_iter() {
-                add(own, &given, share)?;
+                add(&mut own, &given, share)?;
             }
             let Some(chunk) = input.next_chunk(run)? else { break };
             let _values = Scope::begin();
-            add(own, &shape.prepared(&chunk, &run.env)?, share)?;
+            add(&mut own, &shape.prepared(&chunk, &run.env)?, share)?;
         }
+        shares.end(&mut own)?;
         Ok(())
     };
-    let Some(parts) = together(input, run, begin, help, read)? else {
-        return Ok(false);
+    let Some(helped) = together(input, run, begin, help, read)? else {
+        return Ok(None);
     };
     let over = Share::default();
     for given in take.try_iter() {
-        add(own, &given, &over)?;
+        add(&mut own, &given, &over)?;
     }
-    for (part, of_part) in parts {
-        let grown = own.merge(shape, part)?;
-        shares.grow(kept, grown, &over)?;
+    for (other, of_part) in helped {
+        match shares.divided.get() {
+            // It may have ended before rows were divided.
+            Some(divided) => {
+                divided.merge(shape, other.part)?;
+                kept.grow_within(room, of_part.bytes())?;
+            }
+            None => {
+                let grown = own.part.merge(shape, other.part)?;
+                shares.grow(kept, grown, &over)?;
+            }
+        }
         drop(of_part);
     }
-    Ok(true)
+    Ok(Some(match shares.divided.into_inner() {
+        None => Parts::one(own.part),
+        Some(divided) => {
+            divided.merge(shape, own.part)?;
+            divided.finish()
+        }
+    }))
 }

@@ -11,7 +11,7 @@ use super::key;
 use crate::interner::Recent;
 use any::AnyGroups;
 use nestor_model::statement::{ROW, work};
-use nestor_model::vector::{NO_ROW, Vector};
+use nestor_model::vector::{Data, NO_ROW, Vector};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Chunk, Env, Scalar};
 use std::sync::Arc;
@@ -120,6 +120,20 @@ impl<S: Scalar> Groups<S> {
         }
     }
 
+    /// The column by whose values rows are divided best, as far as that is known.
+    pub fn dividing(&self) -> Option<usize> {
+        /// Of fewer different values none divides alone.
+        const VALUES_MIN: usize = 64;
+        let Table::Words(words) = &self.table else {
+            return None;
+        };
+        let counted = (0..self.by.len()).map(|column| (words.distinct(column), column));
+        counted
+            .max()
+            .filter(|(values, _)| *values >= VALUES_MIN)
+            .map(|(_, column)| column)
+    }
+
     /// What rows are grouped by. Errors: those of the expressions.
     pub fn keys(&self, chunk: &Chunk, env: &Env<'_>) -> Result<KeysOf> {
         keys_of(&self.by, chunk, env)
@@ -214,6 +228,31 @@ impl KeysOf {
         })
     }
 
+    /// Those of some rows.
+    pub fn gather(&self, rows: &[u32]) -> Self {
+        let values: Vec<Arc<Vector>> = self.values.iter().map(|own| Arc::new(own.gather(rows))).collect();
+        let keys = self.keys.iter().zip(&self.values).zip(&values);
+        let key = |((key, of), values): ((&Arc<Vector>, &Arc<Vector>), &Arc<Vector>)| match Arc::ptr_eq(key, of) {
+            true => values.clone(),
+            false => Arc::new(key.gather(rows)),
+        };
+        Self {
+            keys: keys.map(key).collect(),
+            values,
+        }
+    }
+
+    /// Bytes that they take, about.
+    pub fn bytes(&self) -> usize {
+        let others = self
+            .keys
+            .iter()
+            .zip(&self.values)
+            .filter(|(key, of)| !Arc::ptr_eq(key, of));
+        let all = self.values.iter().chain(others.map(|(key, _)| key));
+        all.map(|own| bytes_of(own)).sum()
+    }
+
     /// What these are equal by.
     pub fn keys(&self) -> &[Arc<Vector>] {
         &self.keys
@@ -222,6 +261,14 @@ impl KeysOf {
     /// The values that rows are grouped by.
     pub fn values(&self) -> &[Arc<Vector>] {
         &self.values
+    }
+}
+
+/// Bytes that a vector takes beside a pool that its texts are in.
+pub(in crate::relation) fn bytes_of(vector: &Vector) -> usize {
+    match &vector.data {
+        Data::Text(texts) if texts.shared().is_some() => vector.len() * size_of::<u32>(),
+        _ => vector.weight(),
     }
 }
 

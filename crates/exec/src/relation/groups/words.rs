@@ -15,6 +15,7 @@ use hashbrown::hash_table::Entry;
 use nestor_model::Value;
 use nestor_model::vector::{Data, NO_ROW, Seed, Vector, decimal, digits};
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Columns that there are bits for, at most.
@@ -352,6 +353,17 @@ impl Words {
     pub fn number_all(&mut self, keys: &[Arc<Vector>], rows: usize, numbers: &mut Vec<u32>) -> bool {
         let columns: Vec<usize> = (0..self.columns.len()).collect();
         self.number(Within::Set(0), (&columns, keys, rows), numbers).is_some()
+    }
+
+    /// How many different values groups have in a column.
+    pub fn distinct(&self, column: usize) -> usize {
+        match self.columns[column].form {
+            Form::Text => self.columns[column].texts.texts().len(),
+            _ => {
+                let words = (0..self.len()).map(|group| self.of(group).1[column]);
+                words.collect::<HashSet<u64>>().len()
+            }
+        }
     }
 
     /// The value that a group has in a column.
