@@ -285,6 +285,33 @@ impl Column {
         }
     }
 
+    /// The same, where rows that are `none` have what `gap` says of their places: null, or nothing.
+    pub(crate) fn picked_with(&self, rows: &[u32], none: u32, gap: impl Fn(usize) -> State) -> Self {
+        if !rows.contains(&none) {
+            return self.picked(rows);
+        }
+        let state = |(at, row): (usize, &u32)| match *row == none {
+            true => gap(at),
+            false => self.state(*row as usize),
+        };
+        let states: Box<[State]> = rows.iter().enumerate().map(state).collect();
+        let first = |row: &u32| if *row == none { 0 } else { *row };
+        // Without any row there is none to stand in the place of those.
+        let picked = match rows.iter().all(|row| *row == none) {
+            true => Self {
+                values: Values::Nothing,
+                states: None,
+                range: self.range.clone(),
+                ..*self
+            },
+            false => self.picked(&rows.iter().map(first).collect::<Vec<u32>>()),
+        };
+        Self {
+            states: Some(states),
+            ..picked
+        }
+    }
+
     /// A number for each of some rows, the same where they have the same, and how many numbers there may be; `None` of a column with too many
     /// different values for a table of them.
     pub fn numbers(&self, places: &Places<'_>) -> Option<(usize, Vec<u32>)> {

@@ -145,21 +145,41 @@ impl<'s> Elements<'s> {
     }
 }
 
+/// No element.
+const NONE: u32 = u32::MAX;
+
 /// Of what a segment is made whose rows are the elements of arrays, beside what their documents have.
 #[derive(Debug)]
 pub(crate) struct Unwound {
     documents: Arc<Segment>,
     array: usize,
     elements: Arc<Segment>,
-    /// Of each element its document.
-    rows: OnceLock<Box<[u32]>>,
+    /// The field that has the place of each element in its array.
+    index: Option<usize>,
+    /// A document without elements is a row.
+    preserves: bool,
+    rows: OnceLock<UnwoundRows>,
     /// Fields of the documents; those behind are fields of elements.
     own: usize,
 }
 
+/// What is in the rows.
+#[derive(Debug, Default)]
+struct UnwoundRows {
+    /// Of each row its document.
+    documents: Box<[u32]>,
+    /// Of each row its element, [`NONE`] without one; `None` where they are all elements in order.
+    elements: Option<Box<[u32]>>,
+}
+
 impl Unwound {
-    /// The segment of the elements of an array.
-    pub(crate) fn segment(documents: &Arc<Segment>, array: usize) -> Option<Segment> {
+    /// The segment of the elements of an array, of documents without elements, too, if it `preserves` these, and with their places at `index`; `None` where that is not
+    /// known, and where documents may have something at that path.
+    pub(crate) fn segment(
+        documents: &Arc<Segment>,
+        array: usize,
+        (preserves, index): (bool, Option<&str>),
+    ) -> Option<Segment> {
         let elements = documents.elements_of(array)?.shared();
         let own = documents.head().fields.len();
         let mut fields: Vec<Field> = documents.head().fields.clone();
@@ -176,17 +196,35 @@ impl Unwound {
                 _ => fields.push(field),
             }
         }
-        let of = Rows::Elements { are_documents: false };
         let is_cut = documents.head().is_cut || elements.head().is_cut;
-        let head = Head::new(of, elements.rows(), fields, is_cut);
+        let index = match index {
+            None => None,
+            Some(name) if is_cut || name.contains('.') || fields[0].below.iter().any(|(own, _)| own == name) => {
+                return None;
+            }
+            Some(name) => {
+                let place = fields.len();
+                fields[0].below.push((name.into(), place));
+                fields.push(Field::of_values());
+                Some(place)
+            }
+        };
         let memory = documents.memory().clone();
         let unwound = Self {
             documents: documents.clone(),
             array,
             elements,
+            index,
+            preserves,
             rows: OnceLock::new(),
             own,
         };
+        let rows = match preserves {
+            true => unwound.rows().documents.len(),
+            false => unwound.elements.rows(),
+        };
+        let of = Rows::Elements { are_documents: false };
+        let head = Head::new(of, rows, fields, is_cut);
         Some(Segment::of(Arc::new(head), Source::Unwound(Arc::new(unwound)), memory))
     }
 
@@ -201,24 +239,92 @@ impl Unwound {
 
     /// The column of a field.
     pub(crate) fn column(&self, field: usize) -> Arc<Column> {
-        let (segment, field) = self.place(field);
-        let column = segment.kept_column(field);
-        match std::ptr::eq(segment, &raw const *self.elements) {
-            true => column,
-            false => Arc::new(column.picked(self.rows())),
+        if self.index == Some(field) {
+            return Arc::new(self.places());
         }
+        let (segment, of) = self.place(field);
+        let column = segment.kept_column(of);
+        let rows = self.rows();
+        if !std::ptr::eq(segment, &raw const *self.elements) {
+            return Arc::new(column.picked(&rows.documents));
+        }
+        let Some(elements) = &rows.elements else {
+            return column;
+        };
+        // Null stays, and an array without elements is gone.
+        let array = self.documents.elements_of(self.array);
+        let gap = |row: usize| match &array {
+            Some(array) if field == self.array && array.state(rows.documents[row] as usize) == State::Null => {
+                State::Null
+            }
+            _ => State::Missing,
+        };
+        Arc::new(column.picked_with(elements, NONE, gap))
+    }
+
+    /// The place of each element in its array, null without one.
+    fn places(&self) -> Column {
+        let rows = self.rows();
+        let mut places = Vec::with_capacity(rows.documents.len());
+        let mut last = None;
+        for document in &rows.documents {
+            let place = match last {
+                Some((own, place)) if own == *document => place + 1,
+                _ => 0,
+            };
+            last = Some((*document, place));
+            places.push(place);
+        }
+        let state = |element: &u32| if *element == NONE { State::Null } else { State::Value };
+        let states: Option<Box<[State]>> = rows.elements.as_ref().map(|all| all.iter().map(state).collect());
+        let has_gaps = states.as_ref().is_some_and(|states| states.contains(&State::Null));
+        Column::whole(Values::Int64(Packed::new(&places)), states.filter(|_| has_gaps), None)
     }
 
     /// Bytes of the column of a field, as [`Segment::weight`].
     pub(crate) fn weight(&self, field: usize) -> u64 {
+        if self.index == Some(field) {
+            return 0;
+        }
         let (segment, field) = self.place(field);
         segment.weight_of(field)
     }
 
-    fn rows(&self) -> &[u32] {
-        self.rows.get_or_init(|| match self.documents.elements_of(self.array) {
-            Some(elements) => elements.rows_of(&(0..self.elements.rows()), 0).into(),
-            None => Box::default(),
+    /// The rows of some documents.
+    pub(crate) fn of_documents(&self, documents: &Range<usize>) -> Range<usize> {
+        if !self.preserves {
+            let elements = self.documents.elements_of(self.array);
+            return elements.map_or(0..0, |elements| elements.of_rows(documents));
+        }
+        let all = &self.rows().documents;
+        let from = |document: usize| all.partition_point(|own| (*own as usize) < document);
+        from(documents.start)..from(documents.end)
+    }
+
+    fn rows(&self) -> &UnwoundRows {
+        self.rows.get_or_init(|| {
+            let Some(found) = self.documents.elements_of(self.array) else {
+                return UnwoundRows::default();
+            };
+            if !self.preserves {
+                return UnwoundRows {
+                    documents: found.rows_of(&(0..self.elements.rows()), 0).into(),
+                    elements: None,
+                };
+            }
+            let (mut documents, mut elements) = (Vec::new(), Vec::new());
+            for document in 0..self.documents.rows() {
+                let own = found.of_rows(&(document..document + 1));
+                match own.is_empty() {
+                    true => elements.push(NONE),
+                    false => elements.extend(own.map(|element| element as u32)),
+                }
+                documents.resize(elements.len(), document as u32);
+            }
+            UnwoundRows {
+                documents: documents.into(),
+                elements: Some(elements.into()),
+            }
         })
     }
 }

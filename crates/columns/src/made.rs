@@ -22,7 +22,7 @@ pub struct Made {
 impl Segment {
     /// A segment of so many rows that have these values and nothing else; `None` where a column has no form for some of them.
     pub fn made(rows: usize, made: &[Made]) -> Option<Self> {
-        let mut fields = vec![Field::of_documents()];
+        let mut fields = vec![of_documents()];
         let mut columns: Vec<Option<Column>> = vec![None];
         for own in made {
             let mut at = 0;
@@ -34,14 +34,13 @@ impl Segment {
                     None => {
                         let below = fields.len();
                         fields[at].below.push((name.into(), below));
-                        fields.push(Field::of_documents());
+                        fields.push(of_documents());
                         columns.push(None);
                         below
                     }
                 };
                 if names.peek().is_none() {
-                    fields[at].has_documents = false;
-                    fields[at].is_held = true;
+                    fields[at] = Field::of_values();
                     columns[at] = Some(column(own, rows)?);
                 }
             }
@@ -61,18 +60,12 @@ impl Segment {
     }
 }
 
-impl Field {
-    /// One whose documents have others below.
-    fn of_documents() -> Self {
-        Self {
-            below: Vec::new(),
-            has_others: false,
-            is_ordered: false,
-            has_documents: true,
-            has_elements: false,
-            is_held: false,
-            range: None,
-        }
+/// A field whose documents have others below.
+fn of_documents() -> Field {
+    Field {
+        has_documents: true,
+        is_held: false,
+        ..Field::of_values()
     }
 }
 

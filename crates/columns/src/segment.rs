@@ -428,9 +428,18 @@ impl Segment {
     }
 
     /// The segment whose rows are the elements of the arrays at a path, each in the place of the array beside what the document has; `None` where they
-    /// are not held.
-    pub fn unwound(self: &Arc<Self>, path: &str) -> Option<Self> {
-        Unwound::segment(self, self.field_at(path.split('.')).ok()?)
+    /// are not held. If it `preserves` documents without elements these are rows as well. `index` is a path where each has its place in the array; `None` where documents
+    /// may have something there.
+    pub fn unwound(self: &Arc<Self>, path: &str, preserves: bool, index: Option<&str>) -> Option<Self> {
+        Unwound::segment(self, self.field_at(path.split('.')).ok()?, (preserves, index))
+    }
+
+    /// The rows of some documents, of a segment whose rows are their elements ([`Segment::unwound`]).
+    pub fn of_documents(&self, documents: &Range<usize>) -> Range<usize> {
+        match &self.source {
+            Source::Unwound(unwound) => unwound.of_documents(documents),
+            Source::Memory | Source::File(..) | Source::Merged(_) => documents.clone(),
+        }
     }
 
     /// Whether its rows are elements that are all documents.
@@ -595,6 +604,19 @@ impl Drop for Segment {
 }
 
 impl Field {
+    /// One of values that are held.
+    pub(crate) fn of_values() -> Self {
+        Self {
+            below: Vec::new(),
+            has_others: false,
+            is_ordered: false,
+            has_documents: false,
+            has_elements: false,
+            is_held: true,
+            range: None,
+        }
+    }
+
     /// Whether there is a column.
     pub(crate) fn has_column(&self) -> bool {
         self.is_held || self.has_elements

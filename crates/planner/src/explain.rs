@@ -23,8 +23,14 @@ pub fn column_fields(access: &ColumnAccess, out: &mut Document) {
             out.push("columns", paths);
         }
     }
-    if let Some(array) = &access.unwinds {
-        out.push("unwinds", Value::String(array.clone()));
+    if let Some(unwinds) = &access.unwinds {
+        out.push("unwinds", Value::String(unwinds.array.clone()));
+        if let Some(index) = &unwinds.index {
+            out.push("includeArrayIndex", Value::String(index.clone()));
+        }
+        if unwinds.preserves {
+            out.push("preserveNullAndEmptyArrays", true);
+        }
     }
     if let Some(estimated) = access.estimated {
         out.push("estimatedRows", Value::count(estimated));

@@ -17,10 +17,18 @@ use nestor_testkit::random::Random;
 fn unwound(random: &mut Random) -> Vec<Value> {
     let path = |random: &mut Random| Value::from(format!("${}", random.pick(&UNWOUND)));
     let array = *random.pick(&["$l", "$l", "$t", "$t", "$a", "$nothing"]);
-    let mut out: Vec<Value> = vec![match random.below(12) {
-        0 => doc! { "$unwind": doc! { "path": array, "preserveNullAndEmptyArrays": true } }.into(),
-        1 => doc! { "$unwind": doc! { "path": array, "includeArrayIndex": "at" } }.into(),
-        _ => doc! { "$unwind": array }.into(),
+    let mut out: Vec<Value> = vec![match random.below(5) {
+        0 | 1 => doc! { "$unwind": array }.into(),
+        _ => {
+            let mut unwind = doc! { "path": array };
+            if random.one_in(2) {
+                unwind.push("preserveNullAndEmptyArrays", random.one_in(2));
+            }
+            if random.one_in(2) {
+                unwind.push("includeArrayIndex", *random.pick(&["at", "at", "at", "b", "l.at", "s"]));
+            }
+            doc! { "$unwind": unwind }.into()
+        }
     }];
     for _ in 0..random.below(3) {
         out.push(doc! { "$match": condition_on(random, 1, &UNWOUND) }.into());

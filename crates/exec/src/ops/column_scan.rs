@@ -16,7 +16,7 @@ use crate::operator::{Counters, Explain, Operator, Report, Step};
 use crate::row::{Row, RowDoc};
 use crate::row_batch::{Filled, RowBatch, Wanted};
 use crate::row_order::RowOrder;
-use nestor_columns::{Elements, Found, Keys, Piece, Segment, elements};
+use nestor_columns::{Found, Keys, Piece, Segment};
 use nestor_model::{Document, RawWriter, Result, Str, Value, bail};
 use nestor_planner::NodeKind;
 use nestor_planner::explain::column_fields;
@@ -186,7 +186,7 @@ impl ColumnScan {
 
     /// The segment of which the consumer takes rows: that of the elements of the array that is unwound, if there is one.
     fn given(&mut self, segment: &Arc<Segment>) -> Option<Arc<Segment>> {
-        let Some(array) = &self.access.unwinds else {
+        let Some(unwinds) = &self.access.unwinds else {
             return Some(segment.clone());
         };
         if let Some((last, unwound)) = &self.unwound
@@ -194,7 +194,8 @@ impl ColumnScan {
         {
             return unwound.clone();
         }
-        let unwound = segment.unwound(array).map(Arc::new);
+        let unwound = segment.unwound(&unwinds.array, unwinds.preserves, unwinds.index.as_deref());
+        let unwound = unwound.map(Arc::new);
         self.unwound = Some((segment.clone(), unwound.clone()));
         unwound
     }
@@ -310,7 +311,7 @@ impl ColumnScan {
         let of_filter = weight(segment, &self.paths.0, rows);
         let of_consumer = match given {
             Some(given) if !Arc::ptr_eq(&given, segment) => {
-                let elements = self.elements(segment).map_or(0, |elements| elements.of_rows(of).len());
+                let elements = given.of_documents(of).len();
                 weight(&given, &self.paths.1, elements)
             }
             _ => weight(segment, &self.paths.1, rows),
@@ -385,24 +386,14 @@ impl ColumnScan {
         Ok(true)
     }
 
-    /// What a segment has of the elements of the array that is unwound.
-    fn elements<'s>(&self, segment: &'s Segment) -> Option<Elements<'s>> {
-        let array = self.access.unwinds.as_deref()?;
-        match segment.elements(array.split('.')) {
-            elements::Found::Elements(found) => Some(found),
-            elements::Found::Nothing | elements::Found::Unknown => None,
-        }
-    }
-
     /// The elements of rows as rows, if there are any.
     fn unwind(&mut self, rows: &ColumnRows) -> Option<ColumnRows> {
         let segment = self.given(&rows.segment)?;
-        let elements = self.elements(&rows.segment)?;
-        let all = elements.of_rows(&rows.rows);
+        let all = segment.of_documents(&rows.rows);
         let picked = rows.picked.as_ref().map(|picked| {
             let of_row = |at: &u32| {
                 let row = rows.rows.start + *at as usize;
-                let own = elements.of_rows(&(row..row + 1));
+                let own = segment.of_documents(&(row..row + 1));
                 (own.start - all.start) as u32..(own.end - all.start) as u32
             };
             picked.iter().flat_map(of_row).collect()

@@ -6,7 +6,7 @@ use crate::columns::filter::ColumnFilter;
 use nestor_model::{Result, Str};
 use nestor_planner::PlanNode;
 use nestor_planner::find::Wanted;
-use nestor_planner::plan::{ColumnReads, FindPlan, StageOp, StagePlan};
+use nestor_planner::plan::{ColumnReads, FindPlan, StageOp, StagePlan, Unwinds};
 use nestor_query::stage::Stage;
 use nestor_storage::View;
 
@@ -52,7 +52,7 @@ pub(super) fn choose(mut plan: PlanNode, view: &dyn View, context: &PipelineSour
 struct Grouped {
     /// The paths that it and the conditions look at.
     paths: Vec<Str>,
-    unwinds: Option<Str>,
+    unwinds: Option<Unwinds>,
 }
 
 impl Grouped {
@@ -69,8 +69,12 @@ impl Grouped {
                     paths.extend(group::paths_of(group)?);
                     return Some(Self { paths, unwinds });
                 }
-                Stage::Unwind(unwind) if unwinds.is_none() && unwind.index.is_none() && !unwind.preserve => {
-                    unwinds = Some(unwind.path.as_str().into());
+                Stage::Unwind(unwind) if unwinds.is_none() => {
+                    unwinds = Some(Unwinds {
+                        array: unwind.path.as_str().into(),
+                        preserves: unwind.preserve,
+                        index: unwind.index.as_ref().map(|index| index.as_str().into()),
+                    });
                 }
                 Stage::Match(filter) if unwinds.is_some() => ColumnFilter::of(filter)?.paths(&mut paths),
                 _ => return None,

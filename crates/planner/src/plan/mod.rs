@@ -212,10 +212,21 @@ pub struct CollScan {
 pub struct ColumnAccess {
     /// What its consumer looks at.
     pub reads: ColumnReads,
-    /// The array whose elements who takes rows of columns gets, each in the place of the array ([`ColumnReads::Rows`]).
-    pub unwinds: Option<Str>,
+    /// What who takes rows of columns gets are elements of an array ([`ColumnReads::Rows`]).
+    pub unwinds: Option<Unwinds>,
     /// About how many documents match, by what is known of the values.
     pub estimated: Option<u64>,
+}
+
+/// Elements of an array as rows, each in the place of the array, as `$unwind` gives them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unwinds {
+    /// The path of the array.
+    pub array: Str,
+    /// Documents without elements are rows as well.
+    pub preserves: bool,
+    /// The path where each has its place in the array.
+    pub index: Option<Str>,
 }
 
 /// The fields of documents that the consumer of a scan by columns looks at.

@@ -113,7 +113,7 @@ pub const PATHS: [&str; 15] = [
 ];
 
 /// Paths of elements of arrays, and of what stands beside these, once they are unwound.
-pub const UNWOUND: [&str; 12] = [
+pub const UNWOUND: [&str; 13] = [
     "a",
     "d",
     "n.a",
@@ -126,6 +126,7 @@ pub const UNWOUND: [&str; 12] = [
     "l.n.a",
     "t",
     "l.nothing",
+    "at",
 ];
 
 /// A condition.
