@@ -576,6 +576,14 @@ impl Segment {
         }
     }
 
+    /// The same of the elements of the arrays at a path.
+    pub(crate) fn statistics_of_elements(&self, array: &str, path: &str) -> Part {
+        match self.elements(array.split('.')) {
+            elements::Found::Elements(found) => found.segment().statistics(path.split('.')),
+            elements::Found::Nothing | elements::Found::Unknown => Part::nothing(0),
+        }
+    }
+
     fn read(&self, field: usize) -> Arc<Column> {
         let (stored, layout) = match &self.source {
             Source::Memory => return Column::unknown().into(),

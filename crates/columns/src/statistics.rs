@@ -28,6 +28,8 @@ pub(crate) const SEGMENTS_MAX: usize = 64;
 pub struct Statistics {
     /// Rows that were looked at.
     pub rows: u64,
+    /// About how many there are.
+    pub all: f64,
     /// The parts of them that have a value other than null, null, and nothing.
     pub values: f64,
     /// See `values`.
@@ -177,6 +179,7 @@ impl Statistics {
         let step = sample.len().div_ceil(SAMPLE_MAX).max(1);
         Self {
             rows: all.rows,
+            all: all.rows as f64 / part_of_all.max(f64::MIN_POSITIVE),
             values: share(all.values),
             nulls: share(all.nulls),
             missing: share(all.missing),
@@ -185,6 +188,20 @@ impl Statistics {
             range,
             sample: sample.into_iter().step_by(step).collect(),
         }
+    }
+
+    /// About which part of all rows has values for which a test holds, that is of one value at most if it `is_of_one`.
+    pub fn part(&self, holds: impl Fn(&Value) -> bool, is_of_one: bool) -> f64 {
+        let held = self.sample.iter().filter(|value| holds(value)).count();
+        let sampled = held as f64 / self.sample.len().max(1) as f64;
+        // What no sampled value meets is rarer than each of these.
+        let least = 1.0 / (2 * self.sample.len().max(1)) as f64;
+        let part = match (is_of_one, held) {
+            (true, _) => sampled.max(1.0 / self.distinct.max(1.0)),
+            (false, 0) => least,
+            (false, _) => sampled,
+        };
+        self.values * part
     }
 
     /// The part of all rows whose values lie in an interval of equally many sampled ones, for who shows them: bounds from the least to the

@@ -162,7 +162,16 @@ impl Columns {
     /// What is known of the values at a path of the documents of a tree, as they were when its segments were made; `None` where none are known yet.
     pub fn statistics(&self, tree: TreeId, path: &str) -> Option<Arc<Statistics>> {
         let known = lock(&self.shared.trees).get(&tree).cloned();
-        known?.statistics(path)
+        known?.statistics(None, path)
+    }
+
+    /// The same of the elements of the arrays at a path; `None` also where some documents have to be looked at for these.
+    pub fn statistics_of_elements(&self, tree: TreeId, array: &str, path: &str) -> Option<Arc<Statistics>> {
+        let known = lock(&self.shared.trees).get(&tree).cloned()?;
+        known
+            .has_elements(array)
+            .then(|| known.statistics(Some(array), path))
+            .flatten()
     }
 
     /// Whether there are columns of a tree.

@@ -118,10 +118,14 @@ impl Slot {
 }
 
 /// The least and the largest value at a path, where all segments have values of one type there.
-fn range(segments: &[Arc<Segment>], path: &str) -> Option<(Value, Value)> {
+fn range(segments: &[Arc<Segment>], array: Option<&str>, path: &str) -> Option<(Value, Value)> {
     let mut all: Option<(Value, Value)> = None;
     for segment in segments {
-        let own = match segment.zone(path.split('.')) {
+        let zone = match array {
+            None => segment.zone(path.split('.')),
+            Some(array) => segment.zone_of_elements(array.split('.'), path.split('.')),
+        };
+        let own = match zone {
             Zone::Nothing => continue,
             Zone::Between(own) => own,
             Zone::Unknown => return None,
@@ -165,26 +169,32 @@ impl Tree {
         self.statistics.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// What is known of the values at a path; `None` without segments.
-    pub(crate) fn statistics(&self, path: &str) -> Option<Arc<Statistics>> {
+    /// What is known of the values at a path, of documents or of the elements of an array; `None` without segments.
+    pub(crate) fn statistics(&self, array: Option<&str>, path: &str) -> Option<Arc<Statistics>> {
         let known = || self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = known().get(path) {
+        let name = match array {
+            None => path.to_owned(),
+            // No path has this character.
+            Some(array) => format!("{array}\0{path}"),
+        };
+        if let Some(found) = known().get(&name) {
             return Some(found.clone());
         }
         let all: Vec<Arc<Segment>> = self.slots().iter().map(|slot| slot.get()).collect();
         let step = all.len().div_ceil(statistics::SEGMENTS_MAX).max(1);
         let asked: Vec<&Arc<Segment>> = all.iter().step_by(step).collect();
-        let parts: Vec<Part> = asked
-            .iter()
-            .map(|segment| segment.statistics(path.split('.')))
-            .collect();
+        let part_of = |segment: &&Arc<Segment>| match array {
+            None => segment.statistics(path.split('.')),
+            Some(array) => segment.statistics_of_elements(array, path),
+        };
+        let parts: Vec<Part> = asked.iter().map(part_of).collect();
         let rows = |segments: &[&Arc<Segment>]| segments.iter().map(|segment| segment.rows()).sum::<usize>();
         let part = rows(&asked) as f64 / rows(&all.iter().collect::<Vec<_>>()).max(1) as f64;
         if parts.is_empty() {
             return None;
         }
-        let found = Arc::new(Statistics::of(parts.iter(), part, range(&all, path)));
-        known().insert(path.to_owned(), found.clone());
+        let found = Arc::new(Statistics::of(parts.iter(), part, range(&all, array, path)));
+        known().insert(name, found.clone());
         Some(found)
     }
 

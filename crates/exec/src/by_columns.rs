@@ -66,6 +66,11 @@ impl Available<'_> {
     pub fn statistics(&self, collection: &Collection, path: &str) -> Option<Arc<Statistics>> {
         self.columns.statistics(collection.records, path)
     }
+
+    /// The same at a path of the elements of an array.
+    pub fn statistics_of_elements(&self, collection: &Collection, array: &str, path: &str) -> Option<Arc<Statistics>> {
+        self.columns.statistics_of_elements(collection.records, array, path)
+    }
 }
 
 /// What becomes of the rows of a find.

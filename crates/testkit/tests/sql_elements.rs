@@ -9,6 +9,7 @@ mod session;
 use database::Database;
 use nestor_model::{Array, Decimal128, Document, Value, doc};
 use nestor_sql::session::Session;
+use nestor_storage::View;
 use nestor_testkit::random::Random;
 use session::{Answer, ask};
 
@@ -299,4 +300,77 @@ fn elements_are_the_same_by_columns_as_by_documents() {
         }
     }
     assert!(by_columns > 40 && given > 1000, "{by_columns} by columns, {given} rows");
+}
+
+/// What columns tell of fields of elements is how many there are, and what they are; the planner knows it of views of elements.
+#[test]
+fn fields_of_elements_have_statistics() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut database = Database::within(directory.path());
+    for from in (0..6000).step_by(1000) {
+        let line = |id: i32, at: i32| {
+            let price = if (id + at) % 4 == 0 {
+                Value::Null
+            } else {
+                Value::Int32(id % 500)
+            };
+            Value::from(doc! { "part": (id * 3 + at) % 40, "price": price, "name": format!("name {}", id % 7) })
+        };
+        let lines = |id: i32| Value::Array(Array::new((0..id % 5).map(|at| line(id, at)).collect()));
+        let docs = (from..from + 1000).map(|id| Value::from(doc! { "_id": id, "lines": lines(id) }));
+        database.must(doc! { "insert": "docs", "documents": Value::Array(Array::new(docs.collect())) });
+    }
+    database.service.engine.checkpoint().expect("a checkpoint");
+    let mut session = with_keys(&database);
+    let asked = "SELECT count(*) FROM docs, jsonb_to_recordset(lines) AS l(part int, price int, name text)";
+    ask(
+        &database,
+        &mut session,
+        "CREATE TABLE parts (id int PRIMARY KEY, word text)",
+    );
+    ask(
+        &database,
+        &mut session,
+        "INSERT INTO parts SELECT n, 'word' FROM generate_series(1, 2000) n",
+    );
+    let planned = |session: &mut Session, condition: &str| -> String {
+        let from = asked.replace("count(*)", "count(p.word)");
+        match ask(
+            &database,
+            session,
+            &format!("EXPLAIN {from} JOIN parts p ON p.id = part WHERE {condition}"),
+        ) {
+            Answer::Rows(plan, _) => plan.join("\n"),
+            Answer::Error(state, message) => panic!("{state} {message}"),
+        }
+    };
+    ask(&database, &mut session, "SET nestor.columns = 'on'");
+    ask(&database, &mut session, asked);
+    database.service.columns.settle();
+    let records = {
+        let snapshot = database.service.engine.snapshot();
+        let docs = nestor_model::Namespace::parse("test.docs");
+        snapshot.catalog().get(&docs).expect("a collection").records
+    };
+    let columns = &database.service.columns;
+    let of = |path: &str| columns.statistics_of_elements(records, "lines", path).expect("known");
+    let part = of("part");
+    // Two elements a document on average.
+    assert!((11_500.0..12_500.0).contains(&part.all), "{}", part.all);
+    assert!((36.0..44.0).contains(&part.distinct), "{}", part.distinct);
+    assert_eq!(
+        format!("{:?}", part.range),
+        format!("{:?}", Some((Value::Int32(0), Value::Int32(39))))
+    );
+    let price = of("price");
+    assert!((0.2..0.3).contains(&price.nulls), "{}", price.nulls);
+    assert!(of("nothing").missing > 0.99);
+    assert!(columns.statistics_of_elements(records, "none", "part").is_none());
+    // The table of a join is made of the fewer rows, whichever these are by what is known of the field.
+    let (few, many) = (
+        planned(&mut session, "price >= 499"),
+        planned(&mut session, "price >= 0"),
+    );
+    let is_first = |plan: &str| plan.find("Scan on docs") < plan.find("Scan on parts");
+    assert!(!is_first(&few) && is_first(&many), "{few}\n{many}");
 }

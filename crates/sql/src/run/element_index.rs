@@ -155,7 +155,7 @@ fn bounds<'i>(
 }
 
 /// What fields hold of which all conditions on a column hold; `None` when no condition says anything of it.
-fn values(conditions: &[Expr], column: usize, ty: &Type, env: &Env<'_>) -> Result<Option<IntervalList>> {
+pub fn values(conditions: &[Expr], column: usize, ty: &Type, env: &Env<'_>) -> Result<Option<IntervalList>> {
     let Some(kind) = kind(ty) else { return Ok(None) };
     let is_it = |expr: &Expr| {
         let expr = if *ty == Type::Date { expr.as_moment() } else { expr };

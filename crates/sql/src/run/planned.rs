@@ -17,9 +17,11 @@ use crate::plan::switches::Switches;
 use crate::plan::{Plan, elements};
 use crate::types::Type;
 use crate::types::cast::Context;
+use nestor_columns::Statistics as Known;
 use nestor_database::read;
 use nestor_exec::Step;
-use nestor_model::{Document, Namespace, Result, ValueRef};
+use nestor_model::{Document, Namespace, Result, Value, ValueRef};
+use nestor_planner::interval::IntervalList;
 use nestor_planner::kinds::expression;
 use nestor_planner::relation::{Env, Relation, Scan};
 use nestor_storage::{Collection, Index};
@@ -110,10 +112,50 @@ impl<'s, 'r> Sizes<'s, 'r> {
             return *known;
         }
         let collection = self.collection(table);
+        if let Some(each) = self.known_elements(table) {
+            self.elements.borrow_mut().insert(table, each);
+            return each;
+        }
         let sampled = collection.map(|collection| self.sampled_elements(&collection.ns, &columns[elements.array].path));
         let each = sampled.and_then(Result::ok).flatten().unwrap_or(ELEMENTS_UNKNOWN);
         self.elements.borrow_mut().insert(table, each);
         each
+    }
+
+    /// How many elements the arrays have in a document on average, by columns.
+    fn known_elements(&self, table: usize) -> Option<f64> {
+        let own = self.tables.get(table)?;
+        let columns = own.columns.iter().skip(own.elements?.first);
+        let mut names = columns
+            .map(|column| column.name.as_str())
+            .filter(|name| find::usable(name));
+        let known = self.of_elements(table, names.next()?)?;
+        let documents = self.collection(table)?.state.documents().max(1) as f64;
+        Some((known.all / documents).max(0.1))
+    }
+
+    /// What columns tell of a field of the elements that are the rows of a table.
+    fn of_elements(&self, table: usize, field: &str) -> Option<Arc<Known>> {
+        let (collection, array) = (self.collection(table)?, self.array(table)?);
+        self.reading.statistics_of_elements(collection, array, field)
+    }
+
+    /// About how many documents' worth of elements some conditions leave, by what columns tell of the fields of elements.
+    fn found_in_elements(&self, table: usize, conditions: &[Expr], env: &Env<'_>) -> Option<f64> {
+        let own = self.tables.get(table)?;
+        let mut part = None;
+        for column in own.elements?.first..own.columns.len() {
+            let field = &own.columns[column];
+            let said = element_index::values(conditions, column, &field.ty, env).ok().flatten();
+            let Some((said, known)) = said.zip(self.of_elements(table, &field.name)) else {
+                continue;
+            };
+            let is_of_one = said.intervals().iter().filter(|interval| interval.is_point()).count() == 1;
+            let holds = |value: &Value| !said.intersect(&IntervalList::point(value.clone())).is_empty();
+            part = Some(part.unwrap_or(1.0) * known.part(holds, is_of_one));
+        }
+        let documents = self.collection(table)?.state.documents().max(0) as f64;
+        Some(part? * documents)
     }
 
     /// How many elements the array at `path` has in a document, about; `None` when there are no documents.
@@ -307,6 +349,9 @@ impl Statistics for Sizes<'_, '_> {
             if let Some(entries) = by_elements.flatten() {
                 return Some(entries.count as f64 / self.rows_each(table));
             }
+            if let Some(found) = self.found_in_elements(table, conditions, &env) {
+                return Some(found);
+            }
             // What cannot be computed ends the statement when it runs.
             let found = find::filter(conditions, own, &env).ok()?;
             let by_index = self.reading.estimated(collection, &found.filter).ok()?;
@@ -328,7 +373,8 @@ impl Statistics for Sizes<'_, '_> {
         let is_indexed = self.has_index(table, column, false);
         let find = |own: &Column| {
             if let Some(path) = element_index::path(&self.tables[table], column) {
-                return self.different_in_elements(table, &path);
+                let by_index = self.different_in_elements(table, &path);
+                return by_index.or_else(|| Some(self.of_elements(table, &own.name)?.distinct.max(1.0)));
             }
             let collection = self.collection(table)?;
             match self.reading.different_by_columns(collection, &own.path) {

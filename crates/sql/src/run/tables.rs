@@ -238,6 +238,19 @@ impl<'s, 'r> Reading<'s, 'r> {
         is_held.then_some(known.distinct.max(1.0))
     }
 
+    /// What columns tell of the values that the elements of an array have at a path, if they hold most of them.
+    pub(super) fn statistics_of_elements(
+        &self,
+        collection: &Collection,
+        array: &str,
+        path: &str,
+    ) -> Option<Arc<nestor_columns::Statistics>> {
+        let columns = self.statement.columns(self.view)?;
+        let known = columns.statistics_of_elements(collection, array, path)?;
+        let is_held = known.values + known.nulls + known.missing > 0.9;
+        (is_held && known.rows > 0).then_some(known)
+    }
+
     /// About how many different values an index has at `path`, by how often it has the least and the largest of them; `None` in small
     /// collections, and when it has none.
     ///
