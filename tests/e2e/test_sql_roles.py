@@ -268,3 +268,15 @@ def test_a_gateway_acts_as_its_callers(shop):
     shop.root.execute("REVOKE SELECT ON open FROM PUBLIC")
     with pytest.raises(pymongo.errors.OperationFailure):
         shop.commands("gateway", "x").shop.open.count_documents({})
+
+
+def test_who_becomes_a_role_is_no_user_of_that_name_elsewhere(shop):
+    shop.root.execute("CREATE ROLE ops; CREATE ROLE member LOGIN PASSWORD 'x'; GRANT ops TO member")
+    shop.root.execute("CREATE TABLE open (a int); CREATE TABLE closed (a int); GRANT SELECT ON open TO ops")
+    shop.commands().shop.command("createUser", "ops", pwd="x", roles=["dbOwner"])
+    member = shop.connect("member")
+    member.execute("SET ROLE ops")
+    assert rows(member, "SELECT count(*) FROM open") == [(0,)]
+    for statement in ["SELECT count(*) FROM closed", "DROP TABLE closed"]:
+        with pytest.raises(errors.InsufficientPrivilege):
+            member.execute(statement)

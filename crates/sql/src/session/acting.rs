@@ -25,6 +25,19 @@ pub(super) struct Acting {
     generation: Option<u64>,
 }
 
+/// The rights of a role, or of the user who has them: of those of `admin`, whose members may become it. Who else has its name elsewhere is somebody else.
+///
+/// Errors: 22023.
+fn role(database: &Database, name: &str) -> Result<Arc<Account>> {
+    if let Some(account) = database.users.account(&UserName::new(name, ADMIN))?.0 {
+        return Ok(account);
+    }
+    match database.users.account_of_role(name)? {
+        Some(account) => Ok(Arc::new(account)),
+        None => fail("22023", format!("role \"{name}\" does not exist")),
+    }
+}
+
 impl Session {
     fn own_account(&self) -> Option<Arc<Account>> {
         self.login.as_ref().map(|login| login.account.clone())
@@ -48,12 +61,15 @@ impl Session {
         if is_default || text == own {
             return Ok(own.to_owned());
         }
-        self.account_of(database, text)?;
         let other = self.said(AUTHORIZATION).filter(|session| *session != own);
         let account = match other.filter(|_| setting == ROLE) {
             Some(session) if session == text => return Ok(text.to_owned()),
-            Some(session) => Some(self.account_of(database, session)?),
+            Some(session) => Some(self.user(database, session)?),
             None => self.own_account(),
+        };
+        match setting == ROLE {
+            true => role(database, text)?,
+            false => self.user(database, text)?,
         };
         let may = account.is_none_or(|account| {
             let has = |role: &str| account.all_roles.contains(&RoleName::new(role, ADMIN));
@@ -66,18 +82,13 @@ impl Session {
         }
     }
 
-    /// The rights of a role.
+    /// The rights of another user: as whoever logs in with this name.
     ///
     /// Errors: 22023.
-    fn account_of(&self, database: &Database, name: &str) -> Result<Arc<Account>> {
-        for db in [self.facts.database.as_str(), ADMIN] {
-            if let (Some(account), _) = database.users.account(&UserName::new(name, db))? {
-                return Ok(account);
-            }
-        }
-        match database.users.account_of_role(name)? {
-            Some(account) => Ok(Arc::new(account)),
-            None => fail("22023", format!("role \"{name}\" does not exist")),
+    fn user(&self, database: &Database, name: &str) -> Result<Arc<Account>> {
+        match database.users.account(&UserName::new(name, &self.facts.database))?.0 {
+            Some(account) => Ok(account),
+            None => role(database, name),
         }
     }
 
@@ -97,7 +108,11 @@ impl Session {
             true => (self.own_account(), None),
             false => {
                 let generation = database.users.generation();
-                (Some(self.account_of(database, &role)?), Some(generation))
+                let account = match role == session {
+                    true => self.user(database, &role)?,
+                    false => self::role(database, &role)?,
+                };
+                (Some(account), Some(generation))
             }
         };
         (self.facts.user, self.facts.session_user) = (role, session);
