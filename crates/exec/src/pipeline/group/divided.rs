@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// With so many groups of a thread rows are divided. Tests have few rows.
-pub(super) const MANY: usize = if cfg!(debug_assertions) { 64 } else { 8192 };
+pub(super) const MANY: usize = if cfg!(debug_assertions) { 64 } else { 32 * 1024 };
 
 /// Parts, more than threads: one that somebody is at is left for later.
 const PARTS: usize = 8;
@@ -64,7 +64,8 @@ impl Divided {
     /// Divides rows among those that wait for parts.
     pub(super) fn divide(&self, (number, rows): &Given, waiting: &mut Vec<Vec<Given>>) {
         waiting.resize_with(PARTS, Vec::new);
-        let mut divided: Vec<Vec<u32>> = vec![Vec::with_capacity(rows.len() / PARTS * 2); PARTS];
+        let room = rows.len() / PARTS * 2;
+        let mut divided: Vec<Vec<u32>> = (0..PARTS).map(|_| Vec::with_capacity(room)).collect();
         let mut known = Vec::new();
         let column = column(&rows.segment, &self.path);
         for places in rows.chunks() {

@@ -10,7 +10,7 @@ use nestor_planner::relation::chunk::ROWS;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// With so many groups of a thread rows are divided. Tests have few rows.
-pub(super) const MANY: usize = if cfg!(debug_assertions) { 64 } else { 8 * ROWS };
+pub(super) const MANY: usize = if cfg!(debug_assertions) { 64 } else { 32 * ROWS };
 
 /// Parts, more than threads: one that somebody is at is left for later.
 const PARTS: usize = 4;
@@ -40,7 +40,18 @@ pub(super) struct Parts<S> {
 
 /// Rows that wait for parts.
 #[derive(Default)]
-pub(super) struct Waiting(Vec<Vec<Prepared>>);
+pub(super) struct Waiting {
+    parts: Vec<ForPart>,
+    /// Bytes of all of them.
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct ForPart {
+    chunks: Vec<Prepared>,
+    rows: usize,
+    bytes: usize,
+}
 
 impl Division {
     fn parts(&self, keys: &KeysOf, rows: usize) -> Vec<u8> {
@@ -54,7 +65,8 @@ impl Division {
 
     /// Of each part the rows that belong to it.
     fn rows(&self, keys: &KeysOf, rows: usize) -> Vec<Vec<u32>> {
-        let mut out = vec![Vec::with_capacity(rows / PARTS * 2); PARTS];
+        let room = rows / PARTS * 2;
+        let mut out: Vec<Vec<u32>> = (0..PARTS).map(|_| Vec::with_capacity(room)).collect();
         let parts = (0..).zip(self.parts(keys, rows));
         parts.for_each(|(row, part)| out[usize::from(part)].push(row));
         out
@@ -76,10 +88,15 @@ impl<S: Scalar> Divided<S> {
 
     /// Divides the rows of a chunk among those that wait.
     pub fn divide(&self, chunk: &Prepared, waiting: &mut Waiting) {
-        waiting.0.resize_with(PARTS, Vec::new);
-        for (waiting, rows) in waiting.0.iter_mut().zip(self.by.rows(chunk.keys(), chunk.rows())) {
+        waiting.parts.resize_with(PARTS, ForPart::default);
+        for (part, rows) in waiting.parts.iter_mut().zip(self.by.rows(chunk.keys(), chunk.rows())) {
             if !rows.is_empty() {
-                waiting.push(chunk.gather(&rows));
+                let own = chunk.gather(&rows);
+                let bytes = own.bytes();
+                waiting.bytes += bytes;
+                part.bytes += bytes;
+                part.rows += rows.len();
+                part.chunks.push(own);
             }
         }
     }
@@ -90,16 +107,17 @@ impl<S: Scalar> Divided<S> {
     pub fn add(&self, shape: &Shape<S>, waiting: &mut Waiting, all: bool) -> Result<usize> {
         let mut grown = 0;
         for is_last in [false, true] {
-            for (part, waiting) in self.parts.iter().zip(&mut waiting.0) {
-                let rows: usize = waiting.iter().map(Prepared::rows).sum();
-                if rows == 0 || !all && rows < WAITING {
+            for (part, own_waiting) in self.parts.iter().zip(&mut waiting.parts) {
+                if own_waiting.rows == 0 || !all && own_waiting.rows < WAITING {
                     continue;
                 }
-                let is_urgent = is_last && (all || rows >= WAITING_MAX);
+                let is_urgent = is_last && (all || own_waiting.rows >= WAITING_MAX);
                 let Some(mut own) = lock(part, is_urgent) else {
                     continue;
                 };
-                for chunk in waiting.drain(..) {
+                let ForPart { chunks, bytes, .. } = std::mem::take(own_waiting);
+                waiting.bytes -= bytes;
+                for chunk in chunks {
                     grown += own.add(shape, &chunk)?;
                 }
             }
@@ -146,7 +164,7 @@ fn lock<S>(part: &Mutex<Part<S>>, waits: bool) -> Option<MutexGuard<'_, Part<S>>
 impl Waiting {
     /// Bytes that it takes, about.
     pub fn bytes(&self) -> usize {
-        self.0.iter().flatten().map(Prepared::bytes).sum()
+        self.bytes
     }
 }
 

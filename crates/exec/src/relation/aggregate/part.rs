@@ -91,7 +91,12 @@ impl<S: Scalar> Shape<S> {
 
     /// Whether groups of this kind can be divided by their keys: what rows have to differ from is not.
     pub fn divides(&self) -> bool {
-        self.merges() && !self.by.is_empty() && self.calls.iter().all(|call| !call.distinct)
+        let is_plain = self
+            .sets
+            .iter()
+            .all(|set| (0..self.by.len()).all(|column| set.contains(&column)));
+        let differs = self.calls.iter().any(|call| call.distinct);
+        self.merges() && !self.by.is_empty() && is_plain && !differs
     }
 
     /// What groups and calls take of a chunk.

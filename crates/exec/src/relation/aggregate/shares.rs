@@ -139,28 +139,30 @@ pub(super) fn read<S: Scalar>(
     let begin = |_: &Share| (give.clone(), Kept::by(account.clone()));
     let help =
         |input: &mut BoxRows<S>, run: &Run<'_, '_, S>, share: &Share, given| shares.help(input, run, share, given);
-    let mut add = |own: &mut Own<S>, prepared: &Prepared, share: &Share| -> Result<()> {
-        let grown = shares.add(own, prepared)?;
+    let mut add = |own: &mut Own<S>, prepared: Option<&Prepared>, share: &Share| -> Result<()> {
+        let grown = match prepared {
+            Some(prepared) => shares.add(own, prepared)?,
+            None => shares.end(own)?,
+        };
         shares.grow(kept, grown, share)
     };
     let read = |input: &mut BoxRows<S>, share: &Share| {
         while !share.is_over() {
             for given in take.try_iter() {
-                add(&mut own, &given, share)?;
+                add(&mut own, Some(&given), share)?;
             }
             let Some(chunk) = input.next_chunk(run)? else { break };
             let _values = Scope::begin();
-            add(&mut own, &shape.prepared(&chunk, &run.env)?, share)?;
+            add(&mut own, Some(&shape.prepared(&chunk, &run.env)?), share)?;
         }
-        shares.end(&mut own)?;
-        Ok(())
+        add(&mut own, None, share)
     };
     let Some(helped) = together(input, run, begin, help, read)? else {
         return Ok(None);
     };
     let over = Share::default();
     for given in take.try_iter() {
-        add(&mut own, &given, &over)?;
+        add(&mut own, Some(&given), &over)?;
     }
     for (other, of_part) in helped {
         match shares.divided.get() {
