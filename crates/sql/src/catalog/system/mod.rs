@@ -7,6 +7,7 @@
 pub mod classes;
 mod comments;
 mod deparse;
+mod depends;
 mod described;
 mod domains;
 mod indexes;
@@ -137,6 +138,14 @@ pub struct Relation {
 }
 
 impl Relation {
+    /// The index by which a key of these paths is unique.
+    fn index_of_key(&self, paths: &[String]) -> Option<&IndexFacts> {
+        let keeps = |index: &&IndexFacts| {
+            index.unique && index.partial.is_none() && index.parts.iter().map(|(path, _)| path).eq(paths)
+        };
+        self.indexes.iter().find(keeps)
+    }
+
     /// Whether it is the collection of a name.
     fn is(&self, collection: &str) -> bool {
         schemas::collection(&self.table.schema, &self.table.name) == collection
@@ -687,6 +696,7 @@ pub fn table(schema: &str, name: &str, facts: &dyn Facts) -> Result<Option<Table
         (None, "pg_catalog") => match relations::rows(name, facts)? {
             Some(rows) => rows,
             None if name == "pg_description" => comments::rows(facts)?,
+            None if name == "pg_depend" => depends::rows(facts)?,
             None => match statistics::rows(name, facts)? {
                 Some(rows) => rows,
                 None => server::rows(name, facts)?,

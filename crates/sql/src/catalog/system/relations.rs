@@ -117,44 +117,6 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
             });
             each.collect()
         }
-        "pg_depend" => {
-            let depends = |(class, number): (i64, i64), (table, column): (i64, usize), kind: &str| {
-                vec![
-                    ("classid", oid(class)),
-                    ("objid", oid(number)),
-                    ("refclassid", oid(1259)),
-                    ("refobjid", oid(table)),
-                    ("refobjsubid", int(column)),
-                    ("deptype", text(kind)),
-                ]
-            };
-            let mut out = Vec::new();
-            let relations = facts.relations()?;
-            for sequence in facts.sequences()? {
-                let Some((table, column)) = sequence.owner else {
-                    continue;
-                };
-                let kind = if sequence.is_identity { "i" } else { "a" };
-                let number = i64::from(sequence.oid);
-                out.push(depends((1259, number), (i64::from(table), column), kind));
-                // The default of a serial column reads the sequence.
-                if let (Some(relation), false) = (relations.iter().find(|own| own.oid == table), sequence.is_identity) {
-                    let default = (2604, default_number(relation, column));
-                    out.push(depends(default, (i64::from(table), column), "a"));
-                    out.push(depends(default, (number, 0), "n"));
-                }
-            }
-            for (routine, ty) in super::server::routines_of_rows(facts, &relations) {
-                let mut row = depends((1255, i64::from(routine)), (i64::from(ty), 0), "n");
-                row.retain(|(name, _)| *name != "refclassid");
-                row.push(("refclassid", oid(1247)));
-                out.push(row);
-                // The type is the table's.
-                let table = i64::from(ty.saturating_sub(ROW_TYPES));
-                out.push(depends((1247, i64::from(ty)), (table, 0), "i"));
-            }
-            out
-        }
         "pg_tables" => {
             let relations = facts.relations()?;
             let tables = relations.iter().filter(|relation| is_table(&relation.table));
@@ -437,13 +399,13 @@ pub(super) fn default_of(
 }
 
 /// The OID of what is declared of a table, by its place.
-fn constraint_number(relation: &Relation, at: usize) -> i64 {
+pub(super) fn constraint_number(relation: &Relation, at: usize) -> i64 {
     let place = i64::try_from(at % 1700).unwrap_or(0);
     2_500_000_000 + (i64::from(relation.oid - RELATIONS) * 1700 + place) % 400_000_000
 }
 
 /// The OID of the default of a column.
-fn default_number(relation: &Relation, column: usize) -> i64 {
+pub(super) fn default_number(relation: &Relation, column: usize) -> i64 {
     constraint_number(relation, column) + 1_000_000_000
 }
 
@@ -451,7 +413,7 @@ fn names(columns: &[String]) -> String {
     columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
 }
 
-fn column_number(table: &Table, name: &str) -> i32 {
+pub(super) fn column_number(table: &Table, name: &str) -> i32 {
     let at = table.columns.iter().position(|column| column.name == name);
     at.map_or(0, |at| i32::try_from(at + 1).unwrap_or(0))
 }
@@ -577,10 +539,7 @@ fn declared_constraints(path: &[String], relation: &Relation, all: &[Relation]) 
                 numbers(referred.iter().map(|name| column_number(&parent.table, name))),
             ));
             let paths = parent.table.paths(&referred);
-            let keeps = |index: &&IndexFacts| {
-                index.unique && index.partial.is_none() && index.parts.iter().map(|(path, _)| path).eq(&paths)
-            };
-            if let Some(index) = parent.indexes.iter().find(keeps) {
+            if let Some(index) = parent.index_of_key(&paths) {
                 own.push(("conindid", oid(index.oid)));
             }
         }
