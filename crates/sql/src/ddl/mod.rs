@@ -152,7 +152,16 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
             ObjectType::Sequence => {
                 let unasked =
                     |ws: &mut WriteSet, of: &Namespace| alter::let_sequence_go(statement, session, ws, (of, *cascade));
-                sequence::drop(statement, session, (names, *if_exists), &unasked, &mut progress)?
+                {
+                    let stand = |ws: &mut WriteSet, of: &_| alter::ask_sequence(statement, session, ws, of);
+                    sequence::drop(
+                        statement,
+                        session,
+                        (names, *if_exists),
+                        (&unasked, &stand),
+                        &mut progress,
+                    )?
+                }
             }
             ObjectType::Type => {
                 let what = (names.as_slice(), *if_exists, *cascade);

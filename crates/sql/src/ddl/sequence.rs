@@ -391,7 +391,7 @@ pub(super) fn drop(
     statement: &Statement<'_>,
     session: &SessionFacts,
     (names, if_exists): (&[ObjectName], bool),
-    unasked: &dyn Fn(&mut WriteSet, &Namespace) -> Result<()>,
+    (unasked, stand): (&dyn Fn(&mut WriteSet, &Namespace) -> Result<()>, &Stand<'_>),
     progress: &mut Progress,
 ) -> Result<&'static str> {
     let all: Vec<Namespace> = names
@@ -401,8 +401,12 @@ pub(super) fn drop(
     all.iter()
         .try_for_each(|ns| session.check_right(ns, Right::DropCollection))?;
     statement.atomically(progress, |ws| {
-        for ns in &all {
-            let Some(found) = ws.catalog().get(ns).cloned() else {
+        for (name, ns) in names.iter().zip(&all) {
+            let found = match ws.catalog().get(ns).cloned() {
+                None => stood(statement, session, ws, name, stand)?,
+                found => found,
+            };
+            let Some(found) = found else {
                 pass_over(
                     if_exists,
                     error::error("42P01", format!("sequence \"{}\" does not exist", ns.coll)),
@@ -412,12 +416,42 @@ pub(super) fn drop(
             if !matches!(entry::of(&found), Some(Object::Sequence(..))) {
                 return fail("42809", format!("\"{}\" is not a sequence", ns.coll));
             }
-            unasked(ws, ns)?;
+            unasked(ws, &found.ns)?;
             let_go(statement, ws, &found)?;
         }
         Ok(())
     })?;
     Ok("DROP SEQUENCE")
+}
+
+/// The sequence of a serial column, which stands for itself from then on; `None` where there is none of the name.
+///
+/// Errors: 2BP01 for that of an IDENTITY column.
+fn stood(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &mut WriteSet,
+    name: &ObjectName,
+    stand: &Stand<'_>,
+) -> Result<Option<Arc<Collection>>> {
+    let (op, _) = statement.operation(None)?;
+    let asked = Value::String(name.to_string().into());
+    let found = Reading::new(statement, &*ws, &op, session).sequence(&asked);
+    let Some(own) = found.ok().filter(|own| own.owner.is_some()) else {
+        return Ok(None);
+    };
+    if own.is_identity {
+        let (name, column, table) = (&own.name, own.column(), &own.ns.coll);
+        let message = format!("cannot drop sequence {name} because column {column} of table {table} requires it");
+        let hint = format!("You can drop column {column} of table {table} instead.");
+        return Err(error::with(
+            error::error("2BP01", message),
+            &[(error::Field::Hint, &hint)],
+        ));
+    }
+    session.check_right(&own.ns, Right::CollMod)?;
+    stand(ws, &own)?;
+    Ok(ws.catalog().get(&Namespace::new(&*own.ns.db, own.full_name())).cloned())
 }
 
 /// Drops a sequence with what was said of it and its numbers.

@@ -94,10 +94,8 @@ fn words(ast: &Ast) -> Result<Words<'_>> {
         return unsupported("COPY with its data in the statement, or before other statements,");
     }
     let file = match (to, target) {
-        (true, CopyTarget::Stdout) | (false, CopyTarget::Stdin) => None,
-        (_, CopyTarget::Stdin | CopyTarget::Stdout) => {
-            return fail("42601", "syntax error: COPY is FROM STDIN or TO STDOUT");
-        }
+        // Either word is the connection, whatever the direction, as in PostgreSQL.
+        (_, CopyTarget::Stdin | CopyTarget::Stdout) => None,
         (_, CopyTarget::File { filename }) => Some(Path::new(filename)),
         (_, CopyTarget::Program { .. }) => {
             return fail("42501", "COPY runs no programs of the server: use STDIN and STDOUT");

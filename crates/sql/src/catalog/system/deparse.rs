@@ -153,6 +153,13 @@ fn keeps_text(ty: &Type) -> bool {
     ty.is_text() || matches!(ty, Type::Enum(_) | Type::Composite(_) | Type::Json)
 }
 
+/// Whether a number is written as PostgreSQL writes it: digits, and a point among them.
+fn is_own_text(text: &str) -> bool {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    are_digits(whole) && are_digits(part) && (whole == "0" || !whole.starts_with('0'))
+}
+
 /// An expression; `wanted` is the type that a constant takes whose own nobody knows.
 fn shown(expr: &Expr, place: Place<'_>, wanted: Option<&Type>) -> Option<Shown> {
     let go = |expr: &Expr| shown(expr, place, None);
@@ -182,9 +189,15 @@ fn shown(expr: &Expr, place: Place<'_>, wanted: Option<&Type>) -> Option<Shown> 
             Value::Boolean(value) => truth(value.to_string()),
             Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
                 let ty = wanted?;
+                if *ty == Type::Numeric && is_own_text(text) {
+                    return Some(Shown::new(text.clone(), Type::Numeric));
+                }
                 let known = keeps_text(ty)
                     || matches!(ty, Type::Jsonb) && matches!(text.as_str(), "{}" | "[]")
                     || matches!(ty, Type::Array(_)) && text == "{}"
+                    || *ty == Type::Float8
+                        && is_own_text(text)
+                        && text.parse::<f64>().is_ok_and(|n| n.to_string() == *text)
                     || ty.is_integer() && text.parse::<i64>().is_ok_and(|n| n.to_string() == *text);
                 known.then(|| place.constant(text, ty))
             }
