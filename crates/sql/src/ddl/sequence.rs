@@ -163,6 +163,9 @@ pub(super) type Recount<'r> = dyn Fn(&mut WriteSet, &Sequence, Counting) -> Resu
 /// Has a serial column ask its sequence, which stands for itself from then on.
 pub(super) type Stand<'r> = dyn Fn(&mut WriteSet, &Sequence) -> Result<()> + 'r;
 
+/// Takes the defaults that ask a sequence which goes, or refuses.
+pub(super) type Unasked<'r> = dyn Fn(&mut WriteSet, &Namespace) -> Result<()> + 'r;
+
 /// ALTER SEQUENCE. RESTART takes effect at once, as `setval` does, also in a transaction.
 pub(super) fn alter(
     statement: &Statement<'_>,
@@ -391,7 +394,7 @@ pub(super) fn drop(
     statement: &Statement<'_>,
     session: &SessionFacts,
     (names, if_exists): (&[ObjectName], bool),
-    (unasked, stand): (&dyn Fn(&mut WriteSet, &Namespace) -> Result<()>, &Stand<'_>),
+    (unasked, stand): (&Unasked<'_>, &Stand<'_>),
     progress: &mut Progress,
 ) -> Result<&'static str> {
     let all: Vec<Namespace> = names
