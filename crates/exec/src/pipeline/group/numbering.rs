@@ -203,7 +203,7 @@ impl Helper {
                 worker.number_with(&own.divided, &given, &op)?;
                 own.bytes.store(worker.bytes(), Relaxed);
             }
-            worker.end(&own.divided, &op)?;
+            // What it has left is the statement's thread to add, which would have to wait for a thread that comes behind others.
             Ok((worker, statement::looks()))
         };
         let named = std::thread::Builder::new().name("nestor-helper".to_owned());
@@ -307,9 +307,8 @@ impl Numbering {
         };
         statement::add_looks(looks);
         let parts = match shared.divided.get() {
-            // It may have ended before rows were divided.
             Some(divided) => {
-                helped.give(divided)?;
+                helped.end(&shared.divided, op)?;
                 divided.take()
             }
             None => {

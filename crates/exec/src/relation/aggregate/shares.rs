@@ -1,7 +1,7 @@
-//! Groups of an input that several threads read: each groups its share, and in the end all parts become one. With the first that has many groups rows are divided
+//! Groups of an input that several threads read: each groups its share, and in the end all parts become one. With the first that has many groups, hardly any of them of several rows, rows are divided
 //! by their keys ([`super::divided`]).
 //!
-//! Where rows have to differ, which cannot be divided so, a helper whose share has groups of a row or two each, which cost as much again when parts become one, gives what
+//! A helper whose share has groups of two rows or fewer each where nothing is divided, which cost as much again when parts become one, gives what
 //! it read to the statement's thread as long as that has time for it.
 
 use super::ALONE;
@@ -33,6 +33,8 @@ struct Shares<'s, S> {
 /// What a thread has.
 struct Own<S> {
     part: Part<S>,
+    /// Rows of these groups.
+    rows: usize,
     waiting: Waiting,
     /// Bytes that waited at most.
     waited: usize,
@@ -59,10 +61,17 @@ impl<S: Scalar> Shares<'_, S> {
             return Ok(more + divided.add(self.shape, &mut own.waiting, false)?);
         }
         let grown = own.part.add(self.shape, chunk)?;
-        if own.part.groups.len() >= MANY && self.shape.divides() {
+        own.rows += chunk.rows();
+        if own.part.groups.len() >= MANY && self.may_divide(own) {
             self.divided.get_or_init(|| Divided::of(self.shape, &own.part));
         }
         Ok(grown)
+    }
+
+    /// Whether groups that go on to come like those of a thread are divided: to divide a row costs a third of what it does to find its group, and of several rows each
+    /// fewer groups become one in the end.
+    fn may_divide(&self, own: &Own<S>) -> bool {
+        self.shape.divides() && own.part.groups.len() * 4 >= own.rows * 3
     }
 
     /// Nothing more comes: what a thread has goes to what is divided, if that is so; returns by how many bytes all parts grew.
@@ -84,11 +93,12 @@ impl<S: Scalar> Shares<'_, S> {
         (give, mut kept): (SyncSender<Prepared>, Kept),
     ) -> Result<(Own<S>, Kept)> {
         let mut own = Own::new(Part::new(self.shape));
-        let (mut rows, mut waits) = (0, 0);
+        let mut waits = 0;
         while let Some(chunk) = input.next_chunk(run)? {
             let _values = Scope::begin();
             let mut prepared = self.shape.prepared(&chunk, &run.env)?;
-            if rows >= ALONE && own.part.groups.len() * 2 > rows && !self.shape.divides() {
+            let are_many = own.rows >= ALONE && own.part.groups.len() * 2 > own.rows;
+            if are_many && self.divided.get().is_none() && !self.may_divide(&own) {
                 // So many wait at a time.
                 let all = prepared.bytes() * (WAITING_MAX + 1);
                 self.grow(&mut kept, all.saturating_sub(waits), share)?;
@@ -98,12 +108,10 @@ impl<S: Scalar> Shares<'_, S> {
                     Err(TrySendError::Full(own) | TrySendError::Disconnected(own)) => own,
                 };
             }
-            rows += prepared.rows();
             let grown = self.add(&mut own, &prepared)?;
             self.grow(&mut kept, grown, share)?;
         }
-        let grown = self.end(&mut own)?;
-        self.grow(&mut kept, grown, share)?;
+        // What it has left is the statement's thread to add, which would have to wait for a thread that comes behind others.
         Ok((own, kept))
     }
 }
@@ -112,6 +120,7 @@ impl<S> Own<S> {
     fn new(part: Part<S>) -> Self {
         Self {
             part,
+            rows: 0,
             waiting: Waiting::default(),
             waited: 0,
         }
@@ -164,11 +173,11 @@ pub(super) fn read<S: Scalar>(
     for given in take.try_iter() {
         add(&mut own, Some(&given), &over)?;
     }
-    for (other, of_part) in helped {
+    for (mut other, of_part) in helped {
         match shares.divided.get() {
-            // It may have ended before rows were divided.
-            Some(divided) => {
-                divided.merge(shape, other.part)?;
+            Some(_) => {
+                let grown = shares.end(&mut other)?;
+                shares.grow(kept, grown, &over)?;
                 kept.grow_within(room, of_part.bytes())?;
             }
             None => {
