@@ -1,8 +1,8 @@
 //! The right to have a second thread for a statement, which other statements come before.
 
 use nestor_model::statement::manners;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Helpers of all statements that are at work.
 static AT_WORK: AtomicUsize = AtomicUsize::new(0);
@@ -33,6 +33,16 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         AT_WORK.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// What threads share; `None` where another one is at it, unless that is waited for.
+pub(crate) fn lock<T>(shared: &Mutex<T>, waits: bool) -> Option<MutexGuard<'_, T>> {
+    match (waits, shared.try_lock()) {
+        (_, Ok(guard)) => Some(guard),
+        (_, Err(TryLockError::Poisoned(guard))) => Some(guard.into_inner()),
+        (true, Err(TryLockError::WouldBlock)) => Some(shared.lock().unwrap_or_else(PoisonError::into_inner)),
+        (false, Err(TryLockError::WouldBlock)) => None,
     }
 }
 

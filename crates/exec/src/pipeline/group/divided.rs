@@ -4,12 +4,13 @@
 use super::numbered::{Numbered, hash_of};
 use crate::columns::ColumnRows;
 use crate::columns::fields::column;
+use crate::helper;
 use nestor_columns::{Column, Places};
 use nestor_model::vector::Seed;
 use nestor_model::{Result, Str};
 use nestor_query::env::OpContext;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::Mutex;
 
 /// With so many groups of a thread rows are divided. Tests have few rows.
 pub(super) const MANY: usize = if cfg!(debug_assertions) { 64 } else { 32 * 1024 };
@@ -126,7 +127,7 @@ impl Divided {
                     continue;
                 }
                 let is_urgent = is_last && (all || rows >= WAITING_MAX);
-                let Some(mut groups) = lock(part, is_urgent) else {
+                let Some(mut groups) = helper::lock(part, is_urgent) else {
                     continue;
                 };
                 let before = groups.bytes();
@@ -152,7 +153,9 @@ impl Divided {
         let keys = groups.keys();
         let mut apart = Vec::new();
         for (part, places) in self.parts.iter().zip(&places).filter(|(_, places)| !places.is_empty()) {
-            let Some(mut own) = lock(part, true) else { continue };
+            let Some(mut own) = helper::lock(part, true) else {
+                continue;
+            };
             let before = own.bytes();
             if !own.merge(groups, &keys, places)? {
                 apart.extend_from_slice(places);
@@ -164,17 +167,7 @@ impl Divided {
 
     /// Takes the groups out.
     pub(super) fn take(&self) -> Vec<Numbered> {
-        let parts = self.parts.iter().filter_map(|part| lock(part, true)?.take());
+        let parts = self.parts.iter().filter_map(|part| helper::lock(part, true)?.take());
         parts.collect()
-    }
-}
-
-/// A part; `None` where another thread is at it and it is not waited for.
-fn lock(part: &Mutex<Numbered>, waits: bool) -> Option<MutexGuard<'_, Numbered>> {
-    match (waits, part.try_lock()) {
-        (_, Ok(groups)) => Some(groups),
-        (_, Err(TryLockError::Poisoned(groups))) => Some(groups.into_inner()),
-        (true, Err(TryLockError::WouldBlock)) => Some(part.lock().unwrap_or_else(PoisonError::into_inner)),
-        (false, Err(TryLockError::WouldBlock)) => None,
     }
 }

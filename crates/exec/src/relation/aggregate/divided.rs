@@ -2,12 +2,13 @@
 //! time adds to. So nothing has to become one in the end.
 
 use super::part::{Part, Prepared, Shape};
+use crate::helper;
 use crate::relation::groups::KeysOf;
 use nestor_model::Result;
 use nestor_model::vector::{NO_ROW, Seed};
 use nestor_planner::relation::Scalar;
 use nestor_planner::relation::chunk::ROWS;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, PoisonError};
 
 /// With so many groups of a thread rows are divided. Tests have few rows.
 pub(super) const MANY: usize = if cfg!(debug_assertions) { 64 } else { 32 * ROWS };
@@ -112,7 +113,7 @@ impl<S: Scalar> Divided<S> {
                     continue;
                 }
                 let is_urgent = is_last && (all || own_waiting.rows >= WAITING_MAX);
-                let Some(mut own) = lock(part, is_urgent) else {
+                let Some(mut own) = helper::lock(part, is_urgent) else {
                     continue;
                 };
                 let ForPart { chunks, bytes, .. } = std::mem::take(own_waiting);
@@ -132,7 +133,7 @@ impl<S: Scalar> Divided<S> {
         let mut grown = 0;
         let split = part.split(shape, PARTS, |keys, rows| self.by.parts(keys, rows))?;
         for (own, other) in self.parts.iter().zip(split) {
-            if let Some(mut own) = lock(own, true) {
+            if let Some(mut own) = helper::lock(own, true) {
                 grown += own.merge(shape, other)?;
             }
         }
@@ -148,16 +149,6 @@ impl<S: Scalar> Divided<S> {
                 .map(|part| part.into_inner().unwrap_or_else(PoisonError::into_inner))
                 .collect(),
         }
-    }
-}
-
-/// A part; `None` where another thread is at it and it is not waited for.
-fn lock<S>(part: &Mutex<Part<S>>, waits: bool) -> Option<MutexGuard<'_, Part<S>>> {
-    match (waits, part.try_lock()) {
-        (_, Ok(part)) => Some(part),
-        (_, Err(TryLockError::Poisoned(part))) => Some(part.into_inner()),
-        (true, Err(TryLockError::WouldBlock)) => Some(part.lock().unwrap_or_else(PoisonError::into_inner)),
-        (false, Err(TryLockError::WouldBlock)) => None,
     }
 }
 
