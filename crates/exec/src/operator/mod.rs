@@ -73,6 +73,24 @@ impl Counters {
     }
 }
 
+/// Adds the next rows of an operator, each for itself: what [`Operator::next_batch`] does where it is not overridden, or has nothing better.
+///
+/// Errors: those of the operator.
+pub(crate) fn singly<O: Operator + ?Sized>(
+    operator: &mut O,
+    batch: &mut Batch<'_>,
+    out: &mut RowBatch,
+) -> Result<Filled> {
+    while !out.is_full() {
+        match operator.next(batch)? {
+            Step::Row(row) => out.push(row),
+            Step::Pause => return Ok(Filled::Pause),
+            Step::Eof => return Ok(Filled::Eof),
+        }
+    }
+    Ok(Filled::Full)
+}
+
 /// A node of a running plan. The module says which calls are legal.
 pub trait Operator: Send {
     /// The next row.
@@ -86,14 +104,7 @@ pub trait Operator: Send {
     ///
     /// This way of doing it is right for all; operators override it to spare what each row costs.
     fn next_batch(&mut self, batch: &mut Batch<'_>, out: &mut RowBatch) -> Result<Filled> {
-        while !out.is_full() {
-            match self.next(batch)? {
-                Step::Row(row) => out.push(row),
-                Step::Pause => return Ok(Filled::Pause),
-                Step::Eof => return Ok(Filled::Eof),
-            }
-        }
-        Ok(Filled::Full)
+        singly(self, batch, out)
     }
 
     /// Gives the next index entries to `each`, at most `most` of them: those that the rows of [`Operator::next`] would have been, without a row

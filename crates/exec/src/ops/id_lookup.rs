@@ -2,7 +2,7 @@
 
 use super::key_lookup::IndexKeys;
 use crate::batch::Batch;
-use crate::operator::{Counters, Explain, Operator, Report, Step};
+use crate::operator::{Counters, Explain, Operator, Report, Step, singly};
 use crate::point;
 use crate::row::Row;
 use crate::row_batch::{Filled, RowBatch};
@@ -100,7 +100,7 @@ impl Operator for IdLookup {
             .id_index()
             .filter(|_| !collection.is_clustered() && self.filter.is_none())
         else {
-            return one_by_one(self, batch, out);
+            return singly(self, batch, out);
         };
         let collation = catalog::id_collation(&collection)?;
         while !out.is_full() {
@@ -154,18 +154,6 @@ impl Operator for IdLookup {
     fn report(&self) -> Report<'_> {
         Report::new(NodeKind::IdLookup, &self.counters).explained_by(self)
     }
-}
-
-/// The next rows, each looked up by itself.
-fn one_by_one(lookup: &mut IdLookup, batch: &mut Batch<'_>, out: &mut RowBatch) -> Result<Filled> {
-    while !out.is_full() {
-        match lookup.next(batch)? {
-            Step::Row(row) => out.push(row),
-            Step::Pause => return Ok(Filled::Pause),
-            Step::Eof => return Ok(Filled::Eof),
-        }
-    }
-    Ok(Filled::Full)
 }
 
 impl Explain for IdLookup {

@@ -9,8 +9,8 @@ use nestor_columns::{Column, Places};
 use nestor_model::vector::Seed;
 use nestor_model::{Result, Str};
 use nestor_query::env::OpContext;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// With so many groups of a thread rows are divided. Tests have few rows.
 pub(super) const MANY: usize = if cfg!(debug_assertions) { 64 } else { 32 * 1024 };

@@ -22,7 +22,7 @@ mod table;
 use crate::batch::Batch;
 use crate::columns::ColumnRows;
 use crate::kept::Kept;
-use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
+use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step, singly};
 use crate::row::Row;
 use crate::row_batch::{Content, Filled, RowBatch, Wanted};
 use crate::spill::Spilled;
@@ -478,14 +478,7 @@ impl Operator for GroupOp {
                 return Ok(Filled::Full);
             }
         }
-        while !out.is_full() {
-            match self.next(batch)? {
-                Step::Row(row) => out.push(row),
-                Step::Pause => return Ok(Filled::Pause),
-                Step::Eof => return Ok(Filled::Eof),
-            }
-        }
-        Ok(Filled::Full)
+        singly(self, batch, out)
     }
 
     fn save(&mut self) {
