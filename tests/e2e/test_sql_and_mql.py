@@ -151,3 +151,18 @@ def test_large_values_of_many_rows_are_not_held_together(start, name):
     before = harness.rss_bytes(server.pid)
     sql.query(LARGE[name])
     assert harness.peak_rss_bytes(server.pid) - before < 200 << 20
+
+
+def test_only_an_index_is_said_to_have_the_keys_alone(start):
+    """A clustered collection has its documents by the key, so that they are read."""
+    server = start(None, "--sql-port", 0)
+    shop = server.client().shop
+    shop.create_collection("clustered", clusteredIndex={"key": {"_id": 1}, "unique": True})
+    for name in ["plain", "clustered"]:
+        shop[name].insert_many({"_id": n} for n in range(5))
+    sql = Sql(port_of(server))
+    for name, is_alone in [("plain", True), ("clustered", False)]:
+        query = f"SELECT _id FROM {name} WHERE _id = ANY ('{{1,3,9}}')"
+        assert sql.query(query) == [[b"1"], [b"3"]]
+        plan = str(sql.query(f"EXPLAIN {query}"))
+        assert ("Index Only" in plan) == is_alone, plan

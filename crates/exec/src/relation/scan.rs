@@ -68,7 +68,12 @@ pub enum Opened {
     /// Rows column by column.
     Columns(Box<dyn ColumnSource>),
     /// Rows in memory.
-    Rows(std::vec::IntoIter<Tuple>),
+    Rows {
+        /// These.
+        rows: std::vec::IntoIter<Tuple>,
+        /// The conditions of the scan hold of all of them.
+        exact: bool,
+    },
 }
 
 /// Rows that are read column by column, some at a time.
@@ -561,7 +566,7 @@ impl<S: Scalar> Rows<S> for Scanned<S> {
         let (settles, by_documents) = match self.open(run)? {
             Opened::Documents { reader, exact, .. } => (settles && !*exact, reader.reads_documents_only()),
             Opened::Columns(_) => return self.columns(run),
-            Opened::Rows(_) => (settles, false),
+            Opened::Rows { .. } => (settles, false),
         };
         if !by_documents {
             return chunk_of_rows(self, run);
@@ -576,7 +581,7 @@ impl<S: Scalar> Rows<S> for Scanned<S> {
         let by_chunks = match self.open(run)? {
             Opened::Documents { reader, whole, .. } => *whole && reader.reads_documents_only(),
             Opened::Columns(_) => true,
-            Opened::Rows(_) => false,
+            Opened::Rows { .. } => false,
         };
         if by_chunks {
             let mut waiting = std::mem::take(&mut self.waiting);
@@ -610,8 +615,8 @@ impl<S: Scalar> Rows<S> for Scanned<S> {
                     }
                 }
                 Opened::Columns(_) => return Ok(None),
-                Opened::Rows(rows) => match rows.next() {
-                    Some(row) => (row, false, 0),
+                Opened::Rows { rows, exact } => match rows.next() {
+                    Some(row) => (row, *exact, 0),
                     None => return Ok(None),
                 },
             };

@@ -20,6 +20,7 @@ use nestor_exec::estimate::reads_at_most;
 use nestor_exec::relation::{Abroad, Opened, Sources};
 use nestor_exec::summary::{Totals, has_kind, totals};
 use nestor_exec::{Batch, BoxOperator, Step, count_rows};
+use nestor_model::statement::{ROW, Scope, work};
 use nestor_model::vector::Vector;
 use nestor_model::{Document, Namespace, Result, Str, Value};
 use nestor_planner::find::Wanted;
@@ -49,13 +50,13 @@ impl Tables<'_, '_> {
     /// Errors: those of opening the scan.
     pub fn access(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Option<Access>> {
         match self.opened(scan, 0, env)? {
-            Opened::Rows(_) => Ok(None),
+            Opened::Rows { .. } => Ok(None),
             Opened::Columns(source) => Ok(Some(source.access())),
             Opened::Documents { mut root, in_order, .. } => Ok(Some(Access {
                 path: self.path(&mut root)?,
                 in_order,
                 index_only: has_kind(&*root, NodeKind::Covered)
-                    || is_of_ids(scan, &self.tables[scan.table]) && has_kind(&*root, NodeKind::IdLookup),
+                    || has_kind(&*root, NodeKind::IdLookup) && self.is_of_ids(scan),
             })),
         }
     }
@@ -114,7 +115,10 @@ impl Sources<Expr> for Tables<'_, '_> {
                     keys_examined: rows.len() as u64,
                     ..Totals::default()
                 });
-                return Ok(Some(Opened::Rows(rows.into_iter())));
+                return Ok(Some(Opened::Rows {
+                    rows: rows.into_iter(),
+                    exact: false,
+                }));
             }
             Some(lookup::Found::Documents(root)) => root,
         };
@@ -171,9 +175,10 @@ impl Tables<'_, '_> {
         };
         table.check_populated()?;
         match &table.kind {
-            Kind::Rows(rows) => Ok(Opened::Rows(
-                wanted(scan, rows.iter().chain(table.fixed), env)?.into_iter(),
-            )),
+            Kind::Rows(rows) => Ok(Opened::Rows {
+                rows: wanted(scan, rows.iter().chain(table.fixed), env)?.into_iter(),
+                exact: true,
+            }),
             Kind::Files(source) => Ok(Opened::Columns(Box::new(ByFile::new(scan, table, source, env)?))),
             Kind::Query(_) => fail("XX000", "a view was read as a table"),
             Kind::Collection(ns) | Kind::View(ns) => {
@@ -320,6 +325,26 @@ impl Tables<'_, '_> {
         ByColumns::new(scan, table, found.pieces, (reading.view, records), env).map(Some)
     }
 
+    /// Whether the index of `_id` has all that a scan looks at: no column but that, of a type of which equal values are the same. Clustered
+    /// collections have their documents by it.
+    fn is_of_ids(&self, scan: &Scan<Expr>) -> bool {
+        let Some(table) = self.tables.get(scan.table).filter(|table| table.elements.is_none()) else {
+            return false;
+        };
+        let Kind::Collection(ns) = &table.kind else {
+            return false;
+        };
+        let collection = self.reading.view.catalog().get(ns);
+        let has_index =
+            collection.is_some_and(|collection| collection.id_index().is_some() && !collection.is_clustered());
+        let needed = || (0..scan.needed.len()).filter(|at| scan.needed[*at]);
+        let is_id = |at: usize| {
+            let column = table.columns.get(at);
+            column.is_some_and(|column| column.path == "_id" && find::is_one_form(&column.ty))
+        };
+        has_index && needed().count() == 1 && needed().all(is_id)
+    }
+
     /// What looks up the `_id`s that one of the conditions names, without asking the planner.
     fn looked_up(&self, scan: &Scan<Expr>, table: &Table, env: &Env<'_>) -> Result<Option<BoxOperator>> {
         let Kind::Collection(ns) = &table.kind else {
@@ -336,7 +361,7 @@ impl Tables<'_, '_> {
         }
         for condition in &scan.conditions {
             if let Some(ids) = find::ids(condition, table, env)? {
-                return Ok(Some(nestor_exec::look_up(collection, ids, is_of_ids(scan, table))));
+                return Ok(Some(nestor_exec::look_up(collection, ids, self.is_of_ids(scan))));
             }
         }
         Ok(None)
@@ -531,7 +556,8 @@ fn wanted<'r>(scan: &Scan<Expr>, rows: impl Iterator<Item = &'r Tuple>, env: &En
                 &whole
             }
         };
-        if scan.settles && !holds(&scan.conditions, row, env)? {
+        work(ROW / 2)?;
+        if scan.settles && !hold(&scan.conditions, row, env)? {
             continue;
         }
         let each = row.iter().zip(&scan.needed);
@@ -543,9 +569,10 @@ fn wanted<'r>(scan: &Scan<Expr>, rows: impl Iterator<Item = &'r Tuple>, env: &En
     Ok(out)
 }
 
-fn holds(conditions: &[Expr], row: &[Value], env: &Env<'_>) -> Result<bool> {
+fn hold(conditions: &[Expr], row: &[Value], env: &Env<'_>) -> Result<bool> {
+    let _values = Scope::begin();
     for condition in conditions {
-        if !matches!(condition.value(row, env)?, Value::Bool(true)) {
+        if !condition.holds(row, env)? {
             return Ok(false);
         }
     }
@@ -557,16 +584,6 @@ fn covers(collection: &Collection, fields: &[Str]) -> bool {
     let has = |index: &Arc<Index>, field: &Str| index.key_pattern.iter().any(|(path, _)| path == field.as_str());
     let mut indexes = collection.indexes.iter();
     indexes.any(|index| fields.iter().all(|field| has(index, field)))
-}
-
-/// Whether a scan looks at no column but the one that is the `_id`, of a type of which equal values are the same.
-fn is_of_ids(scan: &Scan<Expr>, table: &Table) -> bool {
-    let needed = || (0..scan.needed.len()).filter(|at| scan.needed[*at]);
-    let is_id = |at: usize| {
-        let column = table.columns.get(at);
-        column.is_some_and(|column| column.path == "_id" && find::is_one_form(&column.ty))
-    };
-    table.elements.is_none() && needed().count() == 1 && needed().all(is_id)
 }
 
 /// The fields that a scan looks at, where so few are that an index may have them all.

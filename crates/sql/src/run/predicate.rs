@@ -167,7 +167,7 @@ fn labels(expr: &Expr, table: &Table, env: &Env<'_>) -> Option<Result<Document>>
     let mut row = vec![Value::Null; table.columns.len()];
     let mut holds = |value: Value| -> Result<bool> {
         row[*at] = value;
-        Ok(matches!(expr.value(&row, env)?, Value::Bool(true)))
+        expr.holds(&row, env)
     };
     let mut found = || -> Result<Document> {
         let mut of: Vec<Value> = Vec::new();
