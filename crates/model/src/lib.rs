@@ -16,6 +16,7 @@ pub mod date;
 pub mod decimal;
 pub mod error;
 pub mod extjson;
+pub mod fnv;
 pub mod ids;
 pub mod index_spec;
 pub mod interrupt;

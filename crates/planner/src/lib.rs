@@ -17,7 +17,6 @@ pub mod collation;
 pub mod explain;
 pub mod find;
 pub mod finish;
-mod fnv;
 pub mod interval;
 pub mod key_range;
 pub mod kind;

@@ -16,11 +16,11 @@ use crate::choose::{adapted, candidates_among};
 use crate::clustered;
 use crate::find::{FindQuery, Wanted};
 use crate::finish::id_lookup;
-use crate::fnv::Fnv;
 use crate::kind::NodeKind;
 pub use crate::plan::{CacheKey, Kept};
 use crate::plan::{IndexScan, PlanNode, ScanPurpose};
 use crate::shape::Written;
+use nestor_model::fnv::Fnv;
 use nestor_model::{Path, Value};
 use nestor_query::matcher::{MatchExpr, Predicate};
 use nestor_query::sort::SortBy;
@@ -155,7 +155,7 @@ impl CacheKey {
         }
         Self {
             shape,
-            key: hash.finish(),
+            key: hash.mixed(),
         }
     }
 }
@@ -256,7 +256,7 @@ fn branch(index: &Arc<IndexInfo>, filter: &MatchExpr) -> u64 {
             }
         }
     }
-    hash.finish()
+    hash.mixed()
 }
 
 fn add_uses(index: &Arc<IndexInfo>, filter: &MatchExpr, sum: &mut u64) {
@@ -312,7 +312,7 @@ fn add_test(index: &IndexInfo, path: &Path, predicate: &Predicate, negated: bool
         let mut hash = Fnv::default();
         hash.number(at as u64);
         hash.bytes(&[u8::from(negated), u8::from(is_of_use)]);
-        *sum = sum.wrapping_add(hash.finish());
+        *sum = sum.wrapping_add(hash.mixed());
     }
 }
 

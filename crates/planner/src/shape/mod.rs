@@ -11,8 +11,8 @@ mod query;
 pub use query::{expression_shape, filter_query_shape, pipeline_query_shape};
 
 use crate::find::FindQuery;
-use crate::fnv::Fnv;
 use nestor_model::DocRef;
+use nestor_model::fnv::Fnv;
 
 /// The plan shape of what has a plan shape and is done with more stages than a find has: the stages' names.
 pub fn extended_shape<'n>(shape: u64, stages: impl IntoIterator<Item = &'n str>) -> u64 {

@@ -5,7 +5,7 @@
 //! cached plan, so it is hashed straight from the parsed query: nothing is printed, but for the few parts whose text matters.
 
 use crate::find::FindQuery;
-use crate::fnv::Fnv;
+use nestor_model::fnv::Fnv;
 use nestor_model::{DocRef, ValueRef, extjson};
 use nestor_query::matcher::{MatchExpr, Predicate};
 use nestor_query::sort::SortBy;
@@ -36,11 +36,11 @@ pub(super) fn shape(query: &FindQuery, projection: Option<DocRef<'_>>) -> u64 {
                 }
                 other => printed(other, &mut field),
             }
-            field.finish()
+            field.mixed()
         });
         hash.number(fields.fold(0, u64::wrapping_add));
     }
-    hash.finish()
+    hash.mixed()
 }
 
 /// The shape of a filter.
@@ -68,7 +68,7 @@ fn filter_shape(filter: &MatchExpr) -> u64 {
         MatchExpr::SampleRate(_) => hash.bytes(b"$sampleRate"),
         MatchExpr::Text(_) => hash.bytes(b"$text"),
     }
-    hash.finish()
+    hash.mixed()
 }
 
 fn predicate_shape(predicate: &Predicate, hash: &mut Fnv) {

@@ -18,6 +18,7 @@ use crate::error::{Field, error, fail, with};
 use crate::expr::{Expr, Node};
 use crate::parse::with_column_renamed;
 use crate::types::{Type, json, stored};
+use nestor_model::fnv::Fnv;
 use nestor_model::{
     Array, DocRef, Document, IndexSpec, Namespace, Result, Str, Timestamp, Value, ValueRef, hash_value,
 };
@@ -27,7 +28,7 @@ use nestor_planner::relation::{Env, Scalar};
 use nestor_query::env::OpContext;
 use sqlparser::ast::{Expr as Ast, Statement};
 use std::any::Any;
-use std::hash::Hasher;
+use std::hash::Hasher as _;
 use std::sync::Arc;
 
 /// Computes the keys of an index.
@@ -336,7 +337,8 @@ pub fn entry(part: &Expr, value: Value) -> Value {
     match value {
         Value::Null => Value::Null,
         value if by_hash(&ty) => {
-            let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+            // Entries on disk depend on this hash.
+            let mut hash = Fnv::default();
             let value = match ty {
                 Type::Jsonb => json::order::in_order(value.as_ref()),
                 _ => value,
@@ -345,21 +347,6 @@ pub fn entry(part: &Expr, value: Value) -> Value {
             Value::Int64(hash.finish().cast_signed())
         }
         value => stored::write(&ty, value),
-    }
-}
-
-/// The hash of Fowler, Noll and Vo, of 64 bits: entries on disk depend on it.
-struct Fnv(u64);
-
-impl Hasher for Fnv {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
     }
 }
 

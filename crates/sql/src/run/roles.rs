@@ -5,6 +5,7 @@ use crate::catalog::system::{MAKES_DATABASES, OWNER, Role};
 use nestor_database::rights::{Action, Pattern, Resource};
 use nestor_database::users::account::{PUBLIC, names, stored_grants};
 use nestor_database::users::{RoleName, documents, roles_namespace, users_namespace};
+use nestor_model::fnv::Fnv;
 use nestor_model::namespace::ADMIN;
 use nestor_model::{Document, Namespace, Result, ValueRef};
 use std::collections::BTreeMap;
@@ -80,11 +81,10 @@ impl Reading<'_, '_> {
 
 /// A role of which nothing is known.
 fn empty(name: &str) -> Role {
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let mut hash = Fnv::default();
+    hash.bytes(name.as_bytes());
     Role {
-        oid: OIDS | (hash >> 35) as i64,
+        oid: OIDS | (hash.0 >> 35) as i64,
         name: name.to_owned(),
         ..Role::default()
     }
