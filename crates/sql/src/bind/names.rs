@@ -4,16 +4,9 @@ use super::{Binder, Scope, ScopeColumn, places};
 use crate::error::{error, fail};
 use crate::expr::{Expr, Node};
 use crate::types::Type;
+pub use crate::types::names::ident;
 use nestor_model::{Result, Value};
-use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
-
-/// The name that an identifier is.
-pub fn ident(ident: &Ident) -> String {
-    match ident.quote_style {
-        None => ident.value.to_lowercase(),
-        Some(_) => ident.value.clone(),
-    }
-}
+use sqlparser::ast::{ObjectName, ObjectNamePart};
 
 /// Schema and name of an object. A database before them is left out.
 ///

@@ -4,6 +4,7 @@ use crate::parse::procedural::Block;
 use crate::parse::trigger::quoted;
 use crate::types::Type;
 use crate::types::composite::Composite;
+use crate::types::names::ident;
 use sqlparser::ast::{Expr, ObjectName, Query};
 use std::sync::Arc;
 
@@ -135,12 +136,7 @@ pub struct Routine {
 /// The type of the rows of a table.
 pub fn rows_type(name: &ObjectName) -> Type {
     let parts = name.0.iter().filter_map(|part| part.as_ident());
-    let parts: Vec<String> = parts
-        .map(|part| match part.quote_style {
-            None => part.value.to_lowercase(),
-            Some(_) => part.value.clone(),
-        })
-        .collect();
+    let parts: Vec<String> = parts.map(ident).collect();
     Type::Composite(Arc::new(Composite::of_table(&parts.join("."))))
 }
 

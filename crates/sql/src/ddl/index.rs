@@ -457,14 +457,11 @@ fn computed<'p>(
     Ok((specification, Vec::new(), classes))
 }
 
-/// Refuses a collation of values that have none.
+/// Refuses a collation that was said of values that have none.
 ///
 /// Errors: 42804.
 fn check_collation(part: &Part<'_>, ty: &Type) -> Result<()> {
-    match part.collation.is_some() && ty.collation() == 0 {
-        true => fail("42804", format!("collations are not supported by type {ty}")),
-        false => Ok(()),
-    }
+    part.collation.map_or(Ok(()), |_| collation::check_type(ty))
 }
 
 /// The class of operators that a statement names for a part of this type; empty for the type's own. All of them are in the order that the index

@@ -152,16 +152,9 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
             ObjectType::Sequence => {
                 let unasked =
                     |ws: &mut WriteSet, of: &Namespace| alter::let_sequence_go(statement, session, ws, (of, *cascade));
-                {
-                    let stand = |ws: &mut WriteSet, of: &_| alter::ask_sequence(statement, session, ws, of);
-                    sequence::drop(
-                        statement,
-                        session,
-                        (names, *if_exists),
-                        (&unasked, &stand),
-                        &mut progress,
-                    )?
-                }
+                let stand = |ws: &mut WriteSet, of: &_| alter::ask_sequence(statement, session, ws, of);
+                let asks = (&unasked as &sequence::Unasked<'_>, &stand as &sequence::Stand<'_>);
+                sequence::drop(statement, session, (names, *if_exists), asks, &mut progress)?
             }
             ObjectType::Type => {
                 let what = (names.as_slice(), *if_exists, *cascade);

@@ -181,16 +181,23 @@ pub(super) fn rename_column(
 
 /// The text of a query whose columns have these names.
 fn renamed(text: &str, names: &[String]) -> Result<String> {
-    let quoted = names
-        .iter()
-        .map(|name| Ident::with_quote('"', name.as_str()).to_string());
-    let names = quoted.collect::<Vec<_>>().join(", ");
     // Names that were given before are given anew.
     let inner = entry::parsed(text).and_then(|query| inner_of(&query));
     let of = inner.unwrap_or_else(|| text.to_owned());
-    let text = format!("SELECT * FROM ({of}) AS v ({names})");
+    let text = named(&of, names);
     entry::check_text(&text)?;
     Ok(text)
+}
+
+/// A query whose columns have these names.
+fn named(query: &str, names: &[String]) -> String {
+    let quoted = names
+        .iter()
+        .map(|name| Ident::with_quote('"', name.as_str()).to_string());
+    format!(
+        "SELECT * FROM ({query}) AS v ({})",
+        quoted.collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// The query whose columns another one does nothing but name.
@@ -293,12 +300,12 @@ pub(super) fn query_text(create: &CreateView) -> Result<String> {
             let names = create.columns.iter().map(|column| {
                 let plain = column.data_type.is_none() && column.options.is_none();
                 match plain {
-                    true => Ok(Ident::with_quote('"', ident(&column.name)).to_string()),
+                    true => Ok(ident(&column.name)),
                     false => unsupported("a column of this form"),
                 }
             });
-            let names = names.collect::<Result<Vec<_>>>()?.join(", ");
-            format!("SELECT * FROM ({}) AS v ({names})", create.query)
+            let names: Vec<String> = names.collect::<Result<_>>()?;
+            named(&create.query.to_string(), &names)
         }
     };
     entry::check_text(&text)?;

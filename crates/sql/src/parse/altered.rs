@@ -3,6 +3,7 @@
 
 use super::tokens::{is, made, solid};
 use crate::error::fail;
+use crate::types::names::folded;
 use nestor_model::Result;
 use sqlparser::ast::{Expr, Ident, ObjectName};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -146,11 +147,7 @@ fn spell_out_collations(tokens: &mut Vec<TokenWithSpan>) {
         let mut parts = Vec::new();
         let mut next = collate + 1;
         while let Some(Token::Word(part)) = places.get(next).map(|at| &tokens[*at].token) {
-            parts.push(if part.quote_style.is_some() {
-                part.value.clone()
-            } else {
-                part.value.to_lowercase()
-            });
+            parts.push(folded(&part.value, part.quote_style));
             let goes_on = places
                 .get(next + 1)
                 .is_some_and(|at| tokens[*at].token == Token::Period);

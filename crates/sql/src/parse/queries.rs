@@ -7,6 +7,7 @@ use super::columns::written;
 use super::dialect::ROWS_FROM;
 use super::tokens::{closing, is, made, next_solid, opening, solid, text_of};
 use crate::error::fail;
+use crate::types::names::folded;
 use nestor_model::Result;
 use sqlparser::ast::{SetExpr, Statement, TableAliasColumnDef, TableFactor};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
@@ -198,10 +199,7 @@ fn name_aliases(tokens: &mut Vec<TokenWithSpan>) {
                 })
             && let Token::Word(name) = &tokens[alias].token
         {
-            let name = match name.quote_style {
-                Some(_) => name.value.clone(),
-                None => name.value.to_lowercase(),
-            };
+            let name = folded(&name.value, name.quote_style);
             let span = tokens[alias].span;
             tokens.drain(close + 1..alias + 1);
             let made = [

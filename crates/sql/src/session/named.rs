@@ -1,6 +1,7 @@
 //! Which collections statements of a transaction name. A statement that comes again names the same ones, as long as the catalog is the same.
 
 use crate::bind::entry;
+use crate::types::names::folded;
 use nestor_storage::catalog::Catalog;
 use nestor_storage::{CollectionId, View};
 use sqlparser::dialect::PostgreSqlDialect;
@@ -70,8 +71,7 @@ fn words(text: &str) -> HashSet<String> {
         .tokenize()
         .unwrap_or_default();
     let words = tokens.into_iter().filter_map(|token| match token {
-        Token::Word(word) if word.quote_style.is_some() => Some(word.value),
-        Token::Word(word) => Some(word.value.to_lowercase()),
+        Token::Word(word) => Some(folded(&word.value, word.quote_style)),
         _ => None,
     });
     words.collect()

@@ -1,9 +1,10 @@
 //! Collations: texts are in the order of their characters, and these names stand for that.
 
 use super::Type;
+use super::names::ident;
 use crate::error::fail;
 use nestor_model::Result;
-use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+use sqlparser::ast::{ObjectName, ObjectNamePart};
 
 /// A collation.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,7 +49,7 @@ const fn of(
 ///
 /// Errors: 42704.
 pub fn named(name: &ObjectName) -> Result<&'static Collation> {
-    let parts = name.0.iter().filter_map(ObjectNamePart::as_ident).map(folded);
+    let parts = name.0.iter().filter_map(ObjectNamePart::as_ident).map(ident);
     let parts: Vec<String> = parts.collect();
     let found = match parts.as_slice() {
         [own] => COLLATIONS.iter().find(|known| known.name == own),
@@ -69,15 +70,18 @@ pub fn named(name: &ObjectName) -> Result<&'static Collation> {
 /// Errors: those of [`named`], 42804 for types whose values have no order of texts.
 pub fn of_type(name: &ObjectName, ty: &Type) -> Result<&'static Collation> {
     let found = named(name)?;
-    match ty.collation() == 0 && *ty != Type::Unknown {
-        true => fail("42804", format!("collations are not supported by type {ty}")),
-        false => Ok(found),
+    if *ty != Type::Unknown {
+        check_type(ty)?;
     }
+    Ok(found)
 }
 
-fn folded(name: &Ident) -> String {
-    match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_lowercase(),
+/// Refuses a collation of values that have none.
+///
+/// Errors: 42804.
+pub fn check_type(ty: &Type) -> Result<()> {
+    match ty.collation() {
+        0 => fail("42804", format!("collations are not supported by type {ty}")),
+        _ => Ok(()),
     }
 }

@@ -1,5 +1,7 @@
 //! Names that stand in texts.
 
+use sqlparser::ast::Ident;
+
 /// Bytes of a name.
 pub const NAME_BYTES_MAX: usize = 63;
 
@@ -34,6 +36,19 @@ pub fn made<'n>(first: &'n str, second: Option<&'n str>, label: &'n str) -> impl
             None => format!("{one}_{label}"),
         }
     })
+}
+
+/// The name that a word is: in quotes as it is, else in small letters.
+pub fn folded(word: &str, quote: Option<char>) -> String {
+    match quote {
+        Some(_) => word.to_owned(),
+        None => word.to_lowercase(),
+    }
+}
+
+/// The name that an identifier is.
+pub fn ident(ident: &Ident) -> String {
+    folded(&ident.value, ident.quote_style)
 }
 
 /// The names in a text with dots between them: those in quotes as they are, others in small letters.

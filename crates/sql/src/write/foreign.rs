@@ -148,28 +148,22 @@ fn detail(names: &[String], key: &[Value], end: &str) -> String {
 
 /// 23503: rows of a table have a key that is none of the other table.
 pub(super) fn missing(table: &Table, foreign: &Foreign, key: &[Value]) -> Error {
-    let message = format!(
-        "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
-        table.name, foreign.name
-    );
     let end = format!("is not present in table \"{}\".", foreign.table);
-    error::with(
-        error::error("23503", message),
-        &[
-            (Field::Detail, &detail(&foreign.columns, key, &end)),
-            (Field::Table, &table.name),
-            (Field::Constraint, &foreign.name),
-        ],
-    )
+    refused(table, foreign, &detail(&foreign.columns, key, &end))
 }
 
 /// 23503: some columns of a key that is null as a whole or not at all are null.
 fn mixed(table: &Table, foreign: &Foreign) -> Error {
+    let detail = "MATCH FULL does not allow mixing of null and nonnull key values.";
+    refused(table, foreign, detail)
+}
+
+/// 23503: a row of a table has a key that it may not have.
+fn refused(table: &Table, foreign: &Foreign, detail: &str) -> Error {
     let message = format!(
         "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
         table.name, foreign.name
     );
-    let detail = "MATCH FULL does not allow mixing of null and nonnull key values.";
     error::with(
         error::error("23503", message),
         &[

@@ -6,10 +6,10 @@
 use crate::catalog::Column;
 use crate::parse;
 use crate::types::Type;
+use crate::types::names::ident;
 use crate::types::names::{names_in, quoted};
 use sqlparser::ast::{
-    BinaryOperator, CastKind, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, UnaryOperator,
-    Value,
+    BinaryOperator, CastKind, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
 };
 
 /// Where an expression is written.
@@ -55,14 +55,6 @@ impl Place<'_> {
     /// A text as a constant.
     fn constant(self, text: &str, ty: &Type) -> Shown {
         Shown::new(format!("'{}'::{}", text.replace('\'', "''"), self.name(ty)), ty.clone())
-    }
-}
-
-/// The name that an identifier is.
-fn ident(name: &Ident) -> String {
-    match name.quote_style {
-        None => name.value.to_lowercase(),
-        Some(_) => name.value.clone(),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::super::columns::written;
 use super::{Block, Condition, Conflict, Destination, Raise, Step};
 use crate::error::{error, fail, unsupported};
+use crate::types::names::folded;
 use nestor_model::Result;
 use sqlparser::tokenizer::Token;
 
@@ -153,10 +154,7 @@ impl Reader {
         match self.peek() {
             Some(Token::Word(word)) => {
                 self.at += 1;
-                Ok(match word.quote_style {
-                    Some(_) => word.value,
-                    None => word.value.to_lowercase(),
-                })
+                Ok(folded(&word.value, word.quote_style))
             }
             _ => Err(self.unexpected()),
         }

@@ -7,6 +7,7 @@ use super::Running;
 use crate::parse::own;
 use crate::parse::queries::BEHIND_TABLE;
 use crate::types::Type;
+use crate::types::names::folded;
 use nestor_model::{Result, Value};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
@@ -79,10 +80,7 @@ impl Running<'_, '_> {
         let is_space = |token: &Token| matches!(token, Token::Whitespace(_));
         let solid: Vec<usize> = (0..tokens.len()).filter(|at| !is_space(&tokens[*at])).collect();
         let word = |at: usize| match solid.get(at).map(|at| &tokens[*at]) {
-            Some(Token::Word(word)) => Some(match word.quote_style {
-                Some(_) => word.value.clone(),
-                None => word.value.to_lowercase(),
-            }),
+            Some(Token::Word(word)) => Some(folded(&word.value, word.quote_style)),
             _ => None,
         };
         let plain = |at: usize| match solid.get(at).map(|at| &tokens[*at]) {
