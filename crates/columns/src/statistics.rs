@@ -190,6 +190,11 @@ impl Statistics {
         }
     }
 
+    /// Whether columns hold what most rows have: what they do not hold may be anything.
+    pub fn are_of_most(&self) -> bool {
+        self.values + self.nulls + self.missing > 0.9
+    }
+
     /// About which part of all rows has values for which a test holds, that is of one value at most if it `is_of_one`.
     pub fn part(&self, holds: impl Fn(&Value) -> bool, is_of_one: bool) -> f64 {
         let held = self.sample.iter().filter(|value| holds(value)).count();

@@ -190,25 +190,26 @@ impl View for Snapshot {
         for memtable in self.state.layers.memtables() {
             memtable.get_many(tree, keys, self.state.seq, &mut newer);
         }
-        let Some(base) = &self.state.layers.base else {
-            return Ok(newer.into_iter().map(Option::flatten).collect());
-        };
-        // What is in the base only: where the answer belongs, and where the key ends.
-        let (mut below, mut bytes) = (Vec::new(), Vec::new());
-        for (at, key) in keys.iter().enumerate().filter(|(at, _)| newer[*at].is_none()) {
-            bytes.extend_from_slice(&tree.0.to_be_bytes());
-            bytes.extend_from_slice(key);
-            below.push((at, bytes.len()));
-        }
+        let missing: Vec<usize> = (0..keys.len()).filter(|at| newer[*at].is_none()).collect();
         let mut found: Vec<Option<Bytes>> = newer.into_iter().map(Option::flatten).collect();
+        let Some(base) = &self.state.layers.base else {
+            return Ok(found);
+        };
+        // The keys as the base has them, and where each ends.
+        let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(missing.len()));
+        for at in &missing {
+            bytes.extend_from_slice(&tree.0.to_be_bytes());
+            bytes.extend_from_slice(keys[*at]);
+            ends.push(bytes.len());
+        }
         let mut from = 0;
-        let parts = below.iter().map(|(_, end)| {
+        let parts = ends.iter().map(|end| {
             let part = &bytes[from..*end];
             from = *end;
             part
         });
         let parts: Vec<&[u8]> = parts.collect();
-        for ((at, _), value) in below.iter().zip(base.get_many(&parts)?) {
+        for (at, value) in missing.iter().zip(base.get_many(&parts)?) {
             found[*at] = value.map(Bytes::from);
         }
         Ok(found)

@@ -111,19 +111,18 @@ impl Operator for IdLookup {
             if self.counters.works > 0 && !batch.spend()? {
                 return Ok(Filled::Pause);
             }
-            let together = out.room().min(TOGETHER).min(self.ids.len());
+            let ids: Vec<Value> = self.ids.by_ref().take(out.room().min(TOGETHER)).collect();
             let mut encoded = IndexKeys::default();
-            for id in &self.ids.as_slice()[..together] {
+            for id in &ids {
                 work(ROW)?;
                 keys::with_id_key(id.as_ref(), collation.as_ref(), |key, _| encoded.add_key(key));
             }
-            self.counters.works += together as u64;
-            self.counters.keys_examined += together as u64;
-            let encoded: Vec<&[u8]> = (0..together).map(|at| encoded.get(at)).collect();
+            self.counters.works += ids.len() as u64;
+            self.counters.keys_examined += ids.len() as u64;
+            let encoded: Vec<&[u8]> = (0..ids.len()).map(|at| encoded.get(at)).collect();
             let entries = batch.view.get_many(index.tree, &encoded)?;
-            let ids = self.ids.by_ref().take(together);
             if self.only_ids {
-                for (id, _) in ids.zip(&entries).filter(|(_, entry)| entry.is_some()) {
+                for (id, _) in ids.iter().zip(&entries).filter(|(_, entry)| entry.is_some()) {
                     self.counters.advanced += 1;
                     out.push_tried(|writer| {
                         writer.append("_id", id.as_ref());
@@ -132,7 +131,6 @@ impl Operator for IdLookup {
                 }
                 continue;
             }
-            ids.for_each(drop);
             // A unique index keeps the record key before the type bits.
             let records: Vec<&[u8]> = entries
                 .iter()

@@ -350,9 +350,7 @@ fn take(
 ) -> Result<(Next, u8), Ended> {
     let handle = Handle::current();
     let mut flush = |out: &mut Vec<u8>| {
-        if let Some(lsn) = commits.last() {
-            server.service.wait_durable(lsn)?;
-        }
+        commits.wait(&server.service)?;
         server.count_reply(out.len());
         let sent = write_watched(&handle, out, STALLED_MAX);
         out.clear();

@@ -63,6 +63,13 @@ impl Commits {
         self.0.fetch_max(lsn.0, Ordering::Relaxed);
     }
 
+    /// Waits for all of them on this thread.
+    ///
+    /// Errors: that it is unknown whether they will survive.
+    pub fn wait(&self, database: &Database) -> Result<()> {
+        self.last().map_or(Ok(()), |lsn| database.wait_durable(lsn))
+    }
+
     /// The last of them.
     pub fn last(&self) -> Option<Lsn> {
         Some(self.0.load(Ordering::Relaxed)).filter(|last| *last > 0).map(Lsn)
@@ -93,10 +100,7 @@ impl SessionFacts {
     ///
     /// Errors: as of [`wait`](Self::wait).
     pub fn settle(&self, database: &Database) -> Result<()> {
-        match self.commits.as_ref().and_then(|commits| commits.last()) {
-            Some(lsn) => database.wait_durable(lsn),
-            None => Ok(()),
-        }
+        self.commits.as_ref().map_or(Ok(()), |commits| commits.wait(database))
     }
 
     /// The schemas of `search_path`.

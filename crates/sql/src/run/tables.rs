@@ -233,9 +233,7 @@ impl<'s, 'r> Reading<'s, 'r> {
     /// About how many different values there are at a path, by columns; `None` when nothing is known.
     pub(super) fn different_by_columns(&self, collection: &Collection, path: &str) -> Option<f64> {
         let known = self.statement.columns(self.view)?.statistics(collection, path)?;
-        // What columns do not hold may be anything.
-        let is_held = known.values + known.nulls + known.missing > 0.9;
-        is_held.then_some(known.distinct.max(1.0))
+        known.are_of_most().then_some(known.distinct.max(1.0))
     }
 
     /// What columns tell of the values that the elements of an array have at a path, if they hold most of them.
@@ -247,8 +245,7 @@ impl<'s, 'r> Reading<'s, 'r> {
     ) -> Option<Arc<nestor_columns::Statistics>> {
         let columns = self.statement.columns(self.view)?;
         let known = columns.statistics_of_elements(collection, array, path)?;
-        let is_held = known.values + known.nulls + known.missing > 0.9;
-        (is_held && known.rows > 0).then_some(known)
+        (known.are_of_most() && known.rows > 0).then_some(known)
     }
 
     /// About how many different values an index has at `path`, by how often it has the least and the largest of them; `None` in small

@@ -122,16 +122,10 @@ impl<S: Scalar> Groups<S> {
 
     /// The column by whose values rows are divided best, as far as that is known.
     pub fn dividing(&self) -> Option<usize> {
-        /// Of fewer different values none divides alone.
-        const VALUES_MIN: usize = 64;
-        let Table::Words(words) = &self.table else {
-            return None;
-        };
-        let counted = (0..self.by.len()).map(|column| (words.distinct(column), column));
-        counted
-            .max()
-            .filter(|(values, _)| *values >= VALUES_MIN)
-            .map(|(_, column)| column)
+        match &self.table {
+            Table::Words(words) => words.dividing(0..self.by.len()),
+            _ => None,
+        }
     }
 
     /// What rows are grouped by. Errors: those of the expressions.

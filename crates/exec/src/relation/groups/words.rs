@@ -355,8 +355,18 @@ impl Words {
         self.number(Within::Set(0), (&columns, keys, rows), numbers).is_some()
     }
 
+    /// Which of some columns has the most different values, and divides rows best by these; `None` where each has few.
+    pub fn dividing(&self, columns: impl Iterator<Item = usize>) -> Option<usize> {
+        /// Of fewer different values none divides alone.
+        const VALUES_MIN: usize = 64;
+        let counted = columns.map(|column| (self.distinct(column), column)).max();
+        counted
+            .filter(|(values, _)| *values >= VALUES_MIN)
+            .map(|(_, column)| column)
+    }
+
     /// How many different values groups have in a column.
-    pub fn distinct(&self, column: usize) -> usize {
+    fn distinct(&self, column: usize) -> usize {
         match self.columns[column].form {
             Form::Text => self.columns[column].texts.texts().len(),
             _ => {

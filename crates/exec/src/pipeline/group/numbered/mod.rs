@@ -29,9 +29,6 @@ use std::sync::Arc;
 /// Rows in a loop that count as a unit of work.
 const ROWS_PER_UNIT: usize = 16;
 
-/// Of fewer different values at a path rows are not divided by these.
-const VALUES_MIN: usize = 64;
-
 /// Such groups.
 pub(super) struct Numbered {
     group: Arc<Group>,
@@ -262,12 +259,7 @@ impl Numbered {
             let kind = self.leaves[*at].path().map(|of| of.kind);
             matches!(kind, Some(Kind::Int32 | Kind::Int64 | Kind::Date | Kind::Text))
         };
-        let paths = (0..self.leaves.len()).filter(divides);
-        let counted = paths.map(|at| (self.words.distinct(at), at));
-        counted
-            .max()
-            .filter(|(values, _)| *values >= VALUES_MIN)
-            .map(|(_, at)| at)
+        self.words.dividing((0..self.leaves.len()).filter(divides))
     }
 
     /// Of each group the hash of a part of its key, which is a path.
