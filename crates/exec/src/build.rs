@@ -113,7 +113,7 @@ pub(crate) fn assemble(plan: &PlanNode, collection: &Arc<Collection>) -> Result<
                         .as_ref()
                         .is_some_and(|access| matches!(access.reads, ColumnReads::Rows(_))) =>
                 {
-                    Box::new(sort.over_columns(collection.records))
+                    Box::new(sort.over_columns(Some(collection.records)))
                 }
                 _ => Box::new(sort),
             }

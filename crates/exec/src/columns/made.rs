@@ -2,7 +2,10 @@
 
 use nestor_columns::column::State;
 use nestor_columns::{Column, Found, Segment};
-use nestor_model::{RawWriter, Str};
+use nestor_model::{RawDocBuf, RawWriter, Str};
+
+/// Room for a document of few fields.
+const DOCUMENT_BYTES: usize = 128;
 
 /// The paths, by their first names.
 #[derive(Debug)]
@@ -48,6 +51,12 @@ impl Shape {
             add(&mut fields, path, 0);
         }
         Self { fields, shaped }
+    }
+
+    /// All that the rows of a segment have that was computed.
+    pub(crate) fn of_computed(segment: &Segment) -> Self {
+        let paths: Vec<Str> = segment.parts().into_iter().map(|(path, _)| path).collect();
+        Self::new(&paths, false)
     }
 
     /// What makes documents of the rows of a segment; `None` when it has not all of what that needs.
@@ -112,6 +121,13 @@ impl Maker<'_> {
     /// Writes the fields of a row's document.
     pub(crate) fn write(&self, row: usize, out: &mut RawWriter) {
         write(&self.fields, row, out);
+    }
+
+    /// A row's document.
+    pub(crate) fn document(&self, row: usize) -> RawDocBuf {
+        let mut out = RawWriter::with_capacity(DOCUMENT_BYTES);
+        self.write(row, &mut out);
+        out.into_doc()
     }
 }
 

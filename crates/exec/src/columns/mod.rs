@@ -2,12 +2,13 @@
 //!
 //! A consumer that looks at few paths takes rows of segments in the place of documents
 //! ([`RowBatch::take_columns`](crate::row_batch::RowBatch::take_columns)). [`filter`] is the condition of a scan over columns, [`fields`] makes
-//! small documents of the paths that an expression reads, where it is evaluated row by row, [`made`] those that a consumer of documents looks at, `spread` leads paths through arrays.
+//! small documents of the paths that an expression reads, where it is evaluated row by row, [`made`] those that a consumer of documents looks at, [`projected`] makes rows of columns of others, `spread` leads paths through arrays.
 
 pub(crate) mod computed;
 pub(crate) mod fields;
 pub(crate) mod filter;
 pub(crate) mod made;
+pub(crate) mod projected;
 mod spread;
 
 use nestor_columns::{Places, Segment};

@@ -1,10 +1,15 @@
 //! PROJECTION: what becomes of each row.
 
 use crate::batch::Batch;
+use crate::columns::ColumnRows;
+use crate::columns::made::Shape;
+use crate::columns::projected::projected;
+use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Each, EachRow, Pull, one_by_one};
 use crate::row::{Row, RowDoc};
-use crate::row_batch::{Filled, RowBatch, RowRef, Wanted};
-use nestor_model::{DocRef, Document, Error, Result};
+use crate::row_batch::{Content, Filled, RowBatch, RowRef, Wanted};
+use nestor_model::statement::{ROW, work};
+use nestor_model::{DocRef, Document, Error, Result, bail};
 use nestor_planner::NodeKind;
 use nestor_query::env::Env;
 use nestor_query::expr::Deps;
@@ -23,20 +28,40 @@ pub struct Projecting {
     reads_record_id: bool,
     /// Rows of the input that are looked at together.
     looked_at: Option<RowBatch>,
+    /// The input may give rows of columns that were computed, and the consumer takes such.
+    by_columns: bool,
+    /// What was computed of the last of them.
+    kept: Kept,
 }
 
 impl Project {
     /// Projects the rows of `input`; `positional` is the filter whose array position the projection uses.
     pub fn new(input: BoxOperator, projection: Arc<Projection>, positional: Option<Arc<MatchExpr>>) -> Self {
+        Self::over(input, Projecting::new(projection, positional))
+    }
+
+    /// The same over an input that gives rows of columns that were computed to who takes such, as its own consumer does.
+    pub(crate) fn by_columns(input: BoxOperator, projection: Arc<Projection>) -> Self {
+        let each = Projecting {
+            by_columns: true,
+            ..Projecting::new(projection, None)
+        };
+        Self::over(input, each)
+    }
+}
+
+impl Projecting {
+    fn new(projection: Arc<Projection>, positional: Option<Arc<MatchExpr>>) -> Self {
         let mut deps = Deps::default();
         projection.dependencies(&mut deps);
-        let each = Projecting {
+        Self {
             projection,
             positional,
             reads_record_id: deps.metadata.contains("recordId"),
             looked_at: None,
-        };
-        Self::over(input, each)
+            by_columns: false,
+            kept: Kept::default(),
+        }
     }
 }
 
@@ -93,6 +118,34 @@ impl Projecting {
     }
 }
 
+impl Projecting {
+    /// Projects rows of columns: as such, or as documents where they have to be.
+    fn push_columns(&mut self, rows: &ColumnRows, batch: &Batch<'_>, out: &mut RowBatch) -> Result<()> {
+        if let Some(made) = projected(&self.projection, rows)? {
+            self.kept.set(made.segment.bytes())?;
+            out.push_columns(made);
+            return Ok(());
+        }
+        let shape = Shape::of_computed(&rows.segment);
+        let Some(maker) = shape.maker(&rows.segment) else {
+            bail!(InternalError, "rows of columns that were not computed");
+        };
+        for places in rows.chunks() {
+            for row in places.map(|row| row) {
+                work(ROW)?;
+                let document = maker.document(row);
+                let row = RowRef {
+                    doc: DocRef::Raw(document.as_raw()),
+                    meta: None,
+                    record: None,
+                };
+                self.push(row, batch, out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 fn in_find(error: Error) -> Error {
     error.context("Executor error during find command")
 }
@@ -123,9 +176,17 @@ impl EachRow for Projecting {
                 .take()
                 .unwrap_or_else(|| RowBatch::new(Wanted::Documents));
             rows.clear();
+            if self.by_columns && out.takes_columns() {
+                rows.take_columns();
+            }
             let filled = rows.with_room(out.room(), |rows| input.next_batch(batch, rows))?;
-            for row in rows.iter() {
-                self.push(row, batch, out).map_err(in_find)?;
+            for content in rows.contents() {
+                let pushed = match content {
+                    Content::Row(row) => self.push(row, batch, out),
+                    Content::Columns(rows) => self.push_columns(rows, batch, out),
+                    Content::Bucket(_) => bail!(InternalError, "a bucket that nobody asked for"),
+                };
+                pushed.map_err(in_find)?;
             }
             self.looked_at = Some(rows);
             filled
@@ -133,6 +194,10 @@ impl EachRow for Projecting {
         counters.pulled_batch(out.len() - before, filled);
         counters.advanced += (out.len() - before) as u64;
         Ok(filled)
+    }
+
+    fn save(&mut self) {
+        self.kept.rest();
     }
 
     fn plan_fields(&self, _: &Counters, out: &mut Document) {

@@ -127,11 +127,11 @@ impl Sort {
         }
     }
 
-    /// As it is, over rows of columns of these records, which its input gives to who takes them.
+    /// As it is, over rows of columns, which its input gives to who takes them: of these records, or rows that were computed.
     #[must_use]
-    pub fn over_columns(mut self, records: TreeId) -> Self {
+    pub fn over_columns(mut self, records: Option<TreeId>) -> Self {
         self.columns = ByColumns::of(records, &self.spec).filter(|_| self.limit.is_some() && !self.keep_key);
-        self.is_by_record = self.columns.is_some();
+        self.is_by_record = self.columns.is_some() && records.is_some();
         self
     }
 

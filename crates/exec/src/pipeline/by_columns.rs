@@ -3,6 +3,8 @@
 use super::{PipelineSource, group};
 use crate::by_columns::{Available, Consumer, choose as choose_find};
 use crate::columns::filter::ColumnFilter;
+use crate::columns::projected;
+use crate::ops::sort::by_columns as sort;
 use nestor_model::{Result, Str};
 use nestor_planner::PlanNode;
 use nestor_planner::find::Wanted;
@@ -96,14 +98,16 @@ fn is_by_columns(plan: &PlanNode) -> bool {
     }
 }
 
-/// What a source gives to who takes rows of columns.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// What a source or a stage gives to who takes rows of columns.
+#[derive(Clone, PartialEq, Eq)]
 pub(super) enum Gives {
     Documents,
     /// Rows of columns.
     Rows,
     /// Those of the elements of an array: above an `$unwind` and conditions.
     Elements,
+    /// Rows that were computed, which have columns at these paths and nothing else.
+    Made(Vec<Str>),
 }
 
 /// What a source gives to who takes rows of columns.
@@ -124,15 +128,51 @@ pub(super) fn gives(source: &PlanNode) -> Gives {
 }
 
 impl Gives {
-    /// The same above a stage, for the next one.
-    pub(super) fn above(self, stage: &StageOp, next: Option<&StageOp>) -> Self {
-        match (self, stage) {
-            (Self::Rows | Self::Elements, StageOp::Parsed(Stage::Group(group))) => match next {
-                Some(StageOp::Parsed(Stage::Group(next))) if group::gives_rows(group, next) => Self::Rows,
-                _ => Self::Documents,
-            },
-            (Self::Elements, StageOp::Parsed(Stage::Unwind(_) | Stage::Match(_))) => self,
+    /// The same above a stage, for those that come next.
+    pub(super) fn above(self, stage: &StageOp, next: &[StagePlan]) -> Self {
+        let paths = match (self, stage) {
+            (Self::Documents, _) => None,
+            (_, StageOp::Parsed(Stage::Group(group))) => group::paths_made(group),
+            (Self::Elements, StageOp::Parsed(Stage::Unwind(_) | Stage::Match(_))) => return Self::Elements,
+            (Self::Made(paths), StageOp::Parsed(stage)) => paths_above(stage, paths),
+            _ => None,
+        };
+        match paths {
+            Some(paths) if are_wanted(&paths, next) => Self::Made(paths),
             _ => Self::Documents,
         }
+    }
+}
+
+/// The paths that rows of columns that were computed have above a stage, if it gives such, too.
+fn paths_above(stage: &Stage, paths: Vec<Str>) -> Option<Vec<Str>> {
+    match stage {
+        Stage::Project { projection, .. } => projected::paths_of(projection, &paths),
+        Stage::Match(filter) => {
+            let mut looked_at = Vec::new();
+            ColumnFilter::of(filter)?.paths(&mut looked_at);
+            has_all(&paths, &looked_at).then_some(paths)
+        }
+        _ => None,
+    }
+}
+
+fn has_all(paths: &[Str], wanted: &[Str]) -> bool {
+    wanted.iter().all(|path| paths.contains(path))
+}
+
+/// Whether stages take rows of columns with just these paths, for more than to make documents of them.
+fn are_wanted(paths: &[Str], stages: &[StagePlan]) -> bool {
+    let Some((stage, next)) = stages.split_first() else {
+        return false;
+    };
+    match &stage.node.op {
+        StageOp::TopSort { spec, limit } => {
+            let is_first_few = *limit <= sort::ROWS_MAX && !stage.keep_sort_key;
+            is_first_few && sort::paths_of(spec).is_some_and(|wanted| has_all(paths, &wanted))
+        }
+        StageOp::Parsed(Stage::Group(group)) => group::paths_of(group).is_some_and(|wanted| has_all(paths, &wanted)),
+        StageOp::Parsed(stage) => paths_above(stage, paths.to_vec()).is_some_and(|paths| are_wanted(&paths, next)),
+        _ => false,
     }
 }

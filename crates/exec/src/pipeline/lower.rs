@@ -174,8 +174,9 @@ fn lower_stages(
     let mut unchecked = depth::Unchecked::default();
     let mut below = None;
     for (at, stage) in stages.iter().enumerate() {
-        node = lower_stage(stage, (node, below, gives), context, probes.as_deref_mut())?;
-        gives = gives.above(&stage.node.op, stages.get(at + 1).map(|next| &next.node.op));
+        let above = gives.clone().above(&stage.node.op, &stages[at + 1..]);
+        node = lower_stage(stage, (node, below, gives, &above), context, probes.as_deref_mut())?;
+        gives = above;
         below = stage.node.parsed();
         if probes.is_some() {
             node = Box::new(Probe::new(node, stage.node.shown()));
@@ -185,16 +186,23 @@ fn lower_stages(
     Ok(node)
 }
 
+/// `gives`: what the input gives to who takes rows of columns; `above`: what the stage gives then.
 fn lower_stage(
     plan: &StagePlan,
-    (node, below, gives): (BoxOperator, Option<&Stage>, Gives),
+    (node, below, gives, above): (BoxOperator, Option<&Stage>, Gives, &Gives),
     context: &PipelineSource,
     probes: Option<&mut Batch<'_>>,
 ) -> Result<BoxOperator> {
     let collator = context.collator.as_ref();
     let sort = |node, spec: &Arc<SortSpec>, limit| Sort::new(node, spec.clone(), limit, plan.keep_sort_key);
     let stage = match &plan.node.op {
-        StageOp::TopSort { spec, limit } => return Ok(Box::new(sort(node, spec, Some(*limit)))),
+        StageOp::TopSort { spec, limit } => {
+            let sort = sort(node, spec, Some(*limit));
+            return Ok(Box::new(match gives {
+                Gives::Made(_) => sort.over_columns(None),
+                _ => sort,
+            }));
+        }
         StageOp::LookupUnwind(join) => {
             let inner = plan.inner.clone();
             return Ok(Box::new(lookup::LookupUnwindOp::new(
@@ -208,8 +216,11 @@ fn lower_stage(
         StageOp::Parsed(stage) => stage,
     };
     Ok(match stage {
-        Stage::Match(filter) if gives == Gives::Elements => Box::new(Filter::by_columns(node, filter.clone())),
+        Stage::Match(filter) if *above != Gives::Documents => Box::new(Filter::by_columns(node, filter.clone())),
         Stage::Match(filter) => Box::new(Filter::new(node, filter.clone())),
+        Stage::Project { projection, .. } if *above != Gives::Documents => {
+            Box::new(Project::by_columns(node, projection.clone()))
+        }
         Stage::Project { projection, .. } => Box::new(Project::new(node, projection.clone(), None)),
         Stage::Sort(spec) => Box::new(sort(node, spec, None)),
         Stage::Limit(limit) => Box::new(Limit::new(node, *limit)),

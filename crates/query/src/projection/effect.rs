@@ -43,6 +43,34 @@ impl Projection {
             _ => None,
         }
     }
+
+    /// The fields, in order, of what it makes of documents that have these top-level fields and no others, each with what computes it unless it is kept.
+    /// `None` when it does more than to keep, leave out and compute whole fields.
+    pub fn makes<'p>(&'p self, fields: &[&'p str]) -> Option<Vec<(&'p str, Option<&'p Expr>)>> {
+        if !self.slices.is_empty() || self.positional.is_some() {
+            return None;
+        }
+        let mut made = Vec::new();
+        for name in fields {
+            match (self.root.child(name), self.mode) {
+                (None, Mode::Exclusion) | (Some(Child::Kept), _) | (Some(Child::Listed), Mode::Inclusion) => {
+                    made.push((*name, None));
+                }
+                (Some(Child::Computed(Compute::Expr(expr))), Mode::Exclusion) => made.push((*name, Some(expr))),
+                _ => {}
+            }
+        }
+        for (name, child) in &self.root.children {
+            match child {
+                Child::Nested(_) | Child::Computed(Compute::ElemMatch { .. }) => return None,
+                Child::Computed(Compute::Expr(expr)) if !made.iter().any(|(own, _)| *own == name) => {
+                    made.push((name, Some(expr)));
+                }
+                _ => {}
+            }
+        }
+        Some(made)
+    }
 }
 
 #[cfg(test)]
@@ -74,6 +102,57 @@ mod tests {
             let doc = extjson::parse_document(spec).expect("valid JSON");
             let parsed = Projection::parse(doc.as_ref(), &mut Scope::new(), policy).expect("a projection");
             assert_eq!(parsed.effect(field), expected, "{spec} {field}");
+        }
+    }
+
+    #[test]
+    fn fields_are_made_in_the_order_of_documents() {
+        let fields = ["_id", "a", "b"];
+        for (policy, spec, expected) in [
+            (Policy::Project, r#"{"b":1,"a":1}"#, Some(vec!["_id", "a", "b"])),
+            (
+                Policy::Project,
+                r#"{"c":{"$add":["$b",1]},"a":1}"#,
+                Some(vec!["_id", "a", "c*"]),
+            ),
+            (
+                Policy::Project,
+                r#"{"a":{"$add":["$b",1]},"b":1}"#,
+                Some(vec!["_id", "b", "a*"]),
+            ),
+            (Policy::Project, r#"{"_id":0,"c":"$a"}"#, Some(vec!["c*"])),
+            (Policy::Project, r#"{"b":0}"#, Some(vec!["_id", "a"])),
+            (
+                Policy::AddFields,
+                r#"{"c":"$a","a":"$b"}"#,
+                Some(vec!["_id", "a*", "b", "c*"]),
+            ),
+            (Policy::AddFields, r#"{"a.c":"$b"}"#, None),
+            (Policy::Project, r#"{"a.c":1}"#, None),
+        ] {
+            let doc = extjson::parse_document(spec).expect("valid JSON");
+            let parsed = Projection::parse(doc.as_ref(), &mut Scope::new(), policy).expect("a projection");
+            let shown = |(name, expr): (&str, Option<&Expr>)| match expr {
+                Some(_) => format!("{name}*"),
+                None => name.to_owned(),
+            };
+            let made = parsed.makes(&fields);
+            let made = made.map(|made| made.into_iter().map(shown).collect::<Vec<_>>());
+            assert_eq!(
+                made,
+                expected.map(|names| names.into_iter().map(String::from).collect()),
+                "{spec}"
+            );
+            // The documents say the same.
+            let document = extjson::parse_document(r#"{"_id":1,"a":2,"b":3}"#).expect("valid JSON");
+            if let Some(made) = parsed.makes(&fields) {
+                let op = crate::env::OpContext::default();
+                let out = parsed
+                    .apply(&mut crate::env::Env::new(document.as_ref(), &op), None)
+                    .expect("it is made");
+                let names: Vec<&str> = out.iter().map(|(name, _)| name).collect();
+                assert_eq!(names, made.iter().map(|(name, _)| *name).collect::<Vec<_>>(), "{spec}");
+            }
         }
     }
 }

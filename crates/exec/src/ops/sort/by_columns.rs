@@ -1,7 +1,7 @@
 //! The first rows in an order, by columns: of those that are not among them no document is read.
 //!
 //! Rows of columns are compared by the values at the paths of the sort. What is among the first as far as the rows before tell is kept with the key of its record, and
-//! the documents are read once the rows are known, or before the operator pauses: later the view may be another.
+//! the documents are read once the rows are known, or before the operator pauses: later the view may be another. Of rows that were computed documents are made at once.
 //!
 //! The scan is told what is wanted ([`RowOrder`]), so that segments with nothing of it are passed over. Rows come in the order of their segments' ends then, and of rows
 //! with equal sort keys those come first whose records do.
@@ -10,6 +10,7 @@ use super::{Sort, Sortable, State};
 use crate::batch::Batch;
 use crate::columns::ColumnRows;
 use crate::columns::fields::column;
+use crate::columns::made::Shape;
 use crate::leading::{leading, rank};
 use crate::row::{Row, RowDoc};
 use crate::row_batch::{Content, Filled, RowBatch, Wanted};
@@ -37,7 +38,8 @@ pub(crate) fn paths_of(spec: &SortSpec) -> Option<Vec<Str>> {
 
 /// How a sort takes rows of columns.
 pub(super) struct ByColumns {
-    records: TreeId,
+    /// Where the documents of rows are; `None` where rows were computed.
+    records: Option<TreeId>,
     paths: Vec<Str>,
     rows: RowBatch,
     /// There may be rows whose documents have not been read.
@@ -45,7 +47,7 @@ pub(super) struct ByColumns {
 }
 
 impl ByColumns {
-    pub(super) fn of(records: TreeId, spec: &SortSpec) -> Option<Self> {
+    pub(super) fn of(records: Option<TreeId>, spec: &SortSpec) -> Option<Self> {
         let mut rows = RowBatch::new(Wanted::Documents);
         rows.take_columns();
         rows.set_order(RowOrder::of(spec)?);
@@ -79,7 +81,12 @@ impl Sort {
             let filled = self.input.next_batch(batch, &mut own.rows)?;
             for content in own.rows.contents() {
                 match content {
-                    Content::Columns(rows) => own.unread |= self.add_columns(rows, &own.paths)?,
+                    Content::Columns(rows) => {
+                        own.unread |= self.add_columns(rows, &own.paths)?;
+                        if own.records.is_none() && self.kept.bytes() > batch.memory_bytes_max {
+                            self.spill(batch)?;
+                        }
+                    }
                     Content::Row(row) => {
                         // Rows may be spilled.
                         if std::mem::take(&mut own.unread) {
@@ -107,11 +114,17 @@ impl Sort {
         Ok(true)
     }
 
-    /// Whether some of the rows are among the first so far.
+    /// Whether some of the rows are among the first so far and have to be read.
     fn add_columns(&mut self, rows: &ColumnRows, paths: &[Str]) -> Result<bool> {
-        let Some(record) = rows.segment.records() else {
-            bail!(InternalError, "rows of columns that are no records");
+        let record = rows.segment.records();
+        let made = match &record {
+            None => Some(Shape::of_computed(&rows.segment)),
+            Some(_) => None,
         };
+        let maker = made.as_ref().and_then(|shape| shape.maker(&rows.segment));
+        if record.is_none() && maker.is_none() {
+            bail!(InternalError, "rows of columns that are neither records nor computed");
+        }
         let columns: Vec<Option<&Column>> = paths.iter().map(|path| column(&rows.segment, path)).collect();
         let mut key = Vec::new();
         let mut are_some = false;
@@ -122,15 +135,18 @@ impl Sort {
                 let values: Vec<ValueRef<'_>> = columns.iter().map(|column| value(*column, row)).collect();
                 key.clear();
                 self.keys.encode(&values, &mut key);
-                let record = record(row);
-                let arrival = self.arrival(Some(&record));
+                let record = record.as_ref().map(|record| record(row));
+                let arrival = self.arrival(record.as_ref().map(<[u8; 8]>::as_slice));
                 if self.is_late(&key, arrival) {
                     continue;
                 }
-                are_some = true;
+                are_some |= record.is_some();
+                let doc = maker
+                    .as_ref()
+                    .map_or(RowDoc::Unread, |maker| RowDoc::Raw(maker.document(row)));
                 let row = Row {
-                    record: Some(Bytes::copy_from(&record)),
-                    ..Row::from(RowDoc::Unread)
+                    record: record.map(|record| Bytes::copy_from(&record)),
+                    ..Row::from(doc)
                 };
                 self.keep(key.clone(), arrival, row)?;
             }
@@ -228,8 +244,8 @@ impl Sort {
     }
 
     /// Reads the documents of rows that have none yet.
-    fn read(&mut self, records: TreeId, batch: &Batch<'_>) -> Result<()> {
-        let State::Collect { heap, .. } = &mut self.state else {
+    fn read(&mut self, records: Option<TreeId>, batch: &Batch<'_>) -> Result<()> {
+        let (State::Collect { heap, .. }, Some(records)) = (&mut self.state, records) else {
             return Ok(());
         };
         let mut items: Vec<Sortable> = std::mem::take(heap).into_vec();

@@ -61,9 +61,9 @@ pub(super) fn paths_of(group: &Arc<Group>) -> Option<Vec<Str>> {
     Rows::of(group).map(|(_, paths)| paths)
 }
 
-/// Whether what a group makes of rows of columns may be such rows again, for another group.
-pub(super) fn gives_rows(group: &Arc<Group>, to: &Arc<Group>) -> bool {
-    Numbering::of(group).is_some() && paths_of(to).is_some_and(|paths| numbered::gives(group, &paths))
+/// The paths of what a group makes of rows of columns, if that may be such rows again.
+pub(super) fn paths_made(group: &Arc<Group>) -> Option<Vec<Str>> {
+    Numbering::of(group).and_then(|_| numbered::paths_made(group))
 }
 
 /// Groups its input.

@@ -117,9 +117,11 @@ pub(super) fn leaves_of(id: &Expr) -> Option<Vec<Leaf>> {
 /// The paths that the parts of a key have below one, and whether all of the key is parts.
 pub(super) fn paths_below(id: &Expr, path: &str, out: &mut Vec<Str>) -> bool {
     match id.object_fields() {
-        Some(fields) => fields
-            .iter()
-            .all(|(name, field)| paths_below(field, &format!("{path}.{name}"), out)),
+        Some(fields) => {
+            let mut below = fields.iter();
+            // An empty document is no column.
+            !fields.is_empty() && below.all(|(name, field)| paths_below(field, &format!("{path}.{name}"), out))
+        }
         None => {
             out.push(path.into());
             id.field_path().is_some()

@@ -16,7 +16,6 @@ use crate::columns::fields::column;
 use crate::relation::groups::Words;
 use field::Field;
 use key::{Kind, Leaf, Path, leaves_of, made, paths_below};
-use nestor_columns::made::Made;
 use nestor_columns::{Column, Segment};
 use nestor_model::statement::work;
 use nestor_model::vector::{Seed, Vector};
@@ -275,28 +274,17 @@ impl Numbered {
 
     /// The groups as rows of columns, with the paths of the key below `_id`; `None` where columns do not hold what they have.
     pub(super) fn segment(&self) -> Option<Segment> {
-        let mut paths = Vec::new();
-        if !paths_below(&self.group.id, "_id", &mut paths) {
-            return None;
-        }
-        let parts = self.leaves.iter().zip(self.keys()).zip(paths);
+        let mut paths = paths_made(&self.group)?.into_iter();
         let mut columns = Vec::with_capacity(self.leaves.len() + self.fields.len());
-        for ((leaf, values), path) in parts {
-            columns.push(Made {
-                path,
-                values,
-                are_dates: leaf.path()?.kind == Kind::Date,
-            });
+        for (leaf, values) in self.leaves.iter().zip(self.keys()) {
+            let column = Column::made(&values, leaf.path()?.kind == Kind::Date)?;
+            columns.push((paths.next()?, Arc::new(column)));
         }
         for (field, spec) in self.fields.iter().zip(&self.group.fields) {
             let (values, are_dates) = field.vector(spec.accumulator.name(), &self.counts)?;
-            columns.push(Made {
-                path: spec.name.clone(),
-                values: Arc::new(values),
-                are_dates,
-            });
+            columns.push((paths.next()?, Arc::new(Column::made(&values, are_dates)?)));
         }
-        Segment::made(self.len(), &columns)
+        Some(Segment::made(self.len(), columns))
     }
 
     fn key(&self, group: usize) -> Value {
@@ -345,10 +333,10 @@ pub(super) fn hash_of(value: ValueRef<'_>, seed: &Seed) -> u64 {
     }
 }
 
-/// Whether what a group makes of columns are columns at all of some paths.
-pub(super) fn gives(group: &Group, paths: &[Str]) -> bool {
-    let mut own = Vec::new();
-    let is_made_of_paths = paths_below(&group.id, "_id", &mut own);
-    own.extend(group.fields.iter().map(|field| field.name.clone()));
-    is_made_of_paths && paths.iter().all(|path| own.contains(path))
+/// The paths of what a group makes of columns, in the order of its documents; `None` where that is more than columns.
+pub(super) fn paths_made(group: &Group) -> Option<Vec<Str>> {
+    let mut paths = Vec::new();
+    let is_made_of_paths = paths_below(&group.id, "_id", &mut paths);
+    paths.extend(group.fields.iter().map(|field| field.name.clone()));
+    is_made_of_paths.then_some(paths)
 }
