@@ -6,7 +6,7 @@
 //! neither a thread nor a lock.
 
 use crate::buffers;
-use crate::niceness;
+use crate::niceness::{self, Habit};
 use crate::serve::Server;
 use crate::stream::{self, Refusal, Stream};
 use crate::tls::Identity;
@@ -47,12 +47,10 @@ const SHED_LOOK: Duration = Duration::from_millis(10);
 
 /// Commands of this size are long whatever they do.
 pub(crate) const LARGE_BYTES: usize = 64 * 1024;
-/// A command that is still running after this long leaves its thread's other connections to another thread, takes turns with other
-/// long ones and looks after its client.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(1);
 
-/// What a thread does for others while it runs a command that turns out to be long.
-pub(crate) const HOOKS: Hooks = Hooks {
+/// What a thread does for others while it runs a command that turns out to be long: it leaves its other connections to another thread, takes turns with other
+/// long ones and looks after its client.
+const HOOKS: Hooks = Hooks {
     make_way,
     before_wait,
     client_has_gone: stream::watched_has_closed,
@@ -111,20 +109,25 @@ fn before_wait() {
 }
 
 /// A command that runs on this thread; its turn ends with it, also when it panics, and so does that it comes behind others.
-pub(crate) struct Running;
+pub(crate) struct Running<'h>(&'h mut Habit);
 
-impl Running {
-    /// A command begins.
-    pub(crate) fn begin() -> Self {
+impl<'h> Running<'h> {
+    /// A command of a connection with this habit begins.
+    pub(crate) fn begin(habit: &'h mut Habit) -> Self {
         HAS_HANDED_ON.set(false);
-        Self
+        Self(habit)
+    }
+
+    /// Does its work; what is long makes way for others.
+    pub(crate) fn work<R>(&self, work: impl FnOnce() -> R) -> R {
+        with_patience(self.0.patience(), HOOKS, work)
     }
 }
 
-impl Drop for Running {
+impl Drop for Running<'_> {
     fn drop(&mut self) {
         Turns::of_thread().give_up();
-        niceness::come_back();
+        self.0.note(niceness::come_back());
     }
 }
 
@@ -261,6 +264,7 @@ async fn converse(server: &Server, stream: &mut Stream, conn: &mut Connection) -
         server,
         conn,
         next_request_id: 1,
+        habit: Habit::default(),
     };
     loop {
         let Ok(mut input) = stream.read_fresh().await else {
@@ -284,6 +288,7 @@ struct Talk<'a> {
     server: &'a Server,
     conn: &'a mut Connection,
     next_request_id: i32,
+    habit: Habit,
 }
 
 /// What answering needs to know of the message.
@@ -520,20 +525,20 @@ impl Talk<'_> {
             buffer,
         };
         let service = &self.server.service;
-        let conn = &mut *self.conn;
+        let (conn, habit) = (&mut *self.conn, &mut self.habit);
         let run = AssertUnwindSafe(|| {
             let name = body.iter().next().map_or("", |(name, _)| name);
             let sequences_bytes: usize = sequences.iter().flat_map(|s| &s.documents).map(|doc| doc.len()).sum();
-            let _running = Running::begin();
+            let running = Running::begin(habit);
             let length = service.length_of(name);
             if length == Length::Short {
                 service.run(conn, request)
             } else if length == Length::UsuallyShort && body.len() + sequences_bytes < LARGE_BYTES {
-                stream.watched(|| with_patience(PATIENCE, HOOKS, || service.run(conn, request)))
+                stream.watched(|| running.work(|| service.run(conn, request)))
             } else {
                 let run = || {
                     watcher::has_left_worker();
-                    with_patience(PATIENCE, HOOKS, || service.run(conn, request))
+                    running.work(|| service.run(conn, request))
                 };
                 stream.watched(|| tokio::task::block_in_place(run))
             }

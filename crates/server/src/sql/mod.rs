@@ -3,14 +3,14 @@
 mod input;
 mod login;
 
-use crate::connection::{HOOKS, LARGE_BYTES, PATIENCE, Running, reached};
+use crate::connection::{LARGE_BYTES, Running, reached};
+use crate::niceness::Habit;
 use crate::serve::Server;
 use crate::stream::{Socket, Stream, write_watched};
 use crate::tls::TlsMode;
 use crate::watcher;
 use input::Input;
 use nestor_command::Connection;
-use nestor_model::interrupt::with_patience;
 use nestor_model::random::Random;
 use nestor_model::{Error, ErrorCode, Result as Outcome, doc};
 use nestor_sql::error::error;
@@ -126,6 +126,7 @@ async fn converse(
     };
     let mut session = Conversation { session, server };
     let commits = session.session.hold_answers();
+    let mut habit = Habit::default();
     let ending = &conn.slot.ending;
     ending.listen();
     let secret = random.next() as i32;
@@ -159,7 +160,7 @@ async fn converse(
             server,
             &mut stream,
             &mut session.session,
-            (&mut input, &commits),
+            (&mut input, &commits, &mut habit),
             &mut out,
         )?;
         // What it was doing has been stopped for that: the client is told this alone.
@@ -345,7 +346,7 @@ fn take(
     server: &Server,
     stream: &mut Stream,
     session: &mut Session,
-    (input, commits): (&mut Input, &Commits),
+    (input, commits, habit): (&mut Input, &Commits, &mut Habit),
     out: &mut Vec<u8>,
 ) -> Result<(Next, u8), Ended> {
     let handle = Handle::current();
@@ -357,10 +358,10 @@ fn take(
         sent.map_err(|_| Error::new(ErrorCode::ClientDisconnect, "the client has gone"))
     };
     let run = AssertUnwindSafe(|| {
-        let _running = Running::begin();
+        let running = Running::begin(habit);
         let mut last = b'S';
         let mut receive = |input: &mut Input, below: usize, flush: &mut Flush<'_>| {
-            with_patience(PATIENCE, HOOKS, || {
+            running.work(|| {
                 while let Some((tag, body, behind)) = input.whole(below) {
                     last = tag;
                     server.count_request(body.len() + 5);
