@@ -5,9 +5,12 @@
 //! keys, and another commit or transaction that writes a claimed key gets a write conflict with a [`Reservation`], by
 //! which it can wait for that transaction's end.
 //!
+//! Keys that are [held](crate::holds) are claimed as well. Those that are held in common are in the way of who writes them or holds them alone.
+//!
 //! A claim is kept as a hash of 64 bits under a random key, a tenth of what tree and key take: a transaction may have millions.
 //! Of two keys with one hash, which hardly ever meet, the second is taken for the first, and its writer waits in vain.
 
+use crate::holds::Hold;
 use crate::{Bytes, Result, StorageError, TreeId};
 use nestor_model::ErrorCode;
 use std::collections::HashMap;
@@ -39,8 +42,10 @@ pub(crate) struct Claims {
 
 #[derive(Default)]
 struct Table {
-    /// The transactions that claim keys, by hash.
+    /// The transactions that claim keys alone, by hash.
     owners: ByHash<u64>,
+    /// Those that claim keys in common.
+    sharers: ByHash<Vec<u64>>,
     /// Those who wait for a key, by hash: one of them is woken when it is given up.
     waiters: ByHash<Waiters>,
     /// Transactions that wait for another one's end, and for which. No transaction waits for itself over any number of others.
@@ -73,14 +78,35 @@ impl Hasher for AsIs {
     }
 }
 
+/// A key that somebody wants to write or to hold, and whether alone.
+pub(crate) type Wanted<'a> = (TreeId, &'a Bytes, bool);
+
+impl Table {
+    /// A transaction that claims a key and is in the way of another one.
+    fn blocker(&self, key: u64, alone: bool, own: Option<u64>) -> Option<u64> {
+        let is_other = |owner: &u64| Some(*owner) != own;
+        let owner = self.owners.get(&key).copied().filter(is_other);
+        let sharers = self.sharers.get(&key).filter(|_| alone);
+        owner.or_else(|| sharers?.iter().copied().find(is_other))
+    }
+
+    fn len(&self) -> usize {
+        self.owners.len() + self.sharers.len()
+    }
+}
+
 /// The claims of one write set, given up when it goes.
 pub(crate) struct Claim {
     claims: Arc<Claims>,
     owner: u64,
-    /// Hashes of keys.
+    /// Hashes of keys that are claimed alone.
     keys: Vec<u64>,
+    /// Hashes of keys that are claimed in common.
+    shared: Vec<u64>,
     /// Keys written since the last time keys were claimed.
     pub(crate) fresh: Vec<(TreeId, Bytes)>,
+    /// Keys held since then.
+    pub(crate) held: Vec<Hold>,
     /// Memory of the write set in bytes, about, and how much of it is oplog entries.
     bytes: usize,
     logged_bytes: usize,
@@ -92,40 +118,55 @@ impl Claims {
             claims: self.clone(),
             owner: self.next_owner.fetch_add(1, Ordering::Relaxed),
             keys: Vec::new(),
+            shared: Vec::new(),
             fresh: Vec::new(),
+            held: Vec::new(),
             bytes: 0,
             logged_bytes: 0,
         }
     }
 
-    /// The first of `keys` that another than `own` has claimed. The caller holds the sequencer's lock.
+    /// The first of `keys` that another than `own` has claimed in a way that is in the way. The caller holds the sequencer's lock.
     pub(crate) fn conflict<'a>(
         self: &Arc<Self>,
         own: Option<&Claim>,
-        mut keys: impl Iterator<Item = (TreeId, &'a Bytes)>,
+        mut keys: impl Iterator<Item = Wanted<'a>>,
     ) -> Option<Reservation> {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
         let table = self.lock();
         let own = own.map(|claim| claim.owner);
-        keys.find_map(|(tree, key)| {
+        keys.find_map(|(tree, key, alone)| {
             let key = self.hash(tree, key);
-            let owner = *table.owners.get(&key)?;
-            (Some(owner) != own).then(|| Reservation {
+            let owner = table.blocker(key, alone, own)?;
+            Some(Reservation {
                 claims: self.clone(),
                 key,
+                alone,
+                own,
                 owner,
             })
         })
     }
 
-    /// Waits until nobody claims a key, for at most `timeout`. `may` is asked for each transaction that is waited for, and says whether it may be.
-    fn wait_for(&self, key: u64, timeout: Duration, mut may: impl FnMut(&mut Table, u64) -> bool) -> Waited {
+    /// Waits until nobody's claim to a key is in the way, for at most `timeout`. `may` is asked for each transaction that is waited for, and says
+    /// whether it may be.
+    fn wait_for(
+        &self,
+        wanted: &Reservation,
+        timeout: Duration,
+        mut may: impl FnMut(&mut Table, u64) -> bool,
+    ) -> Waited {
+        let Reservation { key, alone, own, .. } = *wanted;
         let until = Instant::now() + timeout;
         let mut table = self.lock();
         loop {
-            let Some(owner) = table.owners.get(&key).copied() else {
+            let Some(owner) = table.blocker(key, alone, own) else {
+                // Others that want it in common need not wait for this one.
+                if let (Some(place), false) = (table.waiters.get(&key), alone) {
+                    place.released.notify_one();
+                }
                 return Waited::Released;
             };
             if !may(&mut table, owner) {
@@ -149,7 +190,8 @@ impl Claims {
         }
     }
 
-    fn hash(&self, tree: TreeId, key: &Bytes) -> u64 {
+    /// What a key is claimed by.
+    pub(crate) fn hash(&self, tree: TreeId, key: &Bytes) -> u64 {
         self.hasher.hash_one((tree, key))
     }
 
@@ -168,18 +210,22 @@ impl Claims {
     }
 }
 
-/// A key that an open transaction has written.
+/// A key that an open transaction has written or holds.
 #[derive(Clone)]
 pub struct Reservation {
     claims: Arc<Claims>,
     key: u64,
+    /// It is wanted alone.
+    alone: bool,
+    /// Who wants it.
+    own: Option<u64>,
     owner: u64,
 }
 
 impl Reservation {
-    /// Waits until neither that transaction nor another one has a claim to the key, for at most `timeout`; false when one has.
+    /// Waits until neither that transaction nor another one has a claim to the key that is in the way, for at most `timeout`; false when one has.
     pub fn wait(&self, timeout: Duration) -> bool {
-        self.claims.wait_for(self.key, timeout, |_, _| true) == Waited::Released
+        self.claims.wait_for(self, timeout, |_, _| true) == Waited::Released
     }
 }
 
@@ -195,10 +241,14 @@ pub enum Waited {
 }
 
 impl Claim {
-    /// Waits until no other transaction claims a key, for at most `timeout`.
+    /// Waits until no other transaction's claim to a key is in the way, for at most `timeout`.
     pub(crate) fn wait(&self, reservation: &Reservation, timeout: Duration) -> Waited {
         let own = self.owner;
-        let waited = self.claims.wait_for(reservation.key, timeout, |table, owner| {
+        let wanted = Reservation {
+            own: Some(own),
+            ..reservation.clone()
+        };
+        let waited = self.claims.wait_for(&wanted, timeout, |table, owner| {
             let mut at = Some(owner);
             while let Some(owner) = at {
                 if owner == own {
@@ -223,16 +273,33 @@ impl fmt::Debug for Reservation {
 }
 
 impl Claim {
-    /// Claims the keys written since the last time. The caller holds the sequencer's lock and has checked them.
+    /// Claims the keys written and held since the last time. The caller holds the sequencer's lock and has checked them.
     pub(crate) fn take(&mut self) {
         let mut table = self.claims.lock();
-        for (tree, key) in std::mem::take(&mut self.fresh) {
+        let written = std::mem::take(&mut self.fresh).into_iter();
+        let held = std::mem::take(&mut self.held).into_iter();
+        let all = written.map(|(tree, key)| (tree, key, true));
+        for (tree, key, alone) in all.chain(held.map(|hold| (hold.tree, hold.key, hold.alone))) {
             let key = self.claims.hash(tree, &key);
-            if table.owners.insert(key, self.owner).is_none() {
-                self.keys.push(key);
+            if alone {
+                if table.owners.insert(key, self.owner).is_none() {
+                    self.keys.push(key);
+                }
+                continue;
+            }
+            let sharers = table.sharers.entry(key).or_default();
+            if !sharers.contains(&self.owner) {
+                sharers.push(self.owner);
+                self.shared.push(key);
             }
         }
-        self.claims.count.store(table.owners.len(), Ordering::Release);
+        self.claims.count.store(table.len(), Ordering::Release);
+    }
+
+    /// Claims nothing of what was written and held since the last time.
+    pub(crate) fn forget_fresh(&mut self) {
+        self.fresh.clear();
+        self.held.clear();
     }
 
     /// Counts memory of the write set: so much more, and so much less.
@@ -274,23 +341,36 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         self.claims.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        if self.keys.is_empty() {
+        if self.keys.is_empty() && self.shared.is_empty() {
             return;
         }
         let mut table = self.claims.lock();
-        let Table { owners, waiters, .. } = &mut *table;
+        let Table {
+            owners,
+            sharers,
+            waiters,
+            ..
+        } = &mut *table;
         for key in &self.keys {
             owners.remove(key);
+        }
+        for key in &self.shared {
+            if let Some(others) = sharers.get_mut(key) {
+                others.retain(|owner| *owner != self.owner);
+                if others.is_empty() {
+                    sharers.remove(key);
+                }
+            }
         }
         // A table that had millions of entries gives their memory back.
         if owners.capacity() > 4 * (owners.len() + 1024) {
             owners.shrink_to_fit();
         }
-        self.claims.count.store(owners.len(), Ordering::Release);
+        self.claims.count.store(owners.len() + sharers.len(), Ordering::Release);
         let released: Vec<Arc<Condvar>> = match waiters.is_empty() {
             true => Vec::new(),
             false => {
-                let awaited = self.keys.iter().filter_map(|key| waiters.get(key));
+                let awaited = self.keys.iter().chain(&self.shared).filter_map(|key| waiters.get(key));
                 awaited.map(|waiters| waiters.released.clone()).collect()
             }
         };
@@ -316,8 +396,53 @@ mod tests {
     fn reservation(claims: &Arc<Claims>, key: &[u8]) -> Reservation {
         let key = Bytes::copy_from(key);
         claims
-            .conflict(None, std::iter::once((T, &key)))
+            .conflict(None, std::iter::once((T, &key, true)))
             .expect("it is claimed")
+    }
+
+    fn sharing(claims: &Arc<Claims>, key: &[u8]) -> Claim {
+        let mut claim = claims.open();
+        claim.held.push(Hold {
+            tree: T,
+            key: Bytes::copy_from(key),
+            alone: false,
+        });
+        claim.take();
+        claim
+    }
+
+    #[test]
+    fn who_holds_a_key_in_common_is_in_the_way_of_who_wants_it_alone() {
+        let claims = Arc::<Claims>::default();
+        let (first, second) = (sharing(&claims, b"a"), sharing(&claims, b"a"));
+        let key = Bytes::copy_from(b"a");
+        let blocks = |own: Option<&Claim>, alone: bool| claims.conflict(own, std::iter::once((T, &key, alone)));
+        assert!(blocks(None, false).is_none() && blocks(Some(&first), true).is_some());
+        let a = blocks(None, true).expect("it is claimed");
+        drop(second);
+        assert!(blocks(Some(&first), true).is_none() && !a.wait(Duration::ZERO));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| a.wait(Duration::from_secs(60)));
+            while claims.lock().waiters.is_empty() {
+                std::thread::yield_now();
+            }
+            drop(first);
+            assert!(waits.join().expect("it ends"));
+        });
+        assert_eq!((claims.lock().len(), claims.count.load(Ordering::Acquire)), (0, 0));
+    }
+
+    #[test]
+    fn who_holds_a_key_in_common_may_have_it_alone_once_nobody_else_does() {
+        let claims = Arc::<Claims>::default();
+        let (mut first, second) = (sharing(&claims, b"a"), sharing(&claims, b"a"));
+        drop(second);
+        first.fresh.push((T, Bytes::copy_from(b"a")));
+        first.take();
+        let key = Bytes::copy_from(b"a");
+        assert!(claims.conflict(None, std::iter::once((T, &key, false))).is_some());
+        drop(first);
+        assert_eq!(claims.lock().len(), 0);
     }
 
     #[test]

@@ -6,11 +6,12 @@
 
 use crate::base::BaseSnapshot;
 use crate::catalog::{Catalog, Collection, ddl};
-use crate::claims::{Claim, Claims};
+use crate::claims::{Claim, Claims, Wanted};
 use crate::clock::{self, Clock};
 use crate::engine::Prepared;
 use crate::engine::recovery::Replayed;
 use crate::faults::{Fault, strikes};
+use crate::holds::{HeldNames, Hold};
 use crate::memtable::{Live, Memtable};
 use crate::recent::{Reads, RecentWrites};
 use crate::snapshot::{Layers, Published};
@@ -40,6 +41,8 @@ pub(crate) struct Sequencer {
     checkable_from: u64,
     /// Keys written by open transactions.
     claims: Arc<Claims>,
+    /// The names that commits held.
+    held: HeldNames,
     /// The keys that commits write while serializable transactions are open.
     recent: Arc<RecentWrites>,
     /// The watches that are told of records written.
@@ -83,6 +86,22 @@ pub(crate) struct Group {
     time: Timestamp,
     catalog: Arc<Catalog>,
     written: HashSet<(TreeId, Bytes)>,
+    held: HeldNames,
+}
+
+/// Keys that are written, which is as if they were held alone.
+fn alone<'a>(keys: impl Iterator<Item = (TreeId, &'a Bytes)>) -> impl Iterator<Item = Wanted<'a>> {
+    keys.map(|(tree, key)| (tree, key, true))
+}
+
+fn wanted(holds: &[Hold]) -> impl Iterator<Item = Wanted<'_>> {
+    holds.iter().map(|hold| (hold.tree, &hold.key, hold.alone))
+}
+
+/// The keys of trees that are held.
+fn held_keys(holds: &[Hold]) -> impl Iterator<Item = (TreeId, &Bytes)> {
+    let keys = holds.iter().filter(|hold| !hold.is_name());
+    keys.map(|hold| (hold.tree, &hold.key))
 }
 
 impl Sequencer {
@@ -94,6 +113,7 @@ impl Sequencer {
             last_time: current.optime,
             checkable_from: current.seq,
             claims: Arc::default(),
+            held: HeldNames::default(),
             recent: Arc::default(),
             current,
             live: VecDeque::new(),
@@ -136,11 +156,13 @@ impl Sequencer {
         let seen = ws.snapshot.state.seq;
         let is_outdated = self.is_outdated(ws, &self.current.catalog);
         let Some(claim) = &mut ws.claim else { return Ok(()) };
-        let keys = || claim.fresh.iter().map(|(tree, key)| (*tree, key));
-        if is_outdated || self.written_after(seen, keys) {
+        let written = || claim.fresh.iter().map(|(tree, key)| (*tree, key));
+        let keys = || written().chain(held_keys(&claim.held));
+        if is_outdated || self.written_after(seen, keys) || self.held_after(&self.held, seen, &claim.held) {
             return Err(StorageError::WriteConflict);
         }
-        if let Some(reservation) = self.claims.conflict(Some(claim), keys()) {
+        let wanted = alone(written()).chain(wanted(&claim.held));
+        if let Some(reservation) = self.claims.conflict(Some(claim), wanted) {
             return Err(StorageError::Reserved(Box::new(reservation)));
         }
         claim.take();
@@ -172,6 +194,19 @@ impl Sequencer {
             && !strikes(Fault::MissedConflict)
     }
 
+    /// Whether commits after `seen` held names of `holds` in a way that does not go together with these.
+    fn held_after(&self, names: &HeldNames, seen: u64, holds: &[Hold]) -> bool {
+        let mut own = holds.iter().filter(|hold| hold.is_name());
+        own.any(|hold| names.is_in_the_way(seen, self.claims.hash(hold.tree, &hold.key), hold.alone))
+    }
+
+    /// Notes the names that a commit held.
+    fn note_held(claims: &Claims, names: &mut HeldNames, seq: u64, holds: &[Hold]) {
+        for hold in holds.iter().filter(|hold| hold.is_name()) {
+            names.note(seq, claims.hash(hold.tree, &hold.key), hold.alone);
+        }
+    }
+
     /// The published state, or, until [`crate::engine`] shows it under the same lock, the one to publish.
     pub(crate) fn current(&self) -> &Arc<Published> {
         &self.current
@@ -189,6 +224,7 @@ impl Sequencer {
             time: self.last_time,
             catalog: self.current.catalog.clone(),
             written: HashSet::new(),
+            held: HeldNames::default(),
         }
     }
 
@@ -215,6 +251,7 @@ impl Sequencer {
             for (tree, overlay) in ws.kept_trees() {
                 group.written.extend(overlay.keys().map(|key| (tree, key.clone())));
             }
+            Self::note_held(&self.claims, &mut group.held, seq, &ws.held);
         }
         (group.seq, group.time) = (seq, last);
         group.accepted.push(Accepted {
@@ -235,7 +272,8 @@ impl Sequencer {
             ws.kept_trees()
                 .flat_map(|(tree, map)| map.keys().map(move |key| (tree, key)))
         };
-        if let Some(reservation) = self.claims.conflict(ws.claim.as_ref(), written()) {
+        let wanted = alone(written()).chain(wanted(&ws.held));
+        if let Some(reservation) = self.claims.conflict(ws.claim.as_ref(), wanted) {
             return Err(StorageError::Reserved(Box::new(reservation)));
         }
         // Of an older state than the snapshot, if that is a newer one by now.
@@ -254,9 +292,10 @@ impl Sequencer {
         }
         let keys = || {
             let unchanged = ws.unchanged.iter().map(|(tree, key)| (*tree, key));
-            unchanged.chain(written())
+            unchanged.chain(written()).chain(held_keys(&ws.held))
         };
-        if self.written_after(seen, keys) {
+        let is_held = |names: &HeldNames| self.held_after(names, seen, &ws.held);
+        if self.written_after(seen, keys) || is_held(&self.held) || is_held(&group.held) {
             return conflict;
         }
         if !group.written.is_empty() && keys().any(|(tree, key)| group.written.contains(&(tree, key.clone()))) {
@@ -311,6 +350,10 @@ impl Sequencer {
                 change.state.add(change.documents, change.bytes);
             }
         }
+        for accepted in &group.accepted {
+            Self::note_held(&self.claims, &mut self.held, accepted.seq, &accepted.prepared.ws.held);
+        }
+        self.held.sweep(oldest, group.seq);
         self.last_time = self.last_time.max(group.time);
         if !self.retained.is_empty() {
             self.trim_retained();

@@ -5,6 +5,7 @@ use crate::catalog::ddl;
 use crate::catalog::{Catalog, Collection, CollectionState};
 use crate::claims::{CLAIM_BYTES, Claim, Reservation, Waited};
 use crate::cursor::{Cursor, Layer, Overlay, Source};
+use crate::holds::Hold;
 use crate::read_set::SharedReads;
 use crate::recent::Reads;
 use crate::snapshot::{Snapshot, View};
@@ -94,6 +95,8 @@ pub struct WriteSet {
     pub(crate) trees: BTreeMap<TreeId, Arc<Overlay>>,
     pub(crate) dropped: Vec<TreeId>,
     pub(crate) unchanged: Vec<(TreeId, Bytes)>,
+    /// What is held without being written.
+    pub(crate) held: Vec<Hold>,
     pub(crate) required: Vec<Arc<Collection>>,
     /// Collections that nobody else may have written to after the commit of this number.
     pub(crate) unwritten: Vec<(Arc<CollectionState>, u64)>,
@@ -130,6 +133,7 @@ pub struct Savepoint {
     undo: usize,
     dropped: usize,
     unchanged: usize,
+    held: usize,
     required: usize,
     unwritten: usize,
     oplog: usize,
@@ -149,6 +153,7 @@ impl WriteSet {
             trees: BTreeMap::new(),
             dropped: Vec::new(),
             unchanged: Vec::new(),
+            held: Vec::new(),
             required: Vec::new(),
             unwritten: Vec::new(),
             oplog: Vec::new(),
@@ -245,6 +250,27 @@ impl WriteSet {
     /// The commit will conflict if `key` was written after this write set's snapshot.
     pub fn check_unchanged(&mut self, tree: TreeId, key: impl Into<Bytes>) {
         self.unchanged.push((tree, key.into()));
+    }
+
+    /// Keeps `key` as it is until the write set goes: whoever writes it meanwhile conflicts, and whoever holds it as well, if one of both
+    /// holds it `alone`. The commit, or the next claim, will conflict if it was written after this write set's snapshot.
+    pub fn hold(&mut self, tree: TreeId, key: impl Into<Bytes>, alone: bool) {
+        let key = key.into().detached();
+        self.add_hold(Hold { tree, key, alone });
+    }
+
+    /// Holds a name, which is no key and stands for something that goes with a tree. As [`WriteSet::hold`], and the commit will conflict if
+    /// one after this write set's snapshot held it in another way than both in common.
+    pub fn hold_name(&mut self, tree: TreeId, name: impl Into<Bytes>, alone: bool) {
+        self.add_hold(Hold::name(tree, name.into().detached(), alone));
+    }
+
+    fn add_hold(&mut self, hold: Hold) {
+        if let Some(claim) = &mut self.claim {
+            claim.count(2 * hold.key.footprint() + CHANGE_OVERHEAD, 0);
+            claim.held.push(hold.clone());
+        }
+        self.held.push(hold);
     }
 
     /// The commit will conflict if the collection's name, options or indexes changed after this write set's snapshot; not if an
@@ -384,7 +410,9 @@ impl WriteSet {
             return;
         }
         debug_assert!(
-            self.claim.as_ref().is_some_and(|claim| claim.fresh.is_empty()),
+            self.claim
+                .as_ref()
+                .is_some_and(|claim| claim.fresh.is_empty() && claim.held.is_empty()),
             "what was written is claimed"
         );
         self.snapshot = snapshot;
@@ -395,7 +423,7 @@ impl WriteSet {
     /// Claims nothing of what was written since the last [`Engine::claim`](crate::Engine::claim): it was taken back.
     pub fn forget_unclaimed(&mut self) {
         if let Some(claim) = &mut self.claim {
-            claim.fresh.clear();
+            claim.forget_fresh();
         }
     }
 
@@ -424,6 +452,7 @@ impl WriteSet {
             undo: self.undo.len(),
             dropped: self.dropped.len(),
             unchanged: self.unchanged.len(),
+            held: self.held.len(),
             required: self.required.len(),
             unwritten: self.unwritten.len(),
             oplog: self.oplog.len(),
@@ -456,6 +485,7 @@ impl WriteSet {
         }
         self.dropped.truncate(savepoint.dropped);
         self.unchanged.truncate(savepoint.unchanged);
+        self.held.truncate(savepoint.held);
         self.required.truncate(savepoint.required);
         self.unwritten.truncate(savepoint.unwritten);
         self.oplog.truncate(savepoint.oplog);

@@ -16,15 +16,30 @@ use nestor_query::update::{Applied, Update};
 use nestor_storage::{Bytes, Collection, Index, StorageError, View as _, WriteSet, keys};
 use std::sync::Arc;
 
-/// Keeps a record as it is until the commit: whoever changes or deletes it meanwhile conflicts with this write set, as if it had been written.
+/// Keeps a record as it is until the transaction ends: whoever changes or deletes it meanwhile conflicts with this write set, as if it had been
+/// written, and so does who holds it, unless both do so `in_common`.
 ///
 /// Errors: those of storage.
-pub fn hold(ws: &mut WriteSet, collection: &Collection, record: &Bytes) -> Result<()> {
-    if let Some(found) = ws.get(collection.records, record)? {
+pub fn hold(ws: &mut WriteSet, collection: &Collection, record: &Bytes, in_common: bool) -> Result<()> {
+    if ws.get(collection.records, record)?.is_some() {
         ws.require_collection(collection.id);
-        ws.put_document(collection.records, record.clone(), found.document().to_buf());
+        ws.hold(collection.records, record.clone(), !in_common);
     }
     Ok(())
+}
+
+/// Holds that a collection has, or has no more, a document with these values at these paths: `alone` for who takes it away, in common for those
+/// who rely on it. Who writes the document otherwise is in nobody's way.
+pub fn hold_reference(ws: &mut WriteSet, collection: &Collection, (paths, values): (&[String], &[Value]), alone: bool) {
+    let mut parts: Vec<(&String, &Value)> = paths.iter().zip(values).collect();
+    parts.sort_by_key(|(path, _)| *path);
+    let mut name = Vec::new();
+    for (path, value) in parts {
+        keys::encode_into(path.as_str(), false, &mut name);
+        keys::encode_into(value, false, &mut name);
+    }
+    ws.require_collection(collection.id);
+    ws.hold_name(collection.records, name, alone);
 }
 
 /// Keeps others from writing a key of an index until the commit, if they hold it as well: a key that no entry has is deleted, which all of

@@ -39,11 +39,11 @@ pub trait Effects {
     /// Errors: there is no such sequence, or it has no such number.
     fn set(&self, sequence: &Value, number: i64, is_called: bool) -> Result<()>;
 
-    /// Holds a record of a collection, given as database and name, against everybody else until the statement or its transaction
-    /// has ended; false when somebody else holds it and nobody is to wait for that.
+    /// Holds a record of a collection, given as database and name, until the statement or its transaction has ended: against everybody else, or
+    /// `in_common` with others who do so; false when somebody else holds it and nobody is to wait for that.
     ///
     /// Errors: somebody holds it, if that is to fail; the statement cannot hold rows.
-    fn hold(&self, collection: (&str, &str), record: &[u8], waiting: Waiting) -> Result<bool>;
+    fn hold(&self, collection: (&str, &str), record: &[u8], in_common: bool, waiting: Waiting) -> Result<bool>;
 
     /// Calls a routine by its number, which may run statements: its value.
     ///

@@ -154,7 +154,7 @@ impl Binder<'_> {
         for item in from {
             factors(item, false, &mut all);
         }
-        let mut out: Vec<(usize, String, String, Waiting)> = Vec::new();
+        let mut out: Vec<(usize, (String, String), bool, Waiting)> = Vec::new();
         for lock in locks {
             let mut found = false;
             for Factor { factor, is_nullable } in &all {
@@ -180,9 +180,11 @@ impl Binder<'_> {
                 let Some(record) = record else {
                     return unsupported("FOR UPDATE of a table in this place");
                 };
+                let in_common = lock.lock_type == LockType::Share;
                 match out.iter_mut().find(|(own, ..)| *own == record) {
-                    Some((.., own)) => *own = waiting(lock).max(*own),
-                    None => out.push((record, db, coll, waiting(lock))),
+                    // The stronger of two is meant.
+                    Some((.., common, own)) => (*common, *own) = (*common && in_common, waiting(lock).max(*own)),
+                    None => out.push((record, (db, coll), in_common, waiting(lock))),
                 }
             }
             if let (Some(name), false) = (&lock.of, found) {
@@ -193,7 +195,7 @@ impl Binder<'_> {
                 );
             }
         }
-        let conditions = out.into_iter().map(|(record, db, coll, waiting)| {
+        let conditions = out.into_iter().map(|(record, (db, coll), in_common, waiting)| {
             let text = |text: String| Expr::constant(Value::String(text.into()), Type::Text);
             let waiting = match waiting {
                 Waiting::Wait => 0,
@@ -206,6 +208,7 @@ impl Binder<'_> {
                     text(db),
                     text(coll),
                     Expr::column(record, "record", Type::Bytea),
+                    Expr::constant(Value::Bool(in_common), Type::Bool),
                     Expr::constant(Value::Int32(waiting), Type::Int4),
                 ],
                 ty: Type::Bool,

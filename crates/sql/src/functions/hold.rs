@@ -6,12 +6,13 @@ use nestor_model::{Binary, Value};
 use nestor_planner::relation::Waiting;
 use std::sync::LazyLock;
 
-/// Database, collection, record, and the number of [`Waiting`]; whether the row is held.
-const HOLD: Row = ("hold", "!text,text,bytea,int4->bool", |args, env, _| {
+/// Database, collection, record, whether in common with others, and the number of [`Waiting`]; whether the row is held.
+const HOLD: Row = ("hold", "!text,text,bytea,bool,int4->bool", |args, env, _| {
     let [
         Value::String(db),
         Value::String(coll),
         Value::Binary(Binary { bytes, .. }),
+        Value::Bool(in_common),
         waiting,
     ] = args
     else {
@@ -25,7 +26,7 @@ const HOLD: Row = ("hold", "!text,text,bytea,int4->bool", |args, env, _| {
         Value::Int32(1) => Waiting::Skip,
         _ => Waiting::Fail,
     };
-    effects.hold((db, coll), bytes, waiting).map(Value::Bool)
+    effects.hold((db, coll), bytes, *in_common, waiting).map(Value::Bool)
 });
 
 /// The function.

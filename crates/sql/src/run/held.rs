@@ -1,11 +1,14 @@
 //! Rows that a statement holds: FOR UPDATE and its kin.
 //!
 //! While a plan runs, records are noted, and those that somebody else holds are left out where that is wanted. When it has run the records
-//! are written to the write set as they are, so that they are reserved like those that a transaction has changed: whoever writes to
-//! them waits or conflicts. All strengths of locks are one: who holds a row holds it alone. If somebody else was quicker the plan runs
+//! are held by the write set, so that they are reserved like those that a transaction has changed: whoever writes to
+//! them waits or conflicts. FOR SHARE and FOR KEY SHARE hold rows in common with each other, FOR UPDATE and FOR NO KEY UPDATE alone; the latter keep
+//! others from referring to the row, too. If somebody else was quicker the plan runs
 //! again, in the newest state where others were waited for.
 
 use super::gathered::Gathered;
+use super::references::{key_of, references};
+use crate::bind::entry::{self, Object};
 use crate::error::{error, fail};
 use nestor_database::statement::Statement;
 use nestor_database::write::{check_writable, rows};
@@ -16,8 +19,8 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// What a row takes beside its record: its document in the write set, about.
-const ROW_BYTES: usize = 512;
+/// What a row takes, about: its key here, in the write set and among the claims.
+const ROW_BYTES: usize = 256;
 
 /// The write set of a statement that may hold rows, and those that it wants to.
 pub struct Holding<'w> {
@@ -25,10 +28,18 @@ pub struct Holding<'w> {
     noted: RefCell<Noted>,
 }
 
+/// A row that is to be held.
+struct Row {
+    collection: Arc<Collection>,
+    record: Bytes,
+    in_common: bool,
+    waiting: Waiting,
+}
+
 /// Rows that are to be held.
 pub struct Noted {
-    rows: Vec<(Arc<Collection>, Bytes, Waiting)>,
-    seen: HashSet<(CollectionId, Bytes)>,
+    rows: Vec<Row>,
+    seen: HashSet<(CollectionId, Bytes, bool)>,
     gathered: Gathered,
 }
 
@@ -57,39 +68,73 @@ impl<'w> Holding<'w> {
         &self,
         statement: &Statement<'_>,
         ns: &Namespace,
-        record: &[u8],
+        (record, in_common): (&[u8], bool),
         waiting: Waiting,
     ) -> Result<bool> {
         let Some(collection) = self.ws.catalog().get(ns) else {
             return fail("42P01", format!("relation \"{}\" does not exist", ns.coll));
         };
-        let record = Bytes::copy_from(record);
-        if waiting != Waiting::Wait && is_held(statement, self.ws, collection, &record) {
+        let row = Row {
+            collection: collection.clone(),
+            record: Bytes::copy_from(record),
+            in_common,
+            waiting,
+        };
+        if waiting != Waiting::Wait && row.is_held(statement, self.ws) {
             return match waiting {
                 Waiting::Skip => Ok(false),
-                _ => Err(not_obtained(collection)),
+                _ => Err(row.not_obtained()),
             };
         }
         let mut noted = self.noted.borrow_mut();
-        if !noted.seen.insert((collection.id, record.clone())) {
+        if !noted.seen.insert((collection.id, row.record.clone(), in_common)) {
             return Ok(true);
         }
         if noted.rows.is_empty() {
             check_writable(collection)?;
         }
-        noted.rows.push((collection.clone(), record, waiting));
+        noted.rows.push(row);
         noted.gathered.grow(ROW_BYTES)?;
         Ok(true)
     }
 }
 
-fn is_held(statement: &Statement<'_>, ws: &WriteSet, collection: &Collection, record: &Bytes) -> bool {
-    statement.database.engine.is_claimed(ws, collection.records, record)
-}
+impl Row {
+    /// Whether somebody else has it in a way that is in the way.
+    fn is_held(&self, statement: &Statement<'_>, ws: &WriteSet) -> bool {
+        let key = (self.collection.records, &self.record);
+        statement.database.engine.is_claimed(ws, key, !self.in_common)
+    }
 
-fn not_obtained(collection: &Collection) -> Error {
-    let table = &collection.ns.coll;
-    error("55P03", format!("could not obtain lock on row in relation \"{table}\""))
+    fn not_obtained(&self) -> Error {
+        let table = &self.collection.ns.coll;
+        error("55P03", format!("could not obtain lock on row in relation \"{table}\""))
+    }
+
+    /// Holds it and, if it is held alone, the keys by which other tables refer to it.
+    ///
+    /// Errors: those of storage.
+    fn hold(&self, ws: &mut WriteSet) -> Result<()> {
+        let collection = &self.collection;
+        rows::hold(ws, collection, &self.record, self.in_common)?;
+        let (false, Some(Object::Table(_, table))) = (self.in_common, entry::of(collection)) else {
+            return Ok(());
+        };
+        let all = references(&*ws, &collection.ns);
+        if all.is_empty() {
+            return Ok(());
+        }
+        let Some(found) = ws.get(collection.records, &self.record)? else {
+            return Ok(());
+        };
+        for reference in all {
+            let paths = table.paths(&table.referred(&reference.foreign));
+            if let Some(key) = key_of(found.document().as_doc(), &paths) {
+                rows::hold_reference(ws, collection, (&paths, &key), true);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Noted {
@@ -103,25 +148,19 @@ impl Noted {
         }
         let savepoint = ws.savepoint();
         let mut hold = || -> Result<bool> {
-            for (collection, record, _) in &self.rows {
-                rows::hold(ws, collection, record)?;
+            for row in &self.rows {
+                row.hold(ws)?;
             }
-            let waits = |ws: &WriteSet, (collection, record, waiting): &(Arc<Collection>, Bytes, Waiting)| {
-                *waiting == Waiting::Wait && is_held(statement, ws, collection, record)
-            };
-            if self.rows.iter().all(|(_, _, waiting)| *waiting == Waiting::Wait)
-                || self.rows.iter().any(|row| waits(ws, row))
-            {
+            let waits = |ws: &WriteSet, row: &Row| row.waiting == Waiting::Wait && row.is_held(statement, ws);
+            if self.rows.iter().all(|row| row.waiting == Waiting::Wait) || self.rows.iter().any(|row| waits(ws, row)) {
                 return Ok(true);
             }
             if statement.claim_held(ws)? {
                 return Ok(true);
             }
-            let failed = self.rows.iter().find(|(collection, record, waiting)| {
-                *waiting == Waiting::Fail && is_held(statement, ws, collection, record)
-            });
-            match failed {
-                Some((collection, ..)) => Err(not_obtained(collection)),
+            let is_refused = |row: &&Row| row.waiting == Waiting::Fail && row.is_held(statement, ws);
+            match self.rows.iter().find(is_refused) {
+                Some(row) => Err(row.not_obtained()),
                 None => Ok(false),
             }
         };

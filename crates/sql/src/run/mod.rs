@@ -31,6 +31,7 @@ pub mod probe;
 pub mod procedures;
 pub mod query;
 pub mod reader;
+pub(crate) mod references;
 mod relations;
 mod roles;
 mod said;

@@ -230,11 +230,11 @@ impl Effects for Reading<'_, '_> {
         })
     }
 
-    fn hold(&self, (db, coll): (&str, &str), record: &[u8], waiting: Waiting) -> Result<bool> {
+    fn hold(&self, (db, coll): (&str, &str), record: &[u8], in_common: bool, waiting: Waiting) -> Result<bool> {
         let Some(holding) = self.holding else {
             return unsupported("FOR UPDATE in this place");
         };
         let ns = Namespace::new(db, coll);
-        holding.note(self.statement, &ns, record, waiting)
+        holding.note(self.statement, &ns, (record, in_common), waiting)
     }
 }

@@ -1,9 +1,9 @@
 //! Keys of other tables, looked after by each statement once all its rows are written, or by the transaction at its end
 //! ([`deferred`](super::deferred)).
 //!
-//! A row with a key needs the row that has it. That row is held until the commit ([`rows::hold`]): a transaction that deletes it, or
-//! changes its key, conflicts with this one, whichever of both sees the other's state. So no two transactions can leave a row without its
-//! key. Who deletes a key looks for rows that have it, in the state that it writes to, and refuses, deletes or changes them.
+//! A row with a key needs the row that has it. That key is held until the commit, in common with others who refer to it
+//! ([`rows::hold_reference`]): a transaction that deletes the row, or changes its key, holds the key alone and so conflicts with this one, whichever
+//! of both sees the other's state. So no two transactions can leave a row without its key, and what else becomes of the row matters to nobody. Who deletes a key looks for rows that have it, in the state that it writes to, and refuses, deletes or changes them.
 //!
 //! Whether a key is there is asked of the documents as they are stored, whatever of them is masked for the user. Where the answer would
 //! tell of a masked field, the statement is refused.
@@ -18,6 +18,7 @@ use crate::error::{self, Field};
 use crate::parse::trigger::Event;
 use crate::run::deferred::{Question, Waiting};
 use crate::run::gathered::Gathered;
+use crate::run::references::{Reference, key_of, references};
 use crate::run::tables::{Find, Reading, SessionFacts};
 use nestor_database::masking;
 use nestor_database::read;
@@ -52,48 +53,11 @@ pub(crate) struct Changes(VecDeque<Changed>);
 /// What is left to do when keys have been settled: keys that wait, and rows after which triggers are called.
 pub(super) type Settled = (Vec<Waiting>, Vec<Changed>);
 
-/// A key of another table, whose rows refer to this one.
-pub(crate) struct Reference {
-    /// The table of the rows.
-    pub(crate) ns: Namespace,
-    table: Arc<Table>,
-    /// The key.
-    pub(crate) foreign: Foreign,
-}
-
-/// The keys that refer to a table.
-pub(crate) fn references(view: &dyn View, ns: &Namespace) -> Vec<Reference> {
-    let database = view.catalog().database(&ns.db);
-    let mut out = Vec::new();
-    for collection in database.into_iter().flat_map(|database| database.collections()) {
-        let Some(Object::Table(_, table)) = entry::of(collection) else {
-            continue;
-        };
-        let own = table.foreign.iter().filter(|foreign| *foreign.table == *ns.coll);
-        out.extend(own.map(|foreign| Reference {
-            ns: collection.ns.clone(),
-            table: table.clone(),
-            foreign: foreign.clone(),
-        }));
-    }
-    out
-}
-
 /// The tables that have keys of this one, itself left out, with the names of the constraints.
 pub fn referring(view: &dyn View, ns: &Namespace) -> Vec<(Namespace, String)> {
     let all = references(view, ns).into_iter();
     let others = all.filter(|reference| reference.ns != *ns);
     others.map(|reference| (reference.ns, reference.foreign.name)).collect()
-}
-
-/// The values at paths; `None` where one is null: such a key is none.
-fn key_of(doc: DocRef<'_>, paths: &[String]) -> Option<Vec<Value>> {
-    let value = |path: &String| {
-        doc.get(path)
-            .filter(|value| !value.is_nullish())
-            .map(|value| value.to_value())
-    };
-    paths.iter().map(value).collect()
 }
 
 /// The values at paths, nulls too.
@@ -242,6 +206,22 @@ impl Changes {
         });
     }
 
+    /// Holds the keys of rows that are gone, of whom nobody is to refer to any more. Nothing else is done with rows that do.
+    pub(super) fn hold_gone(&self, ws: &mut WriteSet) {
+        for changed in &self.0 {
+            let Some(before) = &changed.before else { continue };
+            let Some(collection) = ws.catalog().get(&changed.ns).cloned() else {
+                continue;
+            };
+            for reference in references(ws, &changed.ns) {
+                let paths = changed.table.paths(&changed.table.referred(&reference.foreign));
+                if let Some(old) = key_of(before.as_raw().as_doc(), &paths) {
+                    rows::hold_reference(ws, &collection, (&paths, &old), true);
+                }
+            }
+        }
+    }
+
     /// Sees that keys are whole again, and does with rows what their keys want. What is deferred is given back: it is to wait once the
     /// statement is over.
     ///
@@ -303,7 +283,7 @@ pub(super) struct Settling<'a, 'r> {
     session: &'a SessionFacts,
     op: &'a OpContext,
     /// Rows that are held already.
-    held: BTreeSet<(u32, Vec<u8>)>,
+    held: BTreeSet<(u32, Vec<u8>, Vec<String>)>,
     /// What is deferred waits.
     defers: bool,
     waiting: Vec<Waiting>,
@@ -491,8 +471,8 @@ impl<'a, 'r> Settling<'a, 'r> {
         let Some(record) = self.find(ws, &ns, &filter_of(&referred, key), Some(1))?.pop() else {
             return Ok(false);
         };
-        if self.held.insert((collection.id.0, record.to_vec())) {
-            rows::hold(ws, collection, &record)?;
+        if self.held.insert((collection.id.0, record.to_vec(), referred.clone())) {
+            rows::hold_reference(ws, collection, (&referred, key), false);
         }
         Ok(true)
     }
@@ -521,6 +501,9 @@ impl<'a, 'r> Settling<'a, 'r> {
             let new = after.and_then(|after| key_of(after.as_raw().as_doc(), &paths));
             if new.as_ref().is_some_and(|new| same(&old, new)) {
                 continue;
+            }
+            if let Some(collection) = ws.catalog().get(&changed.ns).cloned() {
+                rows::hold_reference(ws, &collection, (&paths, &old), true);
             }
             let action = match changed.after {
                 None => reference.foreign.on_delete,

@@ -35,7 +35,7 @@ pub(crate) fn truncate(
             let text = format!("DELETE FROM {}", named(&*ws, session, ns));
             if let Some(delete) = crate::parse::parse(&text)?.first() {
                 let nothing = ([].as_slice(), [].as_slice());
-                attempt(
+                let done = attempt(
                     statement,
                     session,
                     ws,
@@ -43,6 +43,9 @@ pub(crate) fn truncate(
                     &mut gathered,
                     (None, None, false),
                 )?;
+                if let Some(changes) = done.changes {
+                    changes.hold_gone(ws);
+                }
             }
         }
         calling.of_truncate(ws, &all, false)?;

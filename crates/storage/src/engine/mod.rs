@@ -384,10 +384,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether another transaction than that of `ws` has reserved a key. It may give it up, or reserve it, at any time.
-    pub fn is_claimed(&self, ws: &WriteSet, tree: TreeId, key: &Bytes) -> bool {
+    /// Whether another transaction than that of `ws` has reserved a key in a way that keeps this one from holding it, alone or in common. It may
+    /// give it up, or reserve it, at any time.
+    pub fn is_claimed(&self, ws: &WriteSet, (tree, key): (TreeId, &Bytes), alone: bool) -> bool {
         let sequencer = self.inner.lock_sequencer();
-        let key = std::iter::once((tree, key));
+        let key = std::iter::once((tree, key, alone));
         sequencer.claims().conflict(ws.claim.as_ref(), key).is_some()
     }
 

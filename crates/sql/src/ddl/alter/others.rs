@@ -6,7 +6,7 @@ use crate::bind::numbers;
 use crate::catalog::Foreign;
 use crate::ddl::keys::check_key;
 use crate::error;
-use crate::write::foreign::references;
+use crate::run::references::references;
 use nestor_database::statement::Statement;
 use nestor_database::write::catalog;
 use nestor_model::{Namespace, Result};
