@@ -431,3 +431,85 @@ def test_fetch_has_the_columns_of_the_cursor_that_is_there_when_it_is_bound(shop
         assert [name for name in names if name + b"\0" in described[0]] == names
         assert len(sql.rows(messages)[0]) == len(names)
         sql.query("ROLLBACK")
+
+
+def test_an_error_is_told_before_a_sync(shop):
+    """Who sends the rest of its messages once it knows of the error would wait for ever."""
+    sql = Sql(shop)
+    sql.send(b"P", b"\0SELECT nothing FROM items\0" + bytes(2))
+    tag, body = sql.message()
+    assert tag == b"E" and b"C42703\0" in body
+    sql.send(b"E", bytes(5))
+    sql.send(b"S")
+    assert [tag for tag, _ in sql.until_ready()] == [b"Z"]
+
+
+def portal(sql, text, name=b""):
+    sql.send(b"P", b"\0" + text.encode() + b"\0" + bytes(2))
+    sql.send(b"B", name + b"\0\0" + bytes(6))
+
+
+def execute(sql, name=b"", rows=0):
+    sql.send(b"E", name + b"\0" + struct.pack("!i", rows))
+    sql.send(b"S")
+    return sql.until_ready()
+
+
+def test_portals_in_parts_call_functions(shop):
+    sql = Sql(shop)
+    sql.query(
+        "CREATE FUNCTION counts(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'n is %', n; RETURN n; END $$"
+    )
+    for begin in ["SELECT 1", "BEGIN"]:
+        sql.query(begin)
+        portal(sql, "SELECT counts(n) FROM generate_series(1, 3) n")
+        messages = execute(sql, rows=2)
+        assert sql.rows(messages) == [[b"1"], [b"2"]]
+        assert [body.count(b"Mn is") for tag, body in messages if tag == b"N"] == [1, 1, 1]
+    sql.query("ROLLBACK")
+
+
+def test_a_portal_that_failed_is_there_until_its_transaction_ends(shop):
+    sql = Sql(shop)
+    sql.query("BEGIN")
+    portal(sql, "SELECT 1 / (_id - 5) FROM items", b"p")
+    for code in ["22012", "25P02"]:
+        with pytest.raises(RuntimeError, match=code):
+            sql.rows(execute(sql, b"p", 3))
+    sql.query("ROLLBACK")
+    with pytest.raises(RuntimeError, match="34000"):
+        sql.rows(execute(sql, b"p", 3))
+
+
+def test_notices_tell_where_they_were_raised(shop):
+    sql = Sql(shop)
+    sql.query(
+        "CREATE FUNCTION says() RETURNS void LANGUAGE plpgsql AS $$ BEGIN\n DROP TABLE IF EXISTS never; RAISE NOTICE 'here'; END $$"
+    )
+    sql.send(b"Q", b"DO $$ BEGIN\n PERFORM says();\n IF true THEN\n  RAISE WARNING 'there'; END IF; END $$\0")
+    notices = [body for tag, body in sql.until_ready() if tag == b"N"]
+    outer = b'SQL statement "SELECT says()"\nPL/pgSQL function inline_code_block line 2 at PERFORM'
+    dropped = b'SQL statement "DROP TABLE IF EXISTS never"\nPL/pgSQL function says() line 2 at SQL statement'
+    contexts = [
+        dropped + b"\n" + outer,
+        b"PL/pgSQL function says() line 2 at RAISE\n" + outer,
+        b"PL/pgSQL function inline_code_block line 4 at RAISE",
+    ]
+    assert [next(f[1:] for f in body.split(b"\0") if f[:1] == b"W") for body in notices] == contexts
+
+
+def test_a_type_that_was_altered_is_the_same_type_to_prepared_statements(shop):
+    """It has the same OID; drivers find out by its values."""
+    sql = Sql(shop)
+    sql.query("CREATE TYPE pair AS (x int, y int)")
+    sql.query("CREATE TABLE pairs (p pair)")
+    sql.query("INSERT INTO pairs VALUES ((2, 3))")
+    sql.send(b"P", b"s\0SELECT * FROM pairs\0" + bytes(2))
+    sql.send(b"S")
+    sql.rows(sql.until_ready())
+    for given in [b"(2,3)", b"(2,3,)"]:
+        for rows in [0, 5]:
+            sql.send(b"B", b"\0s\0" + bytes(6))
+            assert sql.rows(execute(sql, rows=rows)) == [[given]]
+        if given == b"(2,3)":
+            sql.query("ALTER TYPE pair ADD ATTRIBUTE z text")

@@ -76,6 +76,20 @@ pub fn raise(level: &str, said: Error) {
     });
 }
 
+/// How many messages wait.
+pub fn count() -> usize {
+    NOTICES.with_borrow(Vec::len)
+}
+
+/// Changes the messages that wait behind the first `from`.
+pub fn alter(from: usize, change: impl Fn(Error) -> Error) {
+    NOTICES.with_borrow_mut(|notices| {
+        for (_, said) in notices.iter_mut().skip(from) {
+            *said = change(said.clone());
+        }
+    });
+}
+
 /// Tells what the statement wants told.
 pub fn inform(message: &str) {
     tell(Severity::Info, error("00000", message));

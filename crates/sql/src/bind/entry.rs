@@ -7,7 +7,6 @@
 use super::declared::{self, Declared};
 use super::{made, types};
 use crate::catalog::routines::Routine;
-use crate::catalog::schemas;
 use crate::catalog::{Materialized, Table};
 use crate::error::{fail, unsupported};
 use crate::parse::own::{self, CheckOption, Own};
@@ -251,9 +250,8 @@ pub fn type_of(collection: &Collection) -> Option<&Type> {
     }
 }
 
-/// The type that somebody has made by a schema, or along the search path, and a name.
-pub fn type_named(view: &dyn View, db: &str, path: &[String], name: (Option<&str>, &str)) -> Option<Type> {
-    let all = schemas::candidates(view, db, path, name);
+/// The first of the collections that is a type.
+pub fn type_among(view: &dyn View, all: &[Namespace]) -> Option<Type> {
     all.iter().find_map(|ns| type_of(view.catalog().get(ns)?).cloned())
 }
 

@@ -362,11 +362,7 @@ fn body(routine: &Routine, text: &str) -> Result<Body> {
     })?;
     let mut statements = parse::parse(&named)?;
     if statements.is_empty() && !matches!(routine.returns, Returns::Nothing) {
-        let declared = routine.result(&Type::to_string);
-        return fail(
-            "42P13",
-            format!("return type mismatch in function declared to return {declared}"),
-        );
+        return Err(routine.mismatch(&[], &[]));
     }
     // What is put into the statement that calls it ends there, so what calls itself is run.
     let calls_itself = parse::calls(text).contains(&routine.name);

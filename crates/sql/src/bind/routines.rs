@@ -539,14 +539,10 @@ impl Binder<'_> {
             .filter(|at| !bound.columns[*at].hidden)
             .collect();
         let wanted = self.routine_columns(routine)?;
-        let declared = || {
-            error(
-                "42P13",
-                format!(
-                    "return type mismatch in function declared to return {}",
-                    routine.result(&Type::to_string)
-                ),
-            )
+        let declared = |binder: &Self| {
+            let given = shown.iter().map(|at| binder.column(&bound.columns, *at).ty());
+            let wanted = wanted.iter().map(|(_, ty)| ty.clone());
+            routine.mismatch(&given.collect::<Vec<_>>(), &wanted.collect::<Vec<_>>())
         };
         let (mut values, mut columns) = (Vec::new(), Vec::new());
         match &routine.returns {
@@ -556,15 +552,15 @@ impl Binder<'_> {
             }
             _ => {
                 if shown.len() != wanted.len() {
-                    return Err(declared());
+                    return Err(declared(self));
                 }
-                for (at, (name, ty)) in shown.into_iter().zip(wanted) {
-                    let value = self.column(&bound.columns, at);
-                    if !cast::exists(&value.ty(), &ty, Context::Assignment) {
-                        return Err(declared());
+                for (at, (name, ty)) in shown.iter().zip(&wanted) {
+                    let value = self.column(&bound.columns, *at);
+                    if !cast::exists(&value.ty(), ty, Context::Assignment) {
+                        return Err(declared(self));
                     }
-                    values.push(coerce(value, &ty, Context::Assignment)?);
-                    columns.push(ScopeColumn::new(name, ty));
+                    values.push(coerce(value, ty, Context::Assignment)?);
+                    columns.push(ScopeColumn::new(name.clone(), ty.clone()));
                 }
             }
         }

@@ -1,10 +1,13 @@
 //! Functions and procedures that somebody has made.
 
+use crate::error::{Field, error, with};
 use crate::parse::procedural::Block;
 use crate::parse::trigger::quoted;
 use crate::types::Type;
+use crate::types::cast::{self, Context};
 use crate::types::composite::Composite;
 use crate::types::names::ident;
+use nestor_model::Error;
 use sqlparser::ast::{Expr, ObjectName, Query};
 use std::sync::Arc;
 
@@ -236,6 +239,35 @@ impl Routine {
             format!("{mode}{name}{}{default}", shown(&own.ty))
         });
         each.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Why what its last statement gives, which is of these types, is not what it is declared to return.
+    pub fn mismatch(&self, given: &[Type], wanted: &[Type]) -> Error {
+        let detail = match (given, wanted) {
+            ([], _) => "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.".to_owned(),
+            ([given], [_]) => format!("Actual return type is {given}."),
+            (_, [_]) => "Final statement must return exactly one column.".to_owned(),
+            (given, wanted) if given.len() > wanted.len() => "Final statement returns too many columns.".to_owned(),
+            (given, wanted) if given.len() < wanted.len() => "Final statement returns too few columns.".to_owned(),
+            (given, wanted) => {
+                let mut both = (1..).zip(given.iter().zip(wanted));
+                let other = both.find(|(_, (given, wanted))| !cast::exists(given, wanted, Context::Assignment));
+                other.map_or_else(String::new, |(number, (given, wanted))| {
+                    format!("Final statement returns {given} instead of {wanted} at column {number}.")
+                })
+            }
+        };
+        let declared = self.result(&Type::to_string);
+        let declared = match declared.strip_prefix("SETOF ").unwrap_or(&declared) {
+            table if table.starts_with("TABLE(") => "record",
+            ty => ty,
+        };
+        let message = format!("return type mismatch in function declared to return {declared}");
+        let context = format!("SQL function \"{}\"", self.name);
+        with(
+            error("42P13", message),
+            &[(Field::Detail, &detail), (Field::Context, &context)],
+        )
     }
 
     /// What it returns, as it is declared, with types by what `shown` names them.

@@ -5,7 +5,7 @@
 
 use super::alter as tables;
 use super::alter::Edit;
-use super::{namespace, new_namespace, note_made, routines};
+use super::{made_namespace, namespace, note_made, routines};
 use crate::bind::alter::Source;
 use crate::bind::entry::{self, Object};
 use crate::bind::{made, object_name, types};
@@ -34,7 +34,7 @@ pub(super) fn create(
     progress: &mut Progress,
     validator: impl Fn(&WriteSet, &Namespace) -> Result<Document>,
 ) -> Result<&'static str> {
-    let ns = new_namespace(statement, session, name)?;
+    let ns = made_namespace(statement, session, (false, name), progress)?;
     if *ns.db != *session.database {
         return unsupported("a type in another database");
     }

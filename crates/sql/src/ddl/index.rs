@@ -22,7 +22,7 @@ use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog, comments};
 use nestor_model::{DocRef, Document, IndexSpec, Namespace, Result, ValueRef, doc};
 use nestor_planner::kinds::expression;
-use nestor_storage::{Collection, Index, View};
+use nestor_storage::{Collection, Index, View, WriteSet};
 use sqlparser::ast::{CreateIndex, Expr, Ident, IndexType, ObjectName, ObjectNamePart, OrderByOptions, OrderBySort};
 use std::sync::Arc;
 
@@ -501,11 +501,15 @@ pub(super) fn find(view: &dyn View, session: &SessionFacts, name: &str) -> Optio
     })
 }
 
+/// Refuses an index to go that something needs.
+pub(super) type Unneeded<'r> = dyn Fn(&WriteSet, &Collection, &Index) -> Result<()> + 'r;
+
 /// DROP INDEX.
 pub(super) fn drop(
     statement: &Statement<'_>,
     session: &SessionFacts,
     (names, if_exists): (&[ObjectName], bool),
+    unneeded: &Unneeded<'_>,
     progress: &mut Progress,
 ) -> Result<&'static str> {
     let names: Vec<String> = names
@@ -531,6 +535,7 @@ pub(super) fn drop(
                             ),
                         );
                     }
+                    unneeded(ws, &collection, &index)?;
                     catalog::drop_index(statement, ws, &collection, &index)?;
                     comments::keep(statement, ws, &collection, &|kind, name| {
                         (kind != "indexes" || *name != *index.name).then(|| name.to_owned())

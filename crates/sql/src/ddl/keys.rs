@@ -8,12 +8,14 @@ use crate::bind::types::kept_type;
 use crate::catalog::{Column, Foreign, Timing};
 use crate::catalog::{partial, schemas};
 use crate::error::{fail, unsupported};
+use crate::run::index_facts::predicate;
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::Type;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_model::{Document, IndexSpec, Namespace, Result, Value, ValueRef, doc};
-use nestor_storage::View;
+use nestor_planner::kinds::expression;
+use nestor_storage::{Collection, Index, View};
 use sqlparser::ast::{ColumnOption, CreateTable, DataType, Ident, ObjectName, TableConstraint};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,8 +47,7 @@ pub(super) fn qualify(view: &dyn View, session: &SessionFacts, create: &mut Crea
 ///
 /// Errors: 42704, 42601.
 pub(super) fn keep_type(view: &dyn View, session: &SessionFacts, ty: &mut DataType) -> Result<()> {
-    let path = session.path();
-    let find = |schema: Option<&str>, name: &str| entry::type_named(view, &session.database, &path, (schema, name));
+    let find = |schema: Option<&str>, name: &str| entry::type_among(view, &session.candidates(view, (schema, name)));
     *ty = kept_type(ty, &find)?;
     Ok(())
 }
@@ -100,7 +101,8 @@ pub(super) fn check_keys(
                 );
             }
         };
-        check_key(key, declared, found.as_deref().unwrap_or(declared))?;
+        let apart = collection.as_deref().map(unique_indexes).unwrap_or_default();
+        check_key(key, declared, (found.as_deref().unwrap_or(declared), &apart))?;
         if let (Some(collection), true) = (collection, other != *ns) {
             ws.set_options(collection.id, collection.options.clone())?;
         }
@@ -108,10 +110,27 @@ pub(super) fn check_keys(
     Ok(())
 }
 
-/// A key of `declared` is one of `parent`.
+/// The paths of the indexes of a table that let no two of its rows have the same values, but for those of its constraints.
+pub(super) fn unique_indexes(collection: &Collection) -> Vec<BTreeSet<String>> {
+    let Some(Object::Table(declared, table)) = entry::of(collection) else {
+        return Vec::new();
+    };
+    let is_free = |index: &Index| !index.is_id() && declared.unique.iter().all(|own| *own.name != *index.name);
+    let keeps = |index: &&Arc<Index>| {
+        index.unique && is_free(index) && index.spec.kind() != expression::NAME && predicate(index, table).is_none()
+    };
+    let paths = |index: &Arc<Index>| index.key_pattern.iter().map(|(path, _)| path.to_owned()).collect();
+    collection.indexes.iter().filter(keeps).map(paths).collect()
+}
+
+/// A key of `declared` is one of `parent`, or has a unique index there; `apart` has the paths of these.
 ///
 /// Errors: 42703, 42704, 42804, 42830.
-pub(super) fn check_key(key: &Foreign, declared: &Declared, parent: &Declared) -> Result<()> {
+pub(super) fn check_key(
+    key: &Foreign,
+    declared: &Declared,
+    (parent, apart): (&Declared, &[BTreeSet<String>]),
+) -> Result<()> {
     let referred = match key.referred.is_empty() {
         true if parent.key.is_empty() => {
             return fail(
@@ -150,7 +169,7 @@ pub(super) fn check_key(key: &Foreign, declared: &Declared, parent: &Declared) -
         );
         return fail("55000", message);
     }
-    let is_key = wanted == set(&paths(&parent.key)?) || own.is_some();
+    let is_key = wanted == set(&paths(&parent.key)?) || own.is_some() || apart.contains(&wanted);
     if !is_key {
         return fail(
             "42830",

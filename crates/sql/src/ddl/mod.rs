@@ -60,6 +60,32 @@ pub fn is_ddl(ast: &Ast) -> bool {
         || matches!(own::of(ast), Ok(Some(own)) if !matches!(own, Own::SetConstraints { .. } | Own::Maintain(_) | Own::Do { .. }))
 }
 
+/// What a statement that changes what there is does, as messages name it: `CREATE TABLE`.
+pub fn verb(text: &str) -> String {
+    const BESIDE: [&str; 8] = [
+        "OR",
+        "REPLACE",
+        "TEMP",
+        "TEMPORARY",
+        "UNLOGGED",
+        "UNIQUE",
+        "RECURSIVE",
+        "DUALITY",
+    ];
+    let mut words = text.split_whitespace().map(str::to_uppercase);
+    let mut verb = words.next().unwrap_or_default();
+    if matches!(verb.as_str(), "CREATE" | "ALTER" | "DROP") {
+        let mut objects = words.skip_while(|word| BESIDE.contains(&word.as_str()));
+        for word in objects.by_ref() {
+            verb = format!("{verb} {word}");
+            if word != "MATERIALIZED" {
+                break;
+            }
+        }
+    }
+    verb
+}
+
 /// Whether a statement is about roles: its text may have passwords.
 pub fn is_of_roles(ast: &Ast) -> bool {
     own::is_roles(ast)
@@ -148,7 +174,10 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
                 };
                 table::drop(statement, session, (names, *if_exists, *cascade), kind, &mut progress)?
             }
-            ObjectType::Index => index::drop(statement, session, (names, *if_exists), &mut progress)?,
+            ObjectType::Index => {
+                let what = (names.as_slice(), *if_exists);
+                index::drop(statement, session, what, &alter::check_index_goes, &mut progress)?
+            }
             ObjectType::Sequence => {
                 let unasked =
                     |ws: &mut WriteSet, of: &Namespace| alter::let_sequence_go(statement, session, ws, (of, *cascade));
@@ -250,7 +279,8 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             if statement.in_transaction() {
                 return fail("25001", "DROP INDEX CONCURRENTLY cannot run inside a transaction block");
             }
-            index::drop(statement, session, (std::slice::from_ref(name), *if_exists), progress)?
+            let what = (std::slice::from_ref(name), *if_exists);
+            index::drop(statement, session, what, &alter::check_index_goes, progress)?
         }
         Own::RenameViewColumn {
             view,

@@ -6,6 +6,7 @@ use crate::catalog::schemas;
 use crate::error::{self, error, fail, unsupported};
 use crate::notices::pass_over;
 use crate::run::tables::SessionFacts;
+use crate::types::Type;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog, comments};
@@ -75,13 +76,35 @@ pub(super) fn make(statement: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace,
     catalog::create(statement, ws, ns, statement.database.new_uuid(), &options)
 }
 
-/// What stands in a schema.
+/// What stands in a schema: types behind what is no type, and each behind those that are made of it.
 pub(super) fn within(ws: &WriteSet, db: &str, schema: &str) -> Vec<Namespace> {
     let beginning = format!("{schema}.");
     let database = ws.catalog().database(db);
     let collections = database.into_iter().flat_map(|database| database.collections());
     let own = collections.filter(|collection| collection.ns.coll.starts_with(&beginning));
-    own.map(|collection| collection.ns.clone()).collect()
+    let (types, others): (Vec<_>, Vec<_>) = own.partition(|collection| entry::type_of(collection).is_some());
+    let mut out: Vec<Namespace> = others.into_iter().map(|collection| collection.ns.clone()).collect();
+    let mut types: Vec<(&Namespace, &Type)> = types
+        .into_iter()
+        .filter_map(|collection| Some((&collection.ns, entry::type_of(collection)?)))
+        .collect();
+    while !types.is_empty() {
+        let is_free = |(_, own): &&(&Namespace, &Type)| {
+            let mut others = types.iter().filter(|(_, other)| other.oid() != own.oid());
+            others.all(|(_, other)| !other.is_of(own.oid()))
+        };
+        let free: Vec<&Namespace> = types.iter().filter(is_free).map(|(ns, _)| *ns).collect();
+        // No type is made of itself.
+        debug_assert!(!free.is_empty(), "one of them is part of no other");
+        let rest = types
+            .iter()
+            .filter(|(ns, _)| !free.is_empty() && !free.contains(ns))
+            .copied()
+            .collect();
+        out.extend(free.into_iter().cloned());
+        types = rest;
+    }
+    out
 }
 
 /// Drops what stands in a schema.

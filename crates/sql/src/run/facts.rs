@@ -154,6 +154,11 @@ impl SessionFacts {
         account.is_none_or(|account| account.grants.on_collection(ns).has(action))
     }
 
+    /// Whether its transaction, or the next statement that is in none, changes nothing but what is temporary.
+    pub fn is_read_only(&self) -> bool {
+        self.settings.get("transaction_read_only").is_some_and(|on| on == "on")
+    }
+
     /// Whether the user may do what only superusers of PostgreSQL may.
     pub fn is_superuser(&self) -> bool {
         let account = self.account.as_ref();

@@ -95,7 +95,7 @@ pub(crate) fn nulls_are_equal(index: &Index, columns: &[Column]) -> bool {
 }
 
 /// The predicate of an index: the filter in the words of SQL, or else as commands have it, and the conditions beside it.
-fn predicate(index: &Index, table: &Table) -> Option<(Option<String>, Vec<String>)> {
+pub(crate) fn predicate(index: &Index, table: &Table) -> Option<(Option<String>, Vec<String>)> {
     let filter = index
         .partial_filter
         .as_ref()

@@ -774,8 +774,7 @@ impl Catalog for Reading<'_, '_> {
     }
 
     fn made_type(&self, schema: Option<&str>, name: &str) -> Option<Type> {
-        let path = self.session.path();
-        entry::type_named(self.view, &self.session.database, &path, (schema, name))
+        entry::type_among(self.view, &self.session.candidates(self.view, (schema, name)))
     }
 
     fn setting(&self, name: &str) -> Option<String> {

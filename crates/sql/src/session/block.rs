@@ -86,7 +86,7 @@ pub(super) struct Block {
     pub(super) implicit: bool,
     pub(super) isolation: Isolation,
     pub(super) read_only: bool,
-    /// Its modes were said, so that the settings show them and not those that transactions begin with.
+    /// Its modes, or settings, were said, so that the settings may not show the modes that transactions begin with.
     has_modes: bool,
     /// The number of its transaction, once there is one.
     number: Option<i64>,
@@ -110,18 +110,6 @@ impl Session {
             None => true,
             // What else stands in one message belongs together.
             Some(block) => block.implicit && block.number.is_none() && !sink.describes,
-        }
-    }
-
-    /// Whether nothing may be changed now.
-    pub(super) fn is_read_only(&self) -> bool {
-        match &self.block {
-            Some(block) => block.read_only,
-            None => self
-                .facts
-                .settings
-                .get("default_transaction_read_only")
-                .is_some_and(|on| on == "on"),
         }
     }
 
@@ -245,6 +233,9 @@ impl Session {
         self.zone = settings::zone(&self.facts.settings);
         self.style = settings::style(&self.facts.settings);
         self.facts.switches = steering::switches(&self.facts.settings);
+        if let Some(block) = &mut self.block {
+            block.has_modes = true;
+        }
         self.show_modes();
     }
 

@@ -205,7 +205,7 @@ impl Session {
         let CopySource::Table { table_name, .. } = words.source else {
             return fail("42601", "syntax error: COPY FROM wants a table");
         };
-        if self.is_read_only() {
+        if self.facts.is_read_only() {
             return fail("25006", "cannot execute COPY FROM in a read-only transaction");
         }
         let (fields, _) = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {

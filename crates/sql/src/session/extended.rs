@@ -1,7 +1,8 @@
 //! The messages of the extended protocol: Parse, Bind, Describe, Execute.
 
 use super::{
-    Flush, NAMES_MAX, Portal, Prepared, Session, Sink, WAITING_BYTES_MAX, changes, check_told, plan_field, show_fields,
+    Flush, NAMES_MAX, Portal, Prepared, Session, Sink, WAITING_BYTES_MAX, Waiting, changes, check_told, plan_field,
+    show_fields,
 };
 use crate::bind::write::writes;
 use crate::catalog::system;
@@ -16,7 +17,7 @@ use crate::{parse, write};
 use nestor_database::Database;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_model::{Result, Value};
-use sqlparser::ast::{Declare, FetchDirection, Statement as Ast};
+use sqlparser::ast::{Declare, FetchDirection, Query, Statement as Ast};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -243,8 +244,21 @@ impl Session {
         let Some(mut portal) = self.portals.remove(name) else {
             return fail("34000", format!("portal \"{name}\" does not exist"));
         };
+        let result = self.execute_portal(database, &mut portal, rows, out, flush);
+        // One that has failed is there until its transaction ends.
+        self.portals.insert(name.to_owned(), portal);
+        result
+    }
+
+    fn execute_portal(
+        &mut self,
+        database: &Database,
+        portal: &mut Portal,
+        rows: i32,
+        out: &mut Vec<u8>,
+        flush: &mut Flush<'_>,
+    ) -> Result<()> {
         if portal.cursor.is_some() {
-            self.portals.insert(name.to_owned(), portal);
             return unsupported("executing a cursor as a portal");
         }
         let text = &portal.statement.text;
@@ -254,7 +268,6 @@ impl Session {
         }
         if portal.statement.ast.is_none() {
             backend::empty(out, b'I');
-            self.portals.insert(name.to_owned(), portal);
             return Ok(());
         }
         let limit = usize::try_from(rows).ok().filter(|rows| *rows > 0);
@@ -273,23 +286,22 @@ impl Session {
             if !self.is_copying() {
                 backend::complete(out, &tag);
             }
-            self.portals.insert(name.to_owned(), portal);
             return Ok(());
         }
-        self.fill(database, &mut portal)?;
-        let fields = portal.statement.fields.clone().unwrap_or_default();
+        let filled = self.fill(database, portal);
+        self.tell(out);
+        filled?;
         let mut given = 0;
         if let Some(waiting) = &mut portal.waiting {
-            for row in waiting.by_ref().take(limit.unwrap_or(usize::MAX)) {
-                backend::data_row(out, &fields, &row, &portal.formats)?;
+            for row in waiting.rows.by_ref().take(limit.unwrap_or(usize::MAX)) {
+                backend::data_row(out, &waiting.fields, &row, &portal.formats)?;
                 given += 1;
             }
         }
-        match portal.waiting.as_ref().is_some_and(|waiting| waiting.len() > 0) {
+        match portal.waiting.as_ref().is_some_and(|waiting| waiting.rows.len() > 0) {
             true => backend::empty(out, b's'),
             false => backend::complete(out, &format!("SELECT {given}")),
         }
-        self.portals.insert(name.to_owned(), portal);
         Ok(())
     }
 
@@ -316,16 +328,17 @@ impl Session {
             return fail("55000", "cursor can only scan forward");
         };
         self.fill(database, &mut portal)?;
-        let fields = portal.statement.fields.clone().unwrap_or_default();
-        if let Some(sink) = &mut sink {
-            sink.begin_as(&fields, &portal.formats)?;
-        }
         let mut given = 0;
-        for row in portal.waiting.iter_mut().flatten().take(count) {
+        if let Some(waiting) = &mut portal.waiting {
             if let Some(sink) = &mut sink {
-                sink.row_as(&row, &portal.formats)?;
+                sink.begin_as(&waiting.fields, &portal.formats)?;
             }
-            given += 1;
+            for row in waiting.rows.by_ref().take(count) {
+                if let Some(sink) = &mut sink {
+                    sink.row_as(&row, &portal.formats)?;
+                }
+                given += 1;
+            }
         }
         self.portals.insert(name.to_owned(), portal);
         Ok(given)
@@ -338,29 +351,49 @@ impl Session {
                 return Ok(());
             };
             self.check_block(portal.statement.ast.as_deref())?;
-            let (mut all, mut bytes) = (Vec::new(), 0usize);
-            let (types, plan) = (&portal.statement.types, &portal.statement.plan);
-            let told = portal.statement.fields.as_deref().unwrap_or_default();
-            self.statement(database, &portal.statement.text, OpKind::Read, |statement, facts| {
-                let mut to = query::Takers {
-                    begin: &mut |fields: &[Field]| check_told(told, fields),
-                    give: &mut |row: Vec<Value>| {
-                        bytes += row.iter().map(Value::weight).sum::<usize>();
-                        if bytes > WAITING_BYTES_MAX {
-                            return fail(
-                                "53200",
-                                "the rows of a portal that is fetched in parts take too much memory",
-                            );
-                        }
-                        all.push(row);
-                        Ok(())
-                    },
-                };
-                query::run(statement, facts, (query, plan), (types, &portal.params), &mut to)
-            })?;
-            portal.waiting = Some(all.into_iter());
+            let prepared = &portal.statement;
+            let told = prepared.fields.as_deref().unwrap_or_default();
+            let run = |session: &mut Self| session.rows_of(database, prepared, query, (told, &portal.params));
+            portal.waiting = Some(self.with_calls(database, run)?);
         }
         Ok(())
+    }
+
+    /// All rows of a query, for a portal that gives them in parts.
+    fn rows_of(
+        &mut self,
+        database: &Database,
+        prepared: &Prepared,
+        query: &Query,
+        (told, params): (&[Field], &[Value]),
+    ) -> Result<Waiting> {
+        let (mut all, mut bytes, mut columns) = (Vec::new(), 0usize, Vec::new());
+        let (types, plan) = (&prepared.types, &prepared.plan);
+        self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
+            let mut to = query::Takers {
+                begin: &mut |fields: &[Field]| {
+                    columns = fields.to_vec();
+                    check_told(told, fields)
+                },
+                give: &mut |row: Vec<Value>| {
+                    bytes += row.iter().map(Value::weight).sum::<usize>();
+                    if bytes > WAITING_BYTES_MAX {
+                        return fail(
+                            "53200",
+                            "the rows of a portal that is fetched in parts take too much memory",
+                        );
+                    }
+                    all.push(row);
+                    Ok(())
+                },
+            };
+            query::run(statement, facts, (query, plan), (types, params), &mut to)
+        })?;
+        self.do_asked(database)?;
+        Ok(Waiting {
+            fields: columns,
+            rows: all.into_iter(),
+        })
     }
 }
 

@@ -110,9 +110,16 @@ struct Portal {
     params: Vec<Value>,
     formats: Vec<i16>,
     /// What is left of its rows, once it has run.
-    waiting: Option<std::vec::IntoIter<Vec<Value>>>,
+    waiting: Option<Waiting>,
     /// What DECLARE made of it.
     cursor: Option<Cursor>,
+}
+
+/// Rows that were computed and are fetched in parts.
+struct Waiting {
+    /// Their columns, as they were when the rows were computed.
+    fields: Vec<Field>,
+    rows: std::vec::IntoIter<Vec<Value>>,
 }
 
 /// A conversation with a client.
@@ -357,6 +364,8 @@ impl Session {
         if let Err(error) = result {
             self.failed(&error, out);
             self.skips = true;
+            // Who has sent no Sync yet may wait for the error.
+            flush(out)?;
         }
         Ok(Next::Go)
     }
@@ -479,12 +488,17 @@ impl Session {
     ) -> Result<String> {
         // A statement before it in the same message may have set them.
         let (_zone, _style) = (self.zone.enter(), self.style.enter());
+        self.with_calls(database, |session| session.run_one(database, prepared, params, sink))
+    }
+
+    /// Has `run` run a statement, within a transaction of its own if it turns out to call routines that want one.
+    fn with_calls<T>(&mut self, database: &Database, mut run: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
         let _ = asked::wants_transaction();
-        let mut ran = self.run_one(database, prepared, params, sink);
+        let mut ran = run(self);
         if ran.is_err() && asked::wants_transaction() && self.block.is_none() {
             // It calls routines, whose statements are one transaction with it. Nothing was done or sent so far.
             self.block = Some(self.new_block(true));
-            ran = self.run_one(database, prepared, params, sink);
+            ran = run(self);
             ran = self.end_own(database, true, ran);
         }
         ran.inspect_err(|_| {
@@ -505,10 +519,6 @@ impl Session {
         };
         self.check_block(Some(ast))?;
         if writes(ast) {
-            if self.is_read_only() {
-                let verb = write::tag(ast).trim_end_matches(" 0");
-                return fail("25006", format!("cannot execute {verb} in a read-only transaction"));
-            }
             let positioned = self.positioned(database, &prepared.text, ast)?;
             let ast = positioned.as_ref().unwrap_or(ast);
             let kind = match writing(ast) {
@@ -546,8 +556,9 @@ impl Session {
             _ => {}
         }
         if ddl::is_ddl(ast) {
-            if self.is_read_only() {
-                return fail("25006", "cannot change tables in a read-only transaction");
+            if self.facts.is_read_only() {
+                let verb = ddl::verb(&ast.to_string());
+                return fail("25006", format!("cannot execute {verb} in a read-only transaction"));
             }
             let tag = self.statement(database, &prepared.text, OpKind::Command, |statement, facts| {
                 ddl::run(statement, facts, ast)
@@ -574,7 +585,7 @@ impl Session {
             }
             Ast::Truncate(truncate) => self.truncate(database, &prepared.text, truncate),
             Ast::Query(query) => {
-                if let (Some(lock), true) = (query.locks.first(), self.is_read_only()) {
+                if let (Some(lock), true) = (query.locks.first(), self.facts.is_read_only()) {
                     let verb = format!("SELECT FOR {}", lock.lock_type);
                     return fail("25006", format!("cannot execute {verb} in a read-only transaction"));
                 }
@@ -790,7 +801,7 @@ impl Session {
 
     /// TRUNCATE: all rows are deleted, of several tables in one commit.
     fn truncate(&mut self, database: &Database, text: &str, truncate: &ast::Truncate) -> Result<String> {
-        if self.is_read_only() {
+        if self.facts.is_read_only() {
             return fail("25006", "cannot execute TRUNCATE TABLE in a read-only transaction");
         }
         self.statement(database, text, OpKind::Delete, |statement, facts| {

@@ -12,7 +12,11 @@ use std::borrow::Cow;
 ///
 /// Errors: 0A000, with the name by which drivers know to prepare the statement again.
 pub(super) fn check_told(told: &[Field], fields: &[Field]) -> Result<()> {
-    if told.is_empty() || told == fields {
+    // A type that was altered keeps its OID; its values are those of the altered type then.
+    let is_same = |(told, field): (&Field, &Field)| {
+        (&told.name, told.ty.oid(), told.modifier) == (&field.name, field.ty.oid(), field.modifier)
+    };
+    if told.is_empty() || told.len() == fields.len() && told.iter().zip(fields).all(is_same) {
         return Ok(());
     }
     let changed = error("0A000", "cached plan must not change result type");

@@ -32,7 +32,7 @@ pub fn held(ty: &Type, value: Value) -> Value {
             _ => false,
         },
         (Type::Enum(_), _) => return Value::String(output::text(ty, &value).into()),
-        (Type::Array(_) | Type::Record | Type::Cidr, _) => false,
+        (Type::Array(_) | Type::Record | Type::Cidr | Type::Void, _) => false,
         (ty, _) if ty.is_ranges() => false,
         (Type::Date | Type::Time | Type::Timestamp | Type::Timestamptz, _) => false,
         // JSON's texts and truths are shown otherwise than SQL's.

@@ -569,6 +569,16 @@ fn attempt(
 /// Refuses writes that the user may not make, or that would tell of what is masked for the user: which rows a change meets, what becomes
 /// of them, and whether a unique index has a value.
 fn check_rights(reading: &Reading<'_, '_>, write: &Write) -> Result<()> {
+    // What is temporary is nobody else's, so it may be written to.
+    if reading.session.is_read_only() && !schemas::is_temporary(&write.table.schema) {
+        let verb = match &write.action {
+            Action::Insert { .. } => "INSERT",
+            Action::Update { .. } => "UPDATE",
+            Action::Delete => "DELETE",
+            Action::Merge { .. } => "MERGE",
+        };
+        return fail("25006", format!("cannot execute {verb} in a read-only transaction"));
+    }
     let Kind::Collection(ns) = &write.table.kind else {
         let name = schemas::collection(&write.table.schema, &write.table.name);
         let view = Namespace::new(reading.session.database.as_str(), name);

@@ -477,7 +477,6 @@ impl Editing<'_> {
                     format!("column \"{column}\" of relation \"{table}\" is an identity column"),
                 );
             }
-            Op::DropNotNull if is_serial => return unsupported("DROP NOT NULL of a serial column"),
             Op::DropNotNull => def
                 .options
                 .retain(|option| !matches!(option.option, ColumnOption::NotNull)),

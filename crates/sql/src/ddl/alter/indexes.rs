@@ -17,7 +17,7 @@ use nestor_planner::kinds::expression;
 use nestor_storage::{Collection, Index, View as _, WriteSet};
 
 /// Where the field of a column is now; `None` when it is gone. Fields that are no columns stay where they are.
-fn path_now(path: &str, old: &Declared, (new, sources): (&Declared, &[Source])) -> Option<String> {
+pub(super) fn path_now(path: &str, old: &Declared, (new, sources): (&Declared, &[Source])) -> Option<String> {
     let (field, rest) = path
         .split_once('.')
         .map_or((path, None), |(field, rest)| (field, Some(rest)));

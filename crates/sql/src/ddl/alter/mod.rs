@@ -16,7 +16,7 @@ pub(super) mod triggers;
 pub(super) use self::defaults::let_sequence_go;
 pub(super) use self::edit::{Edit, set_not_null, uncount, without_columns};
 pub(super) use self::found::{Found, found};
-pub(super) use self::others::let_go;
+pub(super) use self::others::{check_index_goes, let_go};
 pub(super) use self::rename::{Kind, rename};
 use self::rows::{Change, Rows};
 use super::keys::{check_expressions, check_keys};
@@ -27,7 +27,7 @@ use crate::bind::alter::Source;
 use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry;
 use crate::bind::{ident, numbers, object_name};
-use crate::catalog::{Table, schemas};
+use crate::catalog::{Column, IdentityKind, Table, schemas};
 use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
 use crate::run::gathered::Gathered;
@@ -134,7 +134,9 @@ pub(super) fn alter(
                         keep_type(&*ws, session, data_type)?;
                     }
                 }
-                let mut edit = edit::edited(found.create.clone(), &found.name, &operations)?;
+                let (schema, _) = schemas::split(&*ws, &ns);
+                let create = with_nulls(&found, schema, &operations)?;
+                let mut edit = edit::edited(create, &found.name, &operations)?;
                 qualify(&*ws, session, &mut edit.create)?;
                 let (op, _) = statement.operation(None)?;
                 let reading = Reading::new(statement, &*ws, &op, session);
@@ -147,6 +149,33 @@ pub(super) fn alter(
         declare(statement, session, ws, &found, edit)
     })?;
     Ok("ALTER TABLE")
+}
+
+/// What declares a table whose serial columns ask their sequences as far as they are to have nulls: what counts by its type has none.
+///
+/// Errors: those of [`edit::with_sequence_asked`].
+fn with_nulls(table: &Found, schema: &str, operations: &[AlterTableOperation]) -> Result<CreateTable> {
+    let mut create = table.create.clone();
+    for operation in operations {
+        let AlterTableOperation::AlterColumn {
+            column_name,
+            op: AlterColumnOperation::DropNotNull,
+        } = operation
+        else {
+            continue;
+        };
+        let name = ident(column_name);
+        let is_serial = |column: &&Column| {
+            column.name == name
+                && column
+                    .identity
+                    .is_some_and(|identity| identity.kind == IdentityKind::Serial)
+        };
+        if let Some(column) = table.declared.columns.iter().find(is_serial) {
+            create = edit::with_sequence_asked(&create, &name, (schema, &column.sequence_of(&table.name)))?;
+        }
+    }
+    Ok(create)
 }
 
 /// ALTER INDEX … RENAME TO. The index of a constraint is called by it, so that gets the name; another is made anew under its new one in the same
@@ -282,7 +311,7 @@ pub(super) fn declare(
         ..declared.clone()
     };
     check_keys(session, ws, ns, &of_keys)?;
-    others::settle(statement, ws, found, &declared, edit.cascades)?;
+    others::settle(statement, ws, found, (&declared, &edit.sources), edit.cascades)?;
     let (op, _) = statement.operation(None)?;
     let change = Change {
         statement,

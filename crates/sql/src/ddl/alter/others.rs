@@ -1,16 +1,18 @@
 //! Tables that have keys of a table which is declared anew, or gets another name.
 
 use super::found::{Found, depends, found};
+use super::indexes::path_now;
+use crate::bind::alter::Source;
 use crate::bind::declared::Declared;
 use crate::bind::numbers;
 use crate::catalog::Foreign;
-use crate::ddl::keys::check_key;
+use crate::ddl::keys::{check_key, unique_indexes};
 use crate::error;
 use crate::run::references::references;
 use nestor_database::statement::Statement;
 use nestor_database::write::catalog;
 use nestor_model::{Namespace, Result};
-use nestor_storage::{View as _, WriteSet};
+use nestor_storage::{Collection, Index, View as _, WriteSet};
 use std::collections::BTreeSet;
 
 /// The other tables that have keys of the one at `ns`.
@@ -94,6 +96,31 @@ pub(in crate::ddl) fn let_go(statement: &Statement<'_>, ws: &mut WriteSet, ns: &
     Ok(())
 }
 
+/// Refuses to drop a unique index that keys of other tables need.
+///
+/// Errors: 2BP01.
+pub(in crate::ddl) fn check_index_goes(ws: &WriteSet, collection: &Collection, index: &Index) -> Result<()> {
+    let Some(table) = found(ws, &collection.ns)? else {
+        return Ok(());
+    };
+    let mut without = collection.clone();
+    without.indexes.retain(|own| own.id != index.id);
+    let apart = unique_indexes(&without);
+    let mut others = referring(ws, &collection.ns)?;
+    others.extend(found(ws, &collection.ns)?);
+    for other in &others {
+        let keys = other.declared.foreign.iter();
+        for key in keys.filter(|key| *key.table == *collection.ns.coll) {
+            if check_key(key, &other.declared, (&table.declared, &apart)).is_err() {
+                let what = format!("index {}", index.name);
+                let key = format!("constraint {} on table {}", key.name, other.collection.ns.coll);
+                return Err(depends(&what, &format!("{key} depends on {what}")));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Keys that other tables have of this one are keys of it still, or go where `cascades` says so. Their entries are written anew: whoever
 /// writes a row with such a key meanwhile conflicts.
 ///
@@ -102,14 +129,20 @@ pub(super) fn settle(
     statement: &Statement<'_>,
     ws: &mut WriteSet,
     table: &Found,
-    declared: &Declared,
+    (declared, sources): (&Declared, &[Source]),
     cascades: bool,
 ) -> Result<()> {
     let ns = &table.collection.ns;
+    let now = |path: &String| path_now(path, &table.declared, (declared, sources));
+    let apart = unique_indexes(&table.collection);
+    let apart: Vec<BTreeSet<String>> = apart
+        .iter()
+        .filter_map(|paths| paths.iter().map(now).collect())
+        .collect();
     for other in referring(ws, ns)? {
         let mut gone: Vec<&str> = Vec::new();
         for key in other.declared.foreign.iter().filter(|key| *key.table == *ns.coll) {
-            match check_key(key, &other.declared, declared) {
+            match check_key(key, &other.declared, (declared, &apart)) {
                 Ok(()) => {}
                 Err(wrong) if error::state(&wrong) == "42804" => return Err(wrong),
                 Err(_) if cascades => gone.push(&key.name),

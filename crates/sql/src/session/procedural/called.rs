@@ -1,6 +1,5 @@
 //! Routines that are called: what they are given and what they give.
 
-use super::nested::mismatch;
 use super::values::{Variable, assigned};
 use super::{Flow, Place, Running};
 use crate::bind::polymorphic::{self, Settled};
@@ -272,26 +271,29 @@ impl Running<'_, '_> {
 
     fn of_statements(&mut self, routine: &Routine, texts: &[String]) -> Result<Returned> {
         let rows = self.statements(texts)?;
-        let declared = || routine.result(&Type::to_string);
         if matches!(routine.returns, Returns::Nothing) {
             return Ok(Returned::Value(Value::Null));
         }
         if rows.fields.is_empty() && rows.rows.is_empty() {
-            return mismatch(&declared());
+            return Err(routine.mismatch(&[], &[]));
         }
         let types: Vec<Type> = rows.fields.iter().map(|field| field.ty.clone()).collect();
+        let mismatch = |columns: &[(String, Type)]| {
+            let wanted: Vec<Type> = columns.iter().map(|(_, ty)| ty.clone()).collect();
+            routine.mismatch(&types, &wanted)
+        };
         let fit = |row: Vec<Value>, columns: &[(String, Type)]| -> Result<Vec<Value>> {
             if let ([ty @ Type::Composite(_)], true) = (types.as_slice(), columns.len() != 1) {
                 return fitted(ty, row.into_iter().next().unwrap_or(Value::Null), columns);
             }
             if row.len() != columns.len() {
-                return mismatch(&declared());
+                return Err(mismatch(columns));
             }
             let each = row.into_iter().zip(&types).zip(columns);
             each.map(
                 |((value, from), (_, to))| match from == to || exists(from, to, Context::Assignment) {
                     true => assigned(value, from, (to, -1)),
-                    false => mismatch(&declared()),
+                    false => Err(mismatch(columns)),
                 },
             )
             .collect()
@@ -337,7 +339,7 @@ impl Running<'_, '_> {
                     None => Value::Null,
                 })
             }
-            Returns::Nothing | Returns::RowsOf(_) | Returns::Trigger => return mismatch(&declared()),
+            Returns::Nothing | Returns::RowsOf(_) | Returns::Trigger => return Err(mismatch(&[])),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Running;
 use crate::error::{Field, STATE, state};
+use crate::notices;
 use crate::parse::procedural::Step;
 use nestor_model::{Error, ErrorCode};
 
@@ -81,24 +82,39 @@ impl Running<'_, '_> {
 
     /// An error of a step that begins at a line, unless a step within it was told of already.
     pub(super) fn at_step(&mut self, told: Error, (line, step): (usize, &Step)) -> Error {
-        let (name, text) = called(step);
         // An error that is raised again knows where it was.
         let is_again = matches!(step, Step::Raise(raise) if raise.level.is_empty());
         if std::mem::replace(&mut self.is_told, true) || is_again {
             return told;
         }
-        let own = format!("{} line {line} at {name}", self.function());
         // That there is no row, or more than one, is no error of the statement.
         let is_of_rows = crate::error::fields(&told)
             .iter()
             .all(|(field, _)| *field != Field::Context)
             && matches!(state(&told).as_str(), "P0002" | "P0003");
-        let text = text.filter(|_| !is_of_rows);
+        let lines = self.lines((line, step), !is_of_rows);
+        within(told, &lines)
+    }
+
+    /// The lines of context of a step that begins at a line, with its statement if that `is_shown`.
+    fn lines(&self, (line, step): (usize, &Step), is_shown: bool) -> String {
+        let (name, text) = called(step);
+        let own = format!("{} line {line} at {name}", self.function());
+        let text = text.filter(|_| is_shown);
         let statement = text.or(self.computes.as_deref().filter(|_| name == "EXECUTE"));
         match statement {
-            Some(text) => within(told, &format!("SQL statement \"{}\"\n{own}", text.trim())),
-            None => within(told, &own),
+            Some(text) => format!("SQL statement \"{}\"\n{own}", text.trim()),
+            None => own,
         }
+    }
+
+    /// Has what was raised in a step, unless in one within it, tell where.
+    pub(super) fn place_notices(&mut self, at: (usize, &Step)) {
+        if notices::count() > self.placed {
+            let lines = self.lines(at, true);
+            notices::alter(self.placed, |told| within(told, &lines));
+        }
+        self.placed = notices::count();
     }
 
     /// An error of the declarations of a block that begins at a line.

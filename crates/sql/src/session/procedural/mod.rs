@@ -24,6 +24,7 @@ use crate::asked;
 use crate::bind::Binder;
 use crate::catalog::routines::Routine;
 use crate::error::{fail, unsupported};
+use crate::notices;
 use crate::parse::procedural::{Conflict, parse};
 use crate::run::procedures::{Deeper, Returned};
 use crate::run::query::Field;
@@ -85,6 +86,8 @@ struct Running<'s, 'r> {
     parts: usize,
     /// The error that goes through it knows where in it it happened.
     is_told: bool,
+    /// How many notices know where they were raised.
+    placed: usize,
     /// The text that EXECUTE has computed.
     computes: Option<String>,
     /// What it is of, if it is no DO.
@@ -125,6 +128,7 @@ impl<'s, 'r> Running<'s, 'r> {
             savepoints: 0,
             parts: 0,
             is_told: false,
+            placed: notices::count(),
             computes: None,
             routine,
             conflict: Conflict::Error,

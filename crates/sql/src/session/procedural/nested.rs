@@ -131,17 +131,18 @@ impl Running<'_, '_> {
         }
     }
 
+    /// Whether its routine may change something.
+    fn check_volatile(&self, verb: &str) -> Result<()> {
+        match self.routine.as_ref().is_some_and(|routine| !routine.is_volatile()) {
+            true => fail("0A000", format!("{verb} is not allowed in a non-volatile function")),
+            false => Ok(()),
+        }
+    }
+
     /// Whether it may change something.
     fn check_writes(&self, verb: &str) -> Result<()> {
-        if self.routine.as_ref().is_some_and(|routine| !routine.is_volatile()) {
-            return fail("0A000", format!("{verb} is not allowed in a non-volatile function"));
-        }
-        let is_read_only = self
-            .facts
-            .settings
-            .get("transaction_read_only")
-            .is_some_and(|on| on == "on");
-        match is_read_only {
+        self.check_volatile(verb)?;
+        match self.facts.is_read_only() {
             true => fail("25006", format!("cannot execute {verb} in a read-only transaction")),
             false => Ok(()),
         }
@@ -187,7 +188,7 @@ impl Running<'_, '_> {
         let types = &prepared.types;
         match &*prepared.ast {
             ast if writes(ast) => {
-                self.check_writes(write::tag(ast).trim_end_matches(" 0"))?;
+                self.check_volatile(write::tag(ast).trim_end_matches(" 0"))?;
                 let given = (types.as_slice(), params);
                 let of = (ast, Some(&prepared.writes));
                 out.count = write::run(self.statement, &self.facts, of, given, &mut begin, &mut give)?;
@@ -235,7 +236,7 @@ impl Running<'_, '_> {
                 return Ok(Rows::default());
             }
             (ast, _) if ddl::is_ddl(ast) => {
-                self.check_writes(&first_words(text))?;
+                self.check_writes(&ddl::verb(text))?;
                 self.check_alone(text)?;
                 let tag = ddl::run(self.statement, &self.facts, ast)?;
                 let count = tag.strip_prefix("SELECT ").and_then(|count| count.parse().ok());
@@ -410,12 +411,4 @@ fn first_word(text: &str) -> String {
 fn first_words(text: &str) -> String {
     let words: Vec<String> = text.split_whitespace().take(2).map(str::to_uppercase).collect();
     words.join(" ")
-}
-
-/// Why a query of a function in SQL gives something else than it is declared to.
-pub(super) fn mismatch<T>(declared: &str) -> Result<T> {
-    fail(
-        "42P13",
-        format!("return type mismatch in function declared to return {declared}"),
-    )
 }

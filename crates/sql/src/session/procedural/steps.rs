@@ -92,6 +92,7 @@ impl Running<'_, '_> {
             }
             self.statement.interrupt.check()?;
             let done = self.step(step);
+            self.place_notices((line, step));
             match done.map_err(|told| self.at_step(told, (line, step)))? {
                 Flow::Next => {}
                 other => return Ok(other),
