@@ -513,3 +513,11 @@ def test_a_type_that_was_altered_is_the_same_type_to_prepared_statements(shop):
             assert sql.rows(execute(sql, rows=rows)) == [[given]]
         if given == b"(2,3)":
             sql.query("ALTER TYPE pair ADD ATTRIBUTE z text")
+
+
+def test_no_text_has_a_character_of_zero(shop):
+    sql = Sql(shop)
+    for value in [b"a\0b", b"\xff", b"\xc3("]:
+        with pytest.raises(RuntimeError, match="22021 invalid byte sequence for encoding \"UTF8\": 0x"):
+            sql.prepared("SELECT $1::text", [value])
+    assert sql.prepared("SELECT $1::text", ["é".encode()]) == [["é".encode()]]

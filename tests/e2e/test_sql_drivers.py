@@ -295,7 +295,7 @@ def test_settings_of_scripts(port):
         ("SET statement_timeout = 'x'", "22023", 'invalid value for parameter "statement_timeout": "x"'),
         ("SET row_security = perhaps", "22023", 'parameter "row_security" requires a Boolean value'),
         ("SET client_min_messages = loud", "22023", 'invalid value for parameter "client_min_messages": "loud"'),
-        ("SET default_tablespace = 'fast'", "0A000", "setting \"default_tablespace\" to \"'fast'\" is not supported"),
+        ("SET default_tablespace = 'fast'", "0A000", 'setting "default_tablespace" to "fast" is not supported'),
         ("SET ROLE somebody", "22023", "role \"somebody\" does not exist"),
     ]:
         error = failed(sql, statement)

@@ -181,6 +181,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     created::leave_out_tablespaces(&mut tokens)?;
     created::spell_out(&mut tokens);
     routines::leave_out(&mut tokens)?;
+    routines::put_modes_first(&mut tokens);
     triggers::spell_out(&mut tokens);
     altered::spell_out(&mut tokens);
     options::leave_out_names(&mut tokens)?;

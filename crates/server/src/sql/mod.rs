@@ -256,10 +256,10 @@ fn session(conn: &Connection, parameters: &[(String, String)]) -> Outcome<Sessio
         .iter()
         .filter(|(name, _)| !matches!(name.as_str(), "user" | "database" | "options" | "replication"));
     for (name, value) in settings::of_options(value("options").unwrap_or_default())? {
-        settings::set(&mut session.facts.settings, &name, &value)?;
+        settings::set(&mut session.facts.settings, &name, Some(&value))?;
     }
     for (name, value) in given {
-        settings::set(&mut session.facts.settings, name, value)?;
+        settings::set(&mut session.facts.settings, name, Some(value))?;
     }
     session.settings_changed();
     Ok(session)

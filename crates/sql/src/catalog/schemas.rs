@@ -78,14 +78,67 @@ pub fn candidates(view: &dyn View, db: &str, path: &[String], (schema, name): (O
     }
 }
 
+/// The names that a list names: those in quotes as they are, others in small letters; `None` for a text that is no list.
+pub fn listed(list: &str) -> Option<Vec<String>> {
+    let (mut out, mut chars) = (Vec::new(), list.trim().chars().peekable());
+    while let Some(first) = chars.next_if(|c| !c.is_whitespace()) {
+        let mut name = String::new();
+        if first == '"' {
+            loop {
+                match chars.next()? {
+                    '"' if chars.next_if_eq(&'"').is_none() => break,
+                    c => name.push(c),
+                }
+            }
+        } else {
+            name.extend(first.to_lowercase());
+            while let Some(c) = chars.next_if(|c| !c.is_whitespace() && *c != ',') {
+                name.extend(c.to_lowercase());
+            }
+            if name.contains([',', '"']) {
+                return None;
+            }
+        }
+        out.push(name);
+        while chars.next_if(|c| c.is_whitespace()).is_some() {}
+        match chars.next() {
+            None => return Some(out),
+            Some(',') => while chars.next_if(|c| c.is_whitespace()).is_some() {},
+            Some(_) => return None,
+        }
+    }
+    // Nothing at all is a list; nothing behind a comma is none.
+    out.is_empty().then_some(out)
+}
+
 /// The schemas that a value of `search_path` names.
 pub fn path(setting: &str, user: &str) -> Vec<String> {
-    let parts = setting.split(',').map(str::trim).filter(|part| !part.is_empty());
-    let names = parts.map(|part| match part.strip_prefix(['"', '\'']) {
-        Some(quoted) => quoted.trim_end_matches(['"', '\'']).to_owned(),
-        None => part.to_lowercase(),
-    });
-    names
-        .map(|name| if name == "$user" { user.to_owned() } else { name })
-        .collect()
+    let names = listed(setting).unwrap_or_default().into_iter();
+    let named = names.map(|name| if name == "$user" { user.to_owned() } else { name });
+    named.filter(|name| !name.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_names_are_read() {
+        let read = |text: &str| listed(text).map(|names| names.join("|"));
+        let lists = [
+            ("", Some("")),
+            (" a, \"B c\",  D ", Some("a|B c|d")),
+            ("\"x\"\"y, z\"", Some("x\"y, z")),
+            ("\"\"", Some("")),
+            ("a b", None),
+            ("a,", None),
+            (",a", None),
+            ("\"a", None),
+            ("a\"b\"", None),
+        ];
+        for (text, names) in lists {
+            assert_eq!(read(text).as_deref(), names, "{text}");
+        }
+        assert_eq!(path("\"$user\", \"\", public", "ada"), ["ada", "public"]);
+    }
 }

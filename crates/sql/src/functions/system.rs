@@ -328,8 +328,11 @@ pub(super) const ROWS: &[Row] = &[
         let Some(name) = a[0].as_str() else {
             return crate::error::fail("22004", "SET requires parameter name");
         };
-        let value = a[1].as_str().map(|value| format!("'{}'", value.replace('\'', "")));
-        asked::set((name.to_owned(), value, matches!(a[2], Value::Bool(true))));
+        asked::set((
+            name.to_owned(),
+            a[1].as_str().map(str::to_owned),
+            matches!(a[2], Value::Bool(true)),
+        ));
         Ok(a[1].clone())
     }),
     ("pg_sleep", "!float8->void", |a, _, _| {

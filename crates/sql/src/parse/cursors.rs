@@ -91,6 +91,9 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
             // Only the cursor is named.
             words.insert(1, new(Token::make_keyword("NEXT")));
         }
+        if words.len() == 4 && is(&words[1].token, &["forward", "backward"]) {
+            words.insert(2, new(Token::Number("1".to_owned(), false)));
+        }
         if moves {
             words.push(new(Token::make_keyword("INTO")));
             words.push(new(Token::make_word(NOWHERE, Some('"'))));

@@ -155,6 +155,44 @@ fn is_usual(word: &str, number: &str) -> bool {
         }
 }
 
+/// Writes the mode of an argument of CREATE FUNCTION and CREATE PROCEDURE before its name, where it may stand behind it.
+pub(super) fn put_modes_first(tokens: &mut [TokenWithSpan]) {
+    let has = |word: &str| tokens.iter().any(|token| is(token, word));
+    if !has("create") || !(has("function") || has("procedure")) {
+        return;
+    }
+    let is_mode = |token: &TokenWithSpan| ["in", "out", "inout", "variadic"].iter().any(|mode| is(token, mode));
+    let is_word = |token: &TokenWithSpan| matches!(token.token, Token::Word(_));
+    let places: Vec<usize> = solid(tokens, 0).collect();
+    let (mut depth, mut is_routine) = (0, false);
+    for (n, place) in places.iter().enumerate() {
+        match &tokens[*place].token {
+            Token::SemiColon => (depth, is_routine) = (0, false),
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ if depth == 0 && (is(&tokens[*place], "function") || is(&tokens[*place], "procedure")) => {
+                is_routine = true
+            }
+            _ => {}
+        }
+        // The list of arguments is what stands in parentheses first.
+        if is_routine && depth == 0 && tokens[*place].token == Token::RParen {
+            is_routine = false;
+        }
+        if !(is_routine && depth == 1 && matches!(tokens[*place].token, Token::LParen | Token::Comma)) {
+            continue;
+        }
+        if let [name, mode, ty] = places[n + 1..].iter().copied().take(3).collect::<Vec<_>>()[..]
+            && is_word(&tokens[name])
+            && !is_mode(&tokens[name])
+            && is_mode(&tokens[mode])
+            && is_word(&tokens[ty])
+        {
+            tokens.swap(name, mode);
+        }
+    }
+}
+
 /// Leaves out of CREATE FUNCTION what says that a function is as all are: COST and ROWS, of which there are no others here, and NOT LEAKPROOF.
 ///
 /// Errors: 0A000 for other numbers, and for LEAKPROOF.

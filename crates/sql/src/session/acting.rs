@@ -53,8 +53,8 @@ impl Session {
     /// Errors: 22023 for what is no role, 42501 for one that who has logged in may not become.
     pub(super) fn asked_for(&self, database: &Database, setting: &str, value: Option<&str>) -> Result<String> {
         let own = self.begun_by.as_str();
-        let text = value.map_or("", |value| value.trim().trim_matches(['\'', '"']));
-        let is_default = value.is_none_or(|value| value.trim().eq_ignore_ascii_case("default"));
+        let text = value.unwrap_or_default();
+        let is_default = value.is_none();
         if setting == ROLE && (is_default || text == "none") {
             return Ok("none".to_owned());
         }

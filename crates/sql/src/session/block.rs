@@ -125,7 +125,7 @@ impl Session {
                     ("default_transaction_read_only", "off")
                 }
             };
-            settings::set(&mut self.facts.settings, name, &format!("'{value}'"))?;
+            settings::set(&mut self.facts.settings, name, Some(value))?;
         }
         self.settings_changed();
         Ok(())
@@ -163,9 +163,9 @@ impl Session {
     ) -> Result<()> {
         let name = name.replace('"', "").to_lowercase();
         // The modes of the transaction that is there go with it.
-        let mode = value.map(|value| value.trim().trim_matches(['\'', '"']).to_lowercase());
+        let mode = value.map(|value| value.trim().to_lowercase());
         match (name.as_str(), mode.as_deref()) {
-            ("transaction_isolation" | "transaction_read_only", Some("default")) => {
+            ("transaction_isolation" | "transaction_read_only", None) => {
                 return fail("0A000", format!("parameter \"{name}\" cannot be reset"));
             }
             ("transaction_isolation", Some(level)) => match Isolation::of_name(level) {
@@ -191,11 +191,11 @@ impl Session {
             if whom.is_some() {
                 return Ok(());
             }
-            return settings::set(&mut self.facts.settings.clone(), &name, value.unwrap_or("default"));
+            return settings::set(&mut self.facts.settings.clone(), &name, value);
         }
         match whom {
             Some(whom) => drop(self.facts.settings.insert(name.clone(), whom)),
-            None => settings::set(&mut self.facts.settings, &name, value.unwrap_or("default"))?,
+            None => settings::set(&mut self.facts.settings, &name, value)?,
         }
         self.settings_changed();
         if let Some(block) = &mut self.block {

@@ -62,7 +62,7 @@ use std::sync::Arc;
 /// Bytes of answers after which they are sent.
 const FLUSH_BYTES: usize = 64 << 10;
 /// Prepared statements and portals of a connection.
-const NAMES_MAX: usize = 1000;
+const NAMES_MAX: usize = 10_000;
 /// Bytes that the rows of a portal may take which wait to be fetched.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
@@ -830,7 +830,7 @@ impl Session {
     fn set(&mut self, database: &Database, set: &Set) -> Result<()> {
         if let Some((name, value, is_local)) = settings::assigned(set) {
             self.warn_of_local(is_local);
-            return self.change_setting(database, &name, Some(&value), is_local);
+            return self.change_setting(database, &name, value.as_deref(), is_local);
         }
         match set {
             Set::SetNames { charset_name, .. } => {

@@ -2,19 +2,22 @@
 
 use super::block::Isolation;
 use super::steering;
-use crate::error::{error, fail, unsupported};
+use crate::catalog::schemas;
+use crate::error::{Field, error, fail, unsupported, with};
 use crate::run::columns::SETTING as COLUMNS;
 use crate::run::tables::SYNCHRONOUS;
 use crate::types::encoding::Encoding;
+use crate::types::names;
 use crate::types::style::{Dates, Intervals, Order, Style};
 use crate::types::zone::{self, Zone};
 use nestor_model::{Error, Result};
-use sqlparser::ast::{ContextModifier, Set};
+use sqlparser::ast::{ContextModifier, Expr, Set, Value as Literal};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The setting that a SET of one setting changes, its value, and whether that is for the transaction.
-pub fn assigned(set: &Set) -> Option<(String, String, bool)> {
+/// The setting that SET changes, its new value, which is none where it is to have that which sessions begin with, and whether only within the
+/// transaction; `None` for forms of SET that are no assignments.
+pub fn assigned(set: &Set) -> Option<(String, Option<String>, bool)> {
     match set {
         Set::SingleAssignment {
             scope,
@@ -22,12 +25,44 @@ pub fn assigned(set: &Set) -> Option<(String, String, bool)> {
             values,
             ..
         } => {
-            let is_local = matches!(scope, Some(ContextModifier::Local));
-            let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-            Some((variable.to_string(), values.join(", "), is_local))
+            let (name, is_local) = (variable.to_string(), matches!(scope, Some(ContextModifier::Local)));
+            if let [value] = values.as_slice()
+                && is_default(value)
+            {
+                return Some((name, None, is_local));
+            }
+            let is_path = name.eq_ignore_ascii_case("search_path");
+            let each = values.iter().map(|value| match is_path {
+                // The value is a list of names.
+                true => names::quoted(&text_of(value)),
+                false => text_of(value),
+            });
+            let text = each.collect::<Vec<_>>().join(", ");
+            Some((name, Some(text), is_local))
         }
-        Set::SetTimeZone { local, value } => Some(("timezone".to_owned(), value.to_string(), *local)),
+        Set::SetTimeZone { local, value } => {
+            let zone = (!is_default(value)).then(|| text_of(value));
+            Some(("timezone".to_owned(), zone, *local))
+        }
         _ => None,
+    }
+}
+
+fn is_default(value: &Expr) -> bool {
+    matches!(value, Expr::Identifier(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default"))
+}
+
+/// The text that a word or a literal behind SET is.
+fn text_of(value: &Expr) -> String {
+    match value {
+        Expr::Identifier(word) => crate::bind::ident(word),
+        Expr::Value(literal) => match &literal.value {
+            Literal::SingleQuotedString(text) | Literal::EscapedStringLiteral(text) => text.clone(),
+            Literal::DoubleQuotedString(text) => text.clone(),
+            Literal::DollarQuotedString(text) => text.value.clone(),
+            other => other.to_string(),
+        },
+        other => other.to_string(),
     }
 }
 
@@ -142,17 +177,16 @@ pub fn of_options(text: &str) -> Result<Vec<(String, String)>> {
 /// Sets one.
 ///
 /// Errors: 42704 for a name that there is not, 0A000 for a value that would change what Nestor cannot, 22023 for one that is none.
-pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> Result<()> {
+pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: Option<&str>) -> Result<()> {
     let name = name.to_lowercase();
-    let text = value.trim().trim_matches(['\'', '"']);
     let first = initial().remove(&name);
-    if text.eq_ignore_ascii_case("default") && value.trim() == text {
+    let Some(text) = value else {
         match first {
             Some(first) => settings.insert(name, first),
             None => settings.remove(&name),
         };
         return Ok(());
-    }
+    };
     // Names with a dot are extensions', or the client's own.
     if first.is_none() && name.contains('.') {
         settings.insert(name, text.to_owned());
@@ -165,7 +199,7 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
     let Some(old) = settings.get_mut(&name) else {
         return fail("42704", format!("unrecognized configuration parameter \"{name}\""));
     };
-    let plain = value.trim().trim_matches(['\'', '"']).to_lowercase();
+    let plain = text.trim().to_lowercase();
     let same = match name.as_str() {
         "application_name" => true,
         "intervalstyle" => match Intervals::of(&plain) {
@@ -251,7 +285,11 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
         }
         // What is no schema is passed over.
         "search_path" => {
-            *old = value.trim().replace('\'', "\"");
+            if schemas::listed(text).is_none() {
+                let wrong = error("22023", format!("invalid value for parameter \"{name}\": \"{text}\""));
+                return Err(with(wrong, &[(Field::Detail, "List syntax is invalid.")]));
+            }
+            text.clone_into(old);
             return Ok(());
         }
         "default_transaction_isolation" => match Isolation::of_name(&plain) {
@@ -274,10 +312,10 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
     };
     match same {
         true => {
-            value.trim().trim_matches(['\'', '"']).clone_into(old);
+            text.clone_into(old);
             Ok(())
         }
-        false => unsupported(format!("setting \"{name}\" to \"{value}\"")),
+        false => unsupported(format!("setting \"{name}\" to \"{text}\"")),
     }
 }
 

@@ -109,7 +109,7 @@ impl Encoding {
         if self.is_plain() || bytes.is_ascii() {
             return match std::str::from_utf8(bytes) {
                 Ok(text) => Ok(Cow::Borrowed(text)),
-                Err(_) => fail("22021", "invalid byte sequence for encoding \"UTF8\""),
+                Err(wrong) => Err(invalid(&bytes[wrong.valid_up_to()..])),
             };
         }
         let mut out = String::with_capacity(bytes.len() + bytes.len() / 4);
@@ -209,9 +209,25 @@ pub fn lost() -> Result<()> {
 
 /// The text that the client has sent.
 ///
-/// Errors: those of [`Encoding::decode`].
+/// Errors: those of [`Encoding::decode`]; 22021 for the character that ends texts elsewhere, which no text of SQL has.
 pub fn text(bytes: &[u8]) -> Result<Cow<'_, str>> {
-    style::encoding().decode(bytes)
+    match bytes.iter().position(|byte| *byte == 0) {
+        Some(at) => Err(invalid(&bytes[at..])),
+        None => style::encoding().decode(bytes),
+    }
+}
+
+/// The error of bytes that begin with no character.
+fn invalid(bytes: &[u8]) -> Error {
+    let length = match bytes.first() {
+        Some(0xC0..=0xDF) => 2,
+        Some(0xE0..=0xEF) => 3,
+        Some(0xF0..=0xF7) => 4,
+        _ => 1,
+    };
+    let shown: Vec<String> = bytes.iter().take(length).map(|byte| format!("0x{byte:02x}")).collect();
+    let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
+    error("22021", message)
 }
 
 #[cfg(test)]

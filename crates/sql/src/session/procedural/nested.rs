@@ -329,7 +329,7 @@ impl Running<'_, '_> {
 
     fn set_setting(&mut self, set: &Set) -> Result<()> {
         match settings::assigned(set) {
-            Some((name, value, is_local)) => self.ask(&name, Some(value), is_local),
+            Some((name, value, is_local)) => self.ask(&name, value, is_local),
             None => unsupported("SET of this form within a block"),
         }
     }
@@ -340,11 +340,7 @@ impl Running<'_, '_> {
         if name.starts_with("transaction_") || matches!(name.as_str(), "role" | "session_authorization") {
             return unsupported(format!("SET {name} within a block"));
         }
-        settings::set(
-            &mut self.facts.settings.clone(),
-            &name,
-            value.as_deref().unwrap_or("default"),
-        )?;
+        settings::set(&mut self.facts.settings.clone(), &name, value.as_deref())?;
         asked::set((name, value, is_local));
         Ok(())
     }
@@ -358,7 +354,7 @@ impl Running<'_, '_> {
         self.asked += all.len();
         for (name, value, _) in all {
             // They were looked at when they were asked for, or are when the statement ends.
-            let _ = settings::set(&mut self.facts.settings, &name, value.as_deref().unwrap_or("default"));
+            let _ = settings::set(&mut self.facts.settings, &name, value.as_deref());
         }
         self.entered = None;
         let (zone, style) = (
