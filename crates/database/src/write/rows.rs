@@ -131,6 +131,22 @@ impl<'w, 's> RowWriter<'w, 's> {
         })
     }
 
+    /// Goes on with another collection of the same database.
+    ///
+    /// Errors: those of [`RowWriter::open`].
+    pub fn turn_to(&mut self, ns: &Namespace) -> Result<()> {
+        if self.writer.collection.ns == *ns {
+            return Ok(());
+        }
+        let Some(collection) = self.writer.ws.catalog().get(ns).cloned() else {
+            bail!(NamespaceNotFound, "ns does not exist: {ns}");
+        };
+        check_writable(&collection)?;
+        check_capped(self.statement, &collection)?;
+        self.validator = Validator::of(self.statement, &collection, false)?;
+        self.writer.turn_to(collection)
+    }
+
     /// The statement that writes.
     pub fn statement(&self) -> &'w Statement<'s> {
         self.statement

@@ -381,6 +381,24 @@ impl<S> Rows<S> for Append<S> {
         }
         Ok(None)
     }
+
+    fn next_chunk(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Chunk>> {
+        while let Some(input) = self.inputs.get_mut(self.at) {
+            if let Some(chunk) = input.next_chunk(run)? {
+                return Ok(Some(chunk));
+            }
+            self.at += 1;
+        }
+        Ok(None)
+    }
+
+    fn restrict(&mut self, place: usize, to: &Restriction) {
+        self.inputs.iter_mut().for_each(|input| input.restrict(place, to));
+    }
+
+    fn keep_extremes(&mut self) {
+        self.inputs.iter_mut().for_each(|input| input.keep_extremes());
+    }
 }
 
 /// Counts what a node does.

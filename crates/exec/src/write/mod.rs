@@ -74,4 +74,16 @@ impl<'w> Writer<'w> {
             keys_deleted: 0,
         })
     }
+
+    /// Goes on with another collection of the same database.
+    ///
+    /// Errors: those of its indexes.
+    pub fn turn_to(&mut self, collection: Arc<Collection>) -> Result<()> {
+        let prepared = catalog::prepared(&collection)?;
+        self.indexes = prepared.writers.clone();
+        self.id_collation = prepared.indexes.id_collation.clone();
+        self.ws.require_collection(collection.id);
+        self.collection = collection;
+        Ok(())
+    }
 }

@@ -231,14 +231,14 @@ fn describe<S: Display>(plan: &Relation<S>) -> (String, Vec<String>) {
             if !join.keys.is_empty() {
                 let keys: Vec<String> = join.keys.iter().map(|(l, r)| format!("{l} = {r}")).collect();
                 let name = match &join.right {
-                    Relation::Scan(scan) if scan.looked_up => "Index Cond",
+                    right if is_looked_up(right) => "Index Cond",
                     _ => "Hash Cond",
                 };
                 details.push(format!("{name}: ({})", keys.join(" AND ")));
             }
             details.extend(join.condition.as_ref().map(|c| format!("Join Filter: {c}")));
             let method = match &join.right {
-                Relation::Scan(scan) if scan.looked_up => "Lookup",
+                right if is_looked_up(right) => "Lookup",
                 _ if join.keys.is_empty() => "Nested Loop",
                 _ => "Hash",
             };
@@ -325,6 +325,15 @@ fn describe<S: Display>(plan: &Relation<S>) -> (String, Vec<String>) {
         Relation::Recursive(recursive) => (format!("Recursive Union {}", recursive.id), Vec::new()),
         Relation::Working { id, .. } => (format!("WorkTable Scan {id}"), Vec::new()),
         Relation::Shared { id, .. } => (format!("CTE Scan {id}"), Vec::new()),
+    }
+}
+
+/// Whether the rows of a relation are looked up by keys.
+fn is_looked_up<S>(plan: &Relation<S>) -> bool {
+    match plan {
+        Relation::Scan(scan) => scan.looked_up,
+        Relation::Append { inputs } => !inputs.is_empty() && inputs.iter().all(is_looked_up),
+        _ => false,
     }
 }
 

@@ -635,7 +635,9 @@ impl Binder<'_> {
                 | "pg_get_function_sqlbody"
                 | "pg_get_function_result"
                 | "pg_get_function_arguments"
-                | "pg_get_function_identity_arguments",
+                | "pg_get_function_identity_arguments"
+                | "pg_get_partkeydef"
+                | "pg_get_partition_constraintdef",
                 1..=3,
             ) => {
                 let is_pretty = |arg: &Expr| matches!(arg.node(), Node::Const(Value::Bool(true), _));
@@ -647,6 +649,10 @@ impl Binder<'_> {
                 args.truncate(1);
                 args.push(self.catalog_texts(texts)?);
                 functions::call("catalog_text", args)
+            }
+            ("pg_partition_root", 1) => {
+                let of = self.regclass(args.swap_remove(0))?;
+                functions::call("catalog_root", vec![of, self.catalog_texts("pg_partition_tree")?])
             }
             ("pg_index_column_has_property", 3) => {
                 let property = args.remove(2);
@@ -722,6 +728,10 @@ impl Binder<'_> {
             ("aclexplode", [list]) => {
                 let numbers = self.numbers_by_name("regrole")?;
                 functions::table(name, &[list.clone(), numbers])?
+            }
+            ("pg_partition_tree" | "pg_partition_ancestors", [of]) => {
+                let of = self.regclass(of.clone())?;
+                functions::table(name, &[of, self.catalog_texts("pg_partition_tree")?])?
             }
             _ => functions::table(name, args)?,
         };

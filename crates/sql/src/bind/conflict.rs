@@ -83,7 +83,7 @@ impl Binder<'_> {
             );
         }
         let mut both = scope.clone();
-        both.columns.extend(self.rows_of_written(written, "excluded").columns);
+        both.columns.extend(self.columns_of_written(written, "excluded"));
         // A name alone is the table's.
         for column in &mut both.columns[scope.columns.len()..] {
             column.hidden = true;

@@ -10,6 +10,7 @@ use super::ident;
 use super::numbers;
 use super::storage;
 use super::types::{check_column, data_type};
+use crate::catalog::partition::{Division, PartitionOf};
 use crate::catalog::schemas::PUBLIC;
 use crate::catalog::{
     Check, Column, Foreign, Identity, IdentityKind, Kind, Later, Referential, RowSecurity, Table, Timing,
@@ -93,6 +94,12 @@ pub struct Declared {
     pub row_security: RowSecurity,
     /// Its triggers, by name.
     pub triggers: Arc<[Trigger]>,
+    /// How it divides its rows.
+    pub division: Option<Arc<Division>>,
+    /// Whose partition it is.
+    pub partition_of: Option<Arc<PartitionOf>>,
+    /// What its documents have to match beside the types of columns: the bound of a partition, as far as a filter says it.
+    pub guard: Document,
 }
 
 /// Names of constraints, which no two of a table share.
@@ -161,6 +168,8 @@ impl Declared {
             storage: self.storage.clone(),
             row_security: self.row_security,
             triggers: self.triggers.clone(),
+            division: self.division.clone(),
+            partition_of: self.partition_of.clone(),
             ..Table::new(name, self.columns.clone(), Kind::Collection(ns.clone()))
         }
     }
@@ -188,6 +197,13 @@ impl Declared {
         let mut out = Self {
             storage: storage::parameters(&create.table_options)?,
             row_security: storage::row_security(&create.table_options)?,
+            division: create
+                .partition_by
+                .as_deref()
+                .map(Division::of)
+                .transpose()?
+                .map(Arc::new),
+            partition_of: partition_of(create)?,
             ..Self::default()
         };
         let mut keys: Vec<Vec<String>> = Vec::new();
@@ -456,13 +472,18 @@ impl Declared {
         let triggers = self.triggers.iter().map(Trigger::kept);
         let texts: Vec<String> = [text.to_owned()].into_iter().chain(triggers).collect();
         schema.push("description", texts.join("; "));
-        schema.push("bsonType", "object");
+        // A partitioned table has no rows of its own.
+        let holds = if self.division.is_some() { "null" } else { "object" };
+        schema.push("bsonType", holds);
         if !required.is_empty() {
             schema.push("required", required);
         }
         schema.push("properties", properties);
         let mut validator = Document::new();
         validator.push("$jsonSchema", schema);
+        for (name, condition) in self.guard.iter() {
+            validator.push(name, condition.to_value());
+        }
         validator
     }
 }
@@ -479,6 +500,17 @@ pub fn name_in_schema<'c>(declared: &ObjectName, collection: &'c str) -> (Option
         Some(name) => (schema, name),
         None => (None, collection),
     }
+}
+
+/// Whose partition a table is declared to be, by the name of a collection.
+fn partition_of(create: &CreateTable) -> Result<Option<Arc<PartitionOf>>> {
+    let (Some(parent), Some(bound)) = (&create.partition_of, &create.for_values) else {
+        return Ok(None);
+    };
+    Ok(Some(Arc::new(PartitionOf {
+        parent: super::object_name(parent)?.1,
+        bound: bound.clone(),
+    })))
 }
 
 /// The names of a key's columns.

@@ -97,6 +97,14 @@ impl Derive for OfEntry {
                 let name = declared::name_in_schema(&create.name, &collection.ns.coll).1;
                 let mut declared = Declared::of(create, name)?;
                 declared.triggers = triggers(&statements)?;
+                let all = collection
+                    .options
+                    .validator
+                    .iter()
+                    .flat_map(|validator| validator.iter());
+                for (name, condition) in all.filter(|(name, _)| *name != "$jsonSchema") {
+                    declared.guard.push(name, condition.to_value());
+                }
                 let declared = Arc::new(declared);
                 let (schema, name) = declared::name_in_schema(&create.name, &collection.ns.coll);
                 let table = Arc::new(declared.table(&collection.ns, (schema.as_deref(), name)));

@@ -1,10 +1,10 @@
 //! FROM: tables, subqueries, functions and joins.
 
 use super::files::{file_of, of_call, of_file};
-use super::names::RECORD;
+use super::partitions::meant;
 use super::select::is_called;
 use super::{Binder, Bound, Cte, CtePlan, PENDING, Scope, ScopeColumn, ident, object_name};
-use crate::catalog::files::{Form, Named};
+use crate::catalog::files::Named;
 use crate::catalog::{Kind, Table};
 use crate::error::{about, error, fail, unsupported};
 use crate::expr::{Comparison, Expr, Node};
@@ -14,12 +14,11 @@ use crate::parse::queries::{DEFINITIONS, ONE_ROW, definitions, using_alias};
 use crate::plan::{self, Plan, cross, outward};
 use crate::types::Type;
 use nestor_model::Result;
-use nestor_planner::relation::{Apply, ApplyKind, Join, JoinKind, Relation, Scan};
+use nestor_planner::relation::{Apply, ApplyKind, Join, JoinKind, Relation};
 use sqlparser::ast::{
     Expr as Ast, FunctionArg, FunctionArgExpr, JoinConstraint, JoinOperator, TableAlias, TableAliasColumnDef,
     TableFactor, TableSampleKind, TableWithJoins,
 };
-use std::sync::Arc;
 
 const NO_SAMPLE: &str = "TABLESAMPLE clause can only be applied to tables and materialized views";
 const NO_DEFINITIONS: &str = "a column definition list is required for functions returning \"record\"";
@@ -435,6 +434,7 @@ impl Binder<'_> {
                     },
                     None => match self.table(schema.as_deref(), &table)? {
                         Some(found) => {
+                            let found = meant(name, found);
                             if let (Some(named), None, [part]) = (&mut self.named, &schema, name.0.as_slice()) {
                                 named.extend(part.as_ident().map(|ident| (ident.clone(), found.schema.clone())));
                             }
@@ -442,7 +442,7 @@ impl Binder<'_> {
                                 (Kind::Query(_), Some(_)) => return fail("0A000", NO_SAMPLE),
                                 (Kind::Query(query), None) => self.view(query, &found)?,
                                 (_, Some(sample)) => self.sampled(&found, sample)?,
-                                (_, None) => self.scan(&found),
+                                (_, None) => self.scan(&found)?,
                             }
                         }
                         None => {
@@ -507,59 +507,8 @@ impl Binder<'_> {
     /// The rows of files.
     fn files(&mut self, named: &Named, alias: Option<&TableAlias>) -> Result<Bound> {
         let table = self.catalog.files(named)?;
-        let bound = self.scan(&table);
+        let bound = self.scan(&table)?;
         self::named(bound, alias, &table.name)
-    }
-
-    /// A scan of a table: its columns, and behind them the document (or nothing) that a row is.
-    pub(super) fn scan(&mut self, table: &Arc<Table>) -> Bound {
-        let number = self.tables.len();
-        self.tables.push(table.clone());
-        let oid = self.catalog.number_of(table);
-        let mut columns: Vec<ScopeColumn> = (1..)
-            .zip(&table.columns)
-            .map(|(at, column)| ScopeColumn {
-                table: Some(table.name.clone()),
-                name: column.name.clone(),
-                ty: column.ty.clone(),
-                modifier: column.modifier,
-                fields: column.fields.clone(),
-                hidden: false,
-                optional: false,
-                origin: (oid, at),
-            })
-            .collect();
-        // The document itself; the number of its record comes with it, for writes. Rows of catalogs know which catalog's they are.
-        let own = match &table.kind {
-            Kind::Rows(_) => ("tableoid", Type::Oid),
-            // Rows of tables are no documents, and have no name to ask for them by.
-            Kind::Files(source) if !matches!(source.form, Form::Json(_)) => ("\u{1}doc", Type::Jsonb),
-            _ => ("_doc", Type::Jsonb),
-        };
-        let record = match &table.kind {
-            Kind::Collection(_) => RECORD,
-            _ => "\u{1}norecord",
-        };
-        for (name, ty) in [own, (record, Type::Bytea)] {
-            columns.push(ScopeColumn {
-                table: Some(table.name.clone()),
-                hidden: true,
-                ..ScopeColumn::new(name, ty)
-            });
-        }
-        Bound {
-            plan: Relation::Scan(Scan {
-                table: number,
-                name: table.name.clone(),
-                needed: vec![true; columns.len()],
-                conditions: Vec::new(),
-                distinct: false,
-                settles: false,
-                order: Vec::new(),
-                looked_up: false,
-            }),
-            columns,
-        }
     }
 
     /// Binds what is a view's own, which sees nothing of the query around it.

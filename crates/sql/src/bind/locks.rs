@@ -249,7 +249,9 @@ impl Binder<'_> {
             ),
             Kind::Collection(ns) => {
                 self.held.push(ns.clone());
-                Ok(Some((ns.db.to_string(), ns.coll.to_string())))
+                // Records of partitions tell which ones they are of.
+                let coll = if table.division.is_some() { "" } else { &*ns.coll };
+                Ok(Some((ns.db.to_string(), coll.to_owned())))
             }
             Kind::View(_) | Kind::Query(_) => unsupported("FOR UPDATE of a view"),
             Kind::Rows(_) | Kind::Files(_) => fail("42501", format!("permission denied for table {}", table.name)),

@@ -70,7 +70,7 @@ impl Binder<'_> {
             let detail = "The name is used both as MERGE target table and data source.";
             return Err(with(told, &[(Field::Detail, detail)]));
         }
-        let met = self.rows_of_written(&written, &own);
+        let met = self.rows_of_written(&written, &own)?;
         let theirs = Scope {
             columns: source.columns.clone(),
         };

@@ -1,6 +1,6 @@
 //! From statements as they were parsed to plans whose names and types are settled.
 //!
-//! Reading order: this file (scopes), [`names`], [`types`], [`from`] with [`sample`], [`query`] with [`recursion`], [`select`] with [`grouped`] and [`determined`], [`expr`] with [`call`], [`routines`], [`polymorphic`], [`compared`], [`window`] and [`places`] of errors, [`write`](mod@write) with [`conditions`], [`subscripts`], [`conflict`], [`through`], [`instead`] and [`always`], [`alter`].
+//! Reading order: this file (scopes), [`names`], [`types`], [`from`] with [`partitions`] and [`sample`], [`query`] with [`recursion`], [`select`] with [`grouped`] and [`determined`], [`expr`] with [`call`], [`routines`], [`polymorphic`], [`compared`], [`window`] and [`places`] of errors, [`write`](mod@write) with [`conditions`], [`subscripts`], [`conflict`], [`through`], [`instead`] and [`always`], [`alter`].
 //!
 //! Subqueries, aggregates and window functions within expressions are bound where they stand, and stand in the expression as columns
 //! with numbers from [`PENDING`] on; whoever builds the plan puts a node below that gives the column ([`Binder::flush`]).
@@ -29,6 +29,7 @@ mod names;
 pub mod numbers;
 mod objects;
 mod operators;
+mod partitions;
 mod places;
 pub mod polymorphic;
 mod query;
@@ -47,7 +48,7 @@ mod window;
 pub mod write;
 
 pub use made::{resolved, row_type};
-pub use names::{ident, object_name, parts};
+pub use names::{ident, is_only, object_name, parts};
 
 use crate::catalog::schemas::PUBLIC;
 use crate::catalog::{Catalog, Table};

@@ -3,8 +3,10 @@
 use super::{Binder, Scope, ScopeColumn, places};
 use crate::error::{error, fail};
 use crate::expr::{Expr, Node};
+use crate::functions::leaves;
 use crate::types::Type;
 pub use crate::types::names::ident;
+use crate::types::names::with_all;
 use nestor_model::{Result, Value};
 use sqlparser::ast::{ObjectName, ObjectNamePart};
 
@@ -18,7 +20,13 @@ pub fn object_name(name: &ObjectName) -> Result<(Option<String>, String)> {
     });
     let mut parts: Vec<String> = parts.collect::<Result<_>>()?;
     let last = parts.pop().ok_or_else(|| error("42601", "a name is missing"))?;
-    Ok((parts.pop(), last))
+    Ok((parts.pop(), with_all(last)))
+}
+
+/// Whether a name means a table without its partitions.
+pub fn is_only(name: &ObjectName) -> bool {
+    let last = name.0.last().and_then(ObjectNamePart::as_ident);
+    last.is_some_and(|last| crate::types::names::is_only(&last.value))
 }
 
 /// The parts of a name, all of them.
@@ -150,6 +158,9 @@ impl Binder<'_> {
 /// The name of the column that has the keys of records, of tables whose rows are documents of a collection.
 pub(super) const RECORD: &str = "\u{1}record";
 
+/// Its modifier where records are those of several tables: they begin with the number of theirs ([`crate::functions::leaves`]).
+pub(super) const PARTITIONED: i32 = 1;
+
 /// The same of rows that were written, which come without it.
 pub(super) const RETURNED: &str = "\u{1}returned";
 
@@ -191,7 +202,16 @@ impl Binder<'_> {
                 .into(),
             };
             return match name {
-                "ctid" if record.name == RECORD => crate::functions::call("record_place", vec![key]).map(Some),
+                "tableoid" if record.modifier == PARTITIONED => {
+                    crate::functions::call(leaves::TABLE, vec![key]).map(Some)
+                }
+                "ctid" if record.name == RECORD => {
+                    let key = match record.modifier {
+                        PARTITIONED => crate::functions::call(leaves::RECORD, vec![key])?,
+                        _ => key,
+                    };
+                    crate::functions::call("record_place", vec![key]).map(Some)
+                }
                 "tableoid" => {
                     let is_returned = record.name == RETURNED;
                     let of_table = |column: &&ScopeColumn| column.table == record.table && column.origin.0 > 0;

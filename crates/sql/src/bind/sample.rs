@@ -78,7 +78,7 @@ impl Binder<'_> {
             input: Box::new(below),
             columns: numbers.to_vec(),
         };
-        let bound = self.scan(table);
+        let bound = self.scan(table)?;
         let width = bound.columns.len();
         let own = |at: usize, name: &str, ty: Type| Expr::column(at, name, ty);
         let condition = functions::call(

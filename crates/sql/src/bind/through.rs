@@ -480,7 +480,7 @@ impl Binder<'_> {
         let base = self.existing(name)?;
         let (base, mut inner) = match base.kind {
             Kind::Collection(_) if base.materialized.is_none() => {
-                let bound = self.scan(&base);
+                let bound = self.scan(&base)?;
                 let inner = Through::of_table(&base, bound);
                 (base, inner)
             }
@@ -676,10 +676,12 @@ impl Binder<'_> {
     }
 
     /// The rows of what is written to, its columns called by `name`.
-    pub(super) fn rows_of_written(&mut self, written: &Written, name: &str) -> Bound {
+    ///
+    /// Errors: those of finding partitions.
+    pub(super) fn rows_of_written(&mut self, written: &Written, name: &str) -> Result<Bound> {
         let mut bound = match (&written.view, &written.instead) {
             (None, Some(bound)) => bound.clone(),
-            (None, None) => self.scan(&written.table),
+            (None, None) => self.scan(&written.table)?,
             (Some(view), _) => Bound {
                 plan: view.plan.clone(),
                 columns: view.columns.clone(),
@@ -688,7 +690,20 @@ impl Binder<'_> {
         for column in &mut bound.columns {
             column.table = Some(name.to_owned());
         }
-        bound
+        Ok(bound)
+    }
+
+    /// The columns of the rows of what is written to, called by `name`.
+    pub(super) fn columns_of_written(&mut self, written: &Written, name: &str) -> Vec<ScopeColumn> {
+        let mut columns = match (&written.view, &written.instead) {
+            (None, Some(bound)) => bound.columns.clone(),
+            (None, None) => self.columns_of(&written.table),
+            (Some(view), _) => view.columns.clone(),
+        };
+        for column in &mut columns {
+            column.table = Some(name.to_owned());
+        }
+        columns
     }
 
     /// What is written by a name.

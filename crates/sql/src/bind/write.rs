@@ -10,10 +10,12 @@ use super::always::{check_identity, is_always, why_always};
 use super::from::check_names;
 use super::merge::Merging;
 use super::names::{RECORD, RETURNED};
+use super::partitions::{check_elements, meant};
 use super::query::is_default;
 use super::subscripts::part_type;
 use super::through::{Verb, Written};
 use super::{Binder, Bound, Level, Scope, ScopeColumn, ident, object_name};
+use crate::catalog::partition::Tree;
 use crate::catalog::{Column, Table};
 use crate::error::{Field, error, fail, unsupported, with};
 use crate::expr::{Expr, Node};
@@ -176,6 +178,8 @@ pub struct Write {
     pub views: Vec<String>,
     /// What the statement gives.
     pub returning: Option<Returning>,
+    /// What partitions make of the table.
+    pub tree: Option<Arc<Tree>>,
 }
 
 /// The statement that writes within a statement, and its WITH clause.
@@ -249,10 +253,10 @@ impl Binder<'_> {
 
     /// The table of a name.
     pub(super) fn existing(&mut self, name: &ObjectName) -> Result<Arc<Table>> {
-        let (schema, name) = object_name(name)?;
-        match self.table(schema.as_deref(), &name)? {
-            Some(table) => Ok(table),
-            None => fail("42P01", format!("relation \"{name}\" does not exist")),
+        let (schema, plain) = object_name(name)?;
+        match self.table(schema.as_deref(), &plain)? {
+            Some(table) => Ok(meant(name, table)),
+            None => fail("42P01", format!("relation \"{plain}\" does not exist")),
         }
     }
 
@@ -488,9 +492,7 @@ impl Binder<'_> {
             None => self.with_defaults(&table, &mut targets, plan)?,
         };
         let alias = insert.table_alias.as_ref().map(|alias| ident(&alias.alias));
-        let columns = self
-            .rows_of_written(&written, alias.as_deref().unwrap_or(written.name()))
-            .columns;
+        let columns = self.columns_of_written(&written, alias.as_deref().unwrap_or(written.name()));
         let scope = Scope { columns };
         let conflict = match &insert.on {
             None => None,
@@ -518,8 +520,11 @@ impl Binder<'_> {
             Action::Delete => (Vec::new(), Vec::new(), Vec::new()),
             _ => (self.generated(table)?, self.checks(table)?, written.options()?),
         };
+        let tree = self.catalog.tree(table)?;
+        check_elements(written)?;
         Ok(Write {
             table: table.clone(),
+            tree,
             plan,
             action,
             generated,
@@ -660,7 +665,7 @@ impl Binder<'_> {
 
     /// The columns of a table and what stands behind them, under a name.
     pub(super) fn table_scope(&mut self, table: &Arc<Table>, alias: Option<&str>) -> Scope {
-        let mut columns = self.scan(table).columns;
+        let mut columns = self.columns_of(table);
         for column in &mut columns {
             column.table = Some(alias.unwrap_or(&table.name).to_owned());
         }
@@ -852,7 +857,7 @@ impl Binder<'_> {
             return fail("42712", format!("table name \"{own}\" specified more than once"));
         }
         check_names(others)?;
-        let first = self.rows_of_written(&written, &own);
+        let first = self.rows_of_written(&written, &own)?;
         let bound = self.beside(first, others)?;
         Ok((written, bound.plan, Scope { columns: bound.columns }))
     }

@@ -5,6 +5,7 @@
 //! was made of facts that are not asked again (numbers of relations, the list of settings) is not kept.
 
 use super::files::Named;
+use super::partition::Tree;
 use super::routines::Routine;
 use super::{Catalog, Kind, Table};
 use crate::types::Type;
@@ -30,6 +31,8 @@ pub trait Current: Catalog {
 #[derive(Debug, Default)]
 pub struct Answers {
     tables: Vec<(Option<String>, String, Option<Arc<Table>>)>,
+    /// What partitions made of tables.
+    trees: Vec<(Table, Option<Arc<Tree>>)>,
     settings: Vec<(String, Option<String>)>,
     /// Under what the tables were last found to be the same.
     found: Mutex<Option<Found>>,
@@ -104,6 +107,14 @@ impl Catalog for Asked<'_> {
         let answer = (schema.map(str::to_owned), name.to_owned(), table.clone());
         self.answers.borrow_mut().tables.push(answer);
         Ok(table)
+    }
+
+    fn tree(&self, table: &Table) -> Result<Option<Arc<Tree>>> {
+        let tree = self.catalog.tree(table)?;
+        if tree.is_some() {
+            self.answers.borrow_mut().trees.push((table.clone(), tree.clone()));
+        }
+        Ok(tree)
     }
 
     fn files(&self, named: &Named) -> Result<Arc<Table>> {
@@ -192,6 +203,15 @@ impl Answers {
                     (Some(before), Some(now)) => Arc::ptr_eq(before, &now),
                     (None, None) => true,
                     _ => false,
+                };
+                if !same {
+                    return Ok(false);
+                }
+            }
+            for (table, before) in &self.trees {
+                let same = match (before, current.tree(table)?) {
+                    (Some(before), Some(now)) => Arc::ptr_eq(before, &now),
+                    (before, now) => before.is_none() && now.is_none(),
                 };
                 if !same {
                     return Ok(false);

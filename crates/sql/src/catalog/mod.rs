@@ -10,6 +10,7 @@ pub mod files;
 pub mod known;
 pub mod nothing;
 pub mod partial;
+pub mod partition;
 pub mod routines;
 pub mod schemas;
 pub mod system;
@@ -320,6 +321,12 @@ pub struct Table {
     pub fixed: &'static [Tuple],
     /// Whose elements are the rows, of tables that a plan made of an array in others.
     pub elements: Option<Elements>,
+    /// How it divides its rows.
+    pub division: Option<Arc<partition::Division>>,
+    /// Whose partition it is.
+    pub partition_of: Option<Arc<partition::PartitionOf>>,
+    /// What it is to the table whose partition it stands in a plan as.
+    pub leaf: Option<Arc<partition::LeafOf>>,
 }
 
 /// The rows of a table are the elements of an array in the documents of a collection, beside the columns of these.
@@ -355,6 +362,9 @@ impl Table {
             duality: None,
             fixed: &[],
             elements: None,
+            division: None,
+            partition_of: None,
+            leaf: None,
         }
     }
 
@@ -401,6 +411,14 @@ pub trait Catalog {
     ///
     /// Errors: those of reading the catalog.
     fn table(&self, schema: Option<&str>, name: &str) -> Result<Option<Arc<Table>>>;
+
+    /// What partitions make of a table; `None` of one that neither has partitions nor is one.
+    ///
+    /// Errors: those of keys and bounds.
+    fn tree(&self, table: &Table) -> Result<Option<Arc<partition::Tree>>> {
+        let _ = table;
+        Ok(None)
+    }
 
     /// The table that files of the server are.
     ///

@@ -1,16 +1,18 @@
 //! CREATE INDEX and DROP INDEX.
 
 use super::keys::{check_is_whole, limit};
-use super::{free, namespace};
+use super::{free, namespace, partition};
 use crate::bind::declared::{Declared, distinct};
-use crate::bind::{ident, object_name, storage};
+use crate::bind::{ident, is_only, object_name, storage};
 use crate::catalog::system::classes::{self, Named};
 use crate::catalog::system::quoted;
 use crate::catalog::{Column, Table, schemas};
 use crate::error::{error, fail, unsupported};
 use crate::expr::Expr as BoundExpr;
 use crate::notices::pass_over;
+use crate::run::partitions::declared;
 use crate::run::predicate::{self, Predicate};
+use crate::run::procedures::check_transaction;
 use crate::run::tables::{Reading, SessionFacts, index_name};
 use crate::run::{included, indexed};
 use crate::types::Type;
@@ -57,6 +59,16 @@ pub(super) fn create(
     }
     let ns = namespace(statement, session, &create.table_name)?;
     session.check_right(&ns, Right::CreateIndex)?;
+    let is_divided = declared(statement.current_view().view(), &ns).is_some_and(|table| table.division.is_some());
+    if is_divided && create.concurrently {
+        let message = format!("cannot create index on partitioned table \"{}\" concurrently", ns.coll);
+        return fail("0A000", message);
+    }
+    let is_divided = is_divided && !is_only(&create.table_name);
+    if is_divided {
+        // Those of partitions are made with it or not at all.
+        check_transaction(statement)?;
+    }
     let parts = parts(create)?;
     let include: Vec<String> = create.include.iter().map(ident).collect();
     let name = match &create.name {
@@ -161,6 +173,10 @@ pub(super) fn create(
             if create.unique {
                 let columns = parts.iter().filter_map(|part| table.column(&part.name));
                 check_is_whole(columns)?;
+                if let Some(division) = &table.division {
+                    let columns: Vec<String> = parts.iter().map(|part| part.name.clone()).collect();
+                    partition::check_key((&table.name, division), "UNIQUE", &columns)?;
+                }
                 listed.push("unique", true);
             }
             if !predicate.filter.is_empty() {
@@ -173,6 +189,9 @@ pub(super) fn create(
             statement.check_index(&collection, &spec)?;
             if statement.in_transaction() || (index_build::is_small(ws, &collection) && attempts <= 3) {
                 catalog::create_index(statement, ws, &ns, &spec)?;
+                if is_divided {
+                    partition::create_indexes(statement, session, ws, &ns)?;
+                }
                 return Ok(Step::Done);
             }
             if slot.is_none() {
@@ -347,7 +366,7 @@ fn readable(parts: &[Part<'_>], included: &[&Column], unique: bool) -> Vec<Part<
 }
 
 /// What an expression is called in the name of an index.
-fn called(expr: &Expr) -> String {
+pub(super) fn called(expr: &Expr) -> String {
     match expr {
         Expr::Function(function) => object_name(&function.name).map_or_else(|_| "expr".to_owned(), |(_, name)| name),
         _ => "expr".to_owned(),
@@ -416,7 +435,7 @@ fn computed<'p>(
                     return missing(&part.name);
                 };
                 let bound = indexed::bound(table, &column)?;
-                if indexed::by_hash(&bound.ty()) {
+                if indexed::is_hashed(&bound) {
                     let ty = bound.ty();
                     return unsupported(format!(
                         "a column of type {ty} in an index beside expressions or conditions"
@@ -425,7 +444,7 @@ fn computed<'p>(
                 (quoted(&part.name), bound)
             }
         };
-        if create_unique && indexed::by_hash(&bound.ty()) {
+        if create_unique && indexed::is_hashed(&bound) {
             return unsupported(format!("an expression of type {} in a unique index", bound.ty()));
         }
         check_collation(part, &bound.ty())?;
@@ -536,6 +555,8 @@ pub(super) fn drop(
                         );
                     }
                     unneeded(ws, &collection, &index)?;
+                    partition::check_index(&*ws, &collection, &index)?;
+                    partition::drop_indexes(statement, ws, &collection, &index)?;
                     catalog::drop_index(statement, ws, &collection, &index)?;
                     comments::keep(statement, ws, &collection, &|kind, name| {
                         (kind != "indexes" || *name != *index.name).then(|| name.to_owned())

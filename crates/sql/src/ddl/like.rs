@@ -1,7 +1,7 @@
 //! `CREATE TABLE … (LIKE t INCLUDING …)`: columns as those of another table, and what else is taken of it.
 
 use super::alter::{self, set_not_null, uncount};
-use super::namespace;
+use super::{index, namespace};
 use crate::bind::declared::{Declared, distinct, names};
 use crate::bind::{ident, numbers};
 use crate::catalog::schemas;
@@ -56,7 +56,7 @@ pub(super) fn expand(statement: &Statement<'_>, session: &SessionFacts, create: 
                 columns.extend(columns_of(&found.create, &like, &ns, schemas::split(view, &ns))?);
                 create.constraints.extend(constraints_of(&found.create, &like));
                 if like.indexes {
-                    taken.indexes.extend(indexes_of(&collection, &declared));
+                    taken.indexes.extend(indexes_of(&collection, &declared, false));
                 }
             }
             None => columns.extend(shown(statement, session, view, &ns)?),
@@ -69,7 +69,12 @@ pub(super) fn expand(statement: &Statement<'_>, session: &SessionFacts, create: 
     Ok(taken)
 }
 
-fn columns_of(from: &CreateTable, like: &Like, ns: &Namespace, (schema, name): (&str, &str)) -> Result<Vec<ColumnDef>> {
+pub(super) fn columns_of(
+    from: &CreateTable,
+    like: &Like,
+    ns: &Namespace,
+    (schema, name): (&str, &str),
+) -> Result<Vec<ColumnDef>> {
     let key: BTreeSet<String> = from
         .constraints
         .iter()
@@ -128,7 +133,7 @@ fn is_identity(option: &ColumnOption) -> bool {
 }
 
 /// Keys get names of their own.
-fn constraints_of(from: &CreateTable, like: &Like) -> Vec<TableConstraint> {
+pub(super) fn constraints_of(from: &CreateTable, like: &Like) -> Vec<TableConstraint> {
     let each = from.constraints.iter().filter_map(|constraint| match constraint {
         TableConstraint::Check(check) if like.constraints => {
             // There are no rows that it need not hold of.
@@ -151,8 +156,12 @@ fn constraints_of(from: &CreateTable, like: &Like) -> Vec<TableConstraint> {
     each.collect()
 }
 
-/// The indexes that are those of no constraint, with the columns that they are called by.
-fn indexes_of(collection: &Collection, declared: &Declared) -> Vec<(IndexSpec, Vec<String>)> {
+/// The indexes that are those of no constraint, with the columns that they are called by, and functions if `names_calls`.
+pub(super) fn indexes_of(
+    collection: &Collection,
+    declared: &Declared,
+    names_calls: bool,
+) -> Vec<(IndexSpec, Vec<String>)> {
     let own: BTreeSet<&str> = declared.unique.iter().map(|unique| unique.name.as_str()).collect();
     let mut out = Vec::new();
     for index in collection.indexes.iter() {
@@ -163,9 +172,14 @@ fn indexes_of(collection: &Collection, declared: &Declared) -> Vec<(IndexSpec, V
         let of_key = index.spec.key.iter().take(keys).map(|part| &*part.path);
         let parts = of_key.chain(include.iter().map(String::as_str)).map(|path| {
             let column = declared.columns.iter().find(|column| column.path == *path);
-            column.map_or("expr", |column| &column.name)
+            match (column, crate::parse::expression(path)) {
+                (Some(column), _) => column.name.clone(),
+                (None, Ok(computed)) if names_calls => index::called(&computed),
+                (None, _) => "expr".to_owned(),
+            }
         });
-        let parts: Vec<&str> = parts.collect();
+        let parts: Vec<String> = parts.collect();
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         out.push((index.spec.clone(), distinct(&parts)));
     }
     out

@@ -1,6 +1,6 @@
 //! Statements that change what tables there are.
 //!
-//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes, [`sequence`] sequences, [`schema`](mod@schema) schemas, [`database`] databases, [`temporary`] those that go with their session, [`enums`] and [`composites`] types, [`routines`] functions, [`extension`] those that are built in, [`assertion`] assertions; [`comment`] says something about them, [`owner`] whose they are, [`keys`] has what making and altering tables share, [`like`] what they take of others. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
+//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes, [`sequence`] sequences, [`schema`](mod@schema) schemas, [`database`] databases, [`temporary`] those that go with their session, [`enums`] and [`composites`] types, [`routines`] functions, [`extension`] those that are built in, [`assertion`] assertions; [`comment`] says something about them, [`owner`] whose they are, [`partition`] has those of others, [`keys`] has what making and altering tables share, [`like`] what they take of others. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
 
 mod alter;
 mod assertion;
@@ -18,6 +18,7 @@ mod like;
 pub(crate) mod lock;
 mod materialized;
 mod owner;
+mod partition;
 mod roles;
 mod routines;
 mod schema;
@@ -26,10 +27,11 @@ mod table;
 pub mod temporary;
 mod view;
 
-use crate::bind::object_name;
+use crate::bind::{is_only, object_name};
 use crate::catalog::schemas;
-use crate::error::{error, fail, unsupported};
+use crate::error::{Field, error, fail, unsupported, with};
 use crate::parse::own::{self, Own, Renamed};
+use crate::run::partitions::declared;
 use crate::run::tables::Reading;
 use crate::run::tables::SessionFacts;
 use nestor_database::statement::Statement;
@@ -205,6 +207,11 @@ pub(crate) fn truncated(statement: &Statement<'_>, session: &SessionFacts, name:
     let read = statement.current_view();
     let ns = namespace_in(read.view(), session, name)?;
     let found = read.view().catalog().get(&ns);
+    if is_only(name) && declared(read.view(), &ns).is_some_and(|table| table.division.is_some()) {
+        let told = error("42809", "cannot truncate only a partitioned table");
+        let hint = "Do not specify the ONLY keyword, or use TRUNCATE ONLY on the partitions directly.";
+        return Err(with(told, &[(Field::Hint, hint)]));
+    }
     match found.map(|collection| table::Kind::of(collection)) {
         Some(Some(table::Kind::Table)) => Ok(ns),
         None => fail("42P01", format!("relation \"{}\" does not exist", ns.coll)),
@@ -231,6 +238,16 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
         }
         Own::Database(what) => database::run(statement, session, what, progress)?,
         Own::Roles(what) => roles::run(statement, session, what, progress)?,
+        Own::Partition {
+            table,
+            if_exists,
+            partition,
+            change,
+        } => partition::change(statement, session, (table, partition, *if_exists), change, progress)?,
+        Own::AttachIndex { index, partition } => {
+            let read = statement.current_view();
+            partition::attached_index(read.view(), session, (index, partition))?
+        }
         Own::Domain(what) => domains::run(statement, session, what, progress)?,
         Own::AlterAttributes(alter) => composites::alter(statement, session, alter, progress)?,
         Own::AlterSequence(alter) => {

@@ -1,14 +1,16 @@
 //! CREATE TABLE, DROP TABLE and DROP VIEW.
 
 use super::keys::{check_expressions, check_is_whole, check_keys, keep_type, keyed, qualify, spec};
+use super::like::Taken;
 use super::sequence as own_sequence;
-use super::{alter, assertion, free, like, made_namespace, name_of, namespace, note_made, roles};
+use super::{alter, assertion, free, like, made_namespace, name_of, namespace, note_made, partition, roles};
 use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry;
 use crate::catalog::schemas;
 use crate::error::{self, fail, unsupported};
 use crate::notices::pass_over;
 use crate::parse::created::NO_ROWS;
+use crate::run::partitions::{children, descendants};
 use crate::run::query::Field;
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::stored;
@@ -36,14 +38,20 @@ pub(super) fn create(
     let (mut create, on_commit) = permanent(create, &ns)?;
     check(&create)?;
     create.name = name_of(statement.current_view().view(), &ns);
-    for def in &mut create.columns {
+    let mut inherits = Taken::default();
+    let inherited = partition::expand(statement, session, &mut create, &mut inherits)?;
+    for def in create.columns.iter_mut().filter(|_| inherited.is_none()) {
         keep_type(statement.current_view().view(), session, &mut def.data_type)?;
     }
-    let taken = like::expand(statement, session, &mut create)?;
+    let mut taken = like::expand(statement, session, &mut create)?;
+    taken.indexes.append(&mut inherits.indexes);
     qualify(statement.current_view().view(), session, &mut create)?;
     name_sequences(statement, session, &mut create, &ns)?;
     let create = &create;
-    let declared = Declared::of(create, name_in_schema(&create.name, &ns.coll).1)?;
+    let mut declared = Declared::of(create, name_in_schema(&create.name, &ns.coll).1)?;
+    if let Some(inherited) = &inherited {
+        declared.triggers = inherited.triggers.clone();
+    }
     let text = declared.named(create).to_string();
     entry::check_text(&text)?;
     let mut listed = Document::new();
@@ -73,6 +81,14 @@ pub(super) fn create(
         note_made(statement, session, ws, &ns)?;
         check_expressions(statement, session, ws, &ns, &declared)?;
         check_keys(session, ws, &ns, &declared)?;
+        if declared.division.is_some() && !children(&*ws, &ns).is_empty() {
+            // Commands have dropped the one that was called so before.
+            return fail(
+                "55000",
+                format!("there are partitions of a table \"{}\" that is gone", ns.coll),
+            );
+        }
+        partition::check_division(statement, session, ws, (&ns, &declared))?;
         catalog::create(statement, ws, &ns, uuid, &options)?;
         for spec in &specs {
             catalog::create_index(statement, ws, &ns, spec)?;
@@ -94,6 +110,9 @@ pub(super) fn create(
                     said.set(kind, of_kind);
                 }
             })?;
+        }
+        if let Some(inherited) = &inherited {
+            partition::made(statement, session, ws, (&ns, inherited))?;
         }
         session.temporary.note(&ns, on_commit.as_ref());
         Ok(())
@@ -245,11 +264,9 @@ fn check(create: &CreateTable) -> Result<()> {
         || create.on_commit.is_some()
         || create.primary_key.is_some()
         || create.order_by.is_some()
-        || create.partition_by.is_some()
         || create.cluster_by.is_some()
         || create.clustered_by.is_some()
         || create.inherits.is_some()
-        || create.partition_of.is_some()
         || create.strict;
     let says_enforced = |constraint: &TableConstraint| match constraint {
         TableConstraint::Check(check) => check.enforced.is_some(),
@@ -305,6 +322,15 @@ pub(super) fn drop(
     all.iter()
         .try_for_each(|ns| session.check_right(ns, Right::DropCollection))?;
     statement.atomically(progress, |ws| {
+        // Partitions go with their tables.
+        let mut all = all.clone();
+        let mut at = 0;
+        while let Some(ns) = all.get(at).cloned() {
+            at += 1;
+            let below = descendants(&*ws, &ns).into_iter().map(|(own, _)| own.ns.clone());
+            let new: Vec<Namespace> = below.filter(|own| !all.contains(own)).collect();
+            all.extend(new);
+        }
         for ns in &all {
             let Some(found) = ws.catalog().get(ns).cloned() else {
                 let missing = error::error("42P01", format!("{kind} \"{}\" does not exist", ns.coll));
@@ -331,7 +357,11 @@ pub(super) fn drop(
                     &[(error::Field::Detail, &detail)],
                 ));
             }
+            let parent = partition::parent_of(&*ws, ns);
             let_go(statement, ws, &found)?;
+            if let Some(parent) = parent.filter(|parent| !all.contains(parent)) {
+                partition::gone(statement, session, ws, &parent)?;
+            }
         }
         Ok(())
     })?;

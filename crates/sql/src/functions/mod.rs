@@ -20,6 +20,7 @@ mod information;
 mod jsonpath;
 mod keywords;
 mod known;
+pub mod leaves;
 mod math;
 mod moments;
 mod networks;
@@ -98,6 +99,7 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
     let families = [
         arithmetic::ROWS,
         math::ROWS,
+        leaves::ROWS,
         text::ROWS,
         bytes::ROWS,
         bits::ROWS,

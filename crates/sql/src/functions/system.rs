@@ -422,8 +422,6 @@ pub(super) const ROWS: &[Row] = &[
     ("pg_get_statisticsobjdef_columns", "?any...->text", |_, _, _| {
         Ok(Value::Null)
     }),
-    ("pg_partition_root", "regclass->regclass", |_, _, _| Ok(Value::Null)),
-    ("pg_get_partkeydef", "?any...->text", |_, _, _| Ok(Value::Null)),
     ("pg_opclass_is_visible", "oid->bool", |_, _, _| yes()),
     ("pg_opfamily_is_visible", "oid->bool", |_, _, _| yes()),
     ("pg_operator_is_visible", "oid->bool", |_, _, _| yes()),
@@ -437,9 +435,6 @@ pub(super) const ROWS: &[Row] = &[
     ("pg_get_ruledef", "?any...->text", |_, _, _| Ok(Value::Null)),
     ("pg_get_triggerdef", "?any...->text", |_, _, _| Ok(Value::Null)),
     ("pg_get_statisticsobjdef", "?any...->text", |_, _, _| Ok(Value::Null)),
-    ("pg_get_partition_constraintdef", "?any...->text", |_, _, _| {
-        Ok(Value::Null)
-    }),
     // Sizes of relations and databases are looked up where functions are bound.
     ("pg_tablespace_size", "?any...->int8", |_, _, _| Ok(Value::Null)),
     ("pg_size_pretty", "int8->text", |a, _, _| {

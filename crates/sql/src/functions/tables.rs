@@ -1,5 +1,6 @@
 //! Functions whose result is rows.
 
+use super::leaves;
 use super::patterns::{regexp_matches, regexp_split};
 use crate::error::{error, fail};
 use crate::expr::Expr;
@@ -517,12 +518,12 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
                 columns,
             )
         }
-        // Nothing is partitioned.
+        // What is a part of what is given where it is bound.
         "pg_partition_ancestors" => plain(
             "pg_partition_ancestors",
-            |_| listed(Vec::new()),
-            cast(&[Type::Regclass])?,
-            one(Type::Regclass),
+            |args| listed(leaves::ancestors(&args[0], &args[1])),
+            cast(&[Type::Regclass, Type::Jsonb])?,
+            vec![("relid".to_owned(), Type::Regclass)],
         ),
         "pg_partition_tree" => {
             let columns = vec![
@@ -533,8 +534,8 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
             ];
             plain(
                 "pg_partition_tree",
-                |_| listed(Vec::new()),
-                cast(&[Type::Regclass])?,
+                |args| listed(leaves::tree(&args[0], &args[1])),
+                cast(&[Type::Regclass, Type::Jsonb])?,
                 columns,
             )
         }

@@ -9,6 +9,7 @@ use super::databases::{self, Databases};
 use super::dialect::Sql;
 use super::domains::{self, Domains};
 use super::maintain::{self, Maintain, VERBS};
+use super::partitions;
 use super::roles::{self, Roles};
 use super::routines::{self, Change};
 use super::triggers;
@@ -112,6 +113,24 @@ pub enum Own {
         owner: Ident,
         /// Nothing happens when there is nothing.
         if_exists: bool,
+    },
+    /// `ALTER TABLE name ATTACH PARTITION` and `DETACH PARTITION`
+    Partition {
+        /// The partitioned table.
+        table: ObjectName,
+        /// Nothing happens when there is no such table.
+        if_exists: bool,
+        /// The partition.
+        partition: ObjectName,
+        /// What becomes of it.
+        change: partitions::Change,
+    },
+    /// `ALTER INDEX name ATTACH PARTITION`
+    AttachIndex {
+        /// The index of the partitioned table.
+        index: ObjectName,
+        /// That of the partition.
+        partition: ObjectName,
     },
     /// Domains.
     Domain(Box<Domains>),
@@ -334,7 +353,8 @@ fn begins(statement: &[TokenWithSpan]) -> bool {
     let Some(first) = solid().next() else { return false };
     if is(first, "ALTER") {
         let all: Vec<&Token> = tokens().collect();
-        if is_owner(&all) || is_of_attributes(&all) {
+        let words: Vec<String> = words(tokens()).collect();
+        if is_owner(&all) || is_of_attributes(&all) || partitions::begins(&words) {
             return true;
         }
     }
@@ -465,6 +485,11 @@ fn whole(
     read.map_err(|e| super::refused(e, ""))
 }
 
+/// Whether what is read attaches a partition.
+fn attaches(parser: &Parser<'_>) -> bool {
+    (1..8).any(|at| is(&parser.peek_nth_token(at).token, "ATTACH"))
+}
+
 fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
     if VERBS.contains(&word(&parser.peek_token().token).as_str()) {
         return maintain::read(parser).map(Own::Maintain);
@@ -537,6 +562,10 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
         return Ok(Own::DropAssertion { names, if_exists });
     }
     parser.expect_keyword(Keyword::ALTER)?;
+    let next = parser.peek_token().token;
+    if is(&next, "TABLE") || is(&next, "INDEX") && attaches(parser) {
+        return partitions::read(parser);
+    }
     if parser.parse_keyword(Keyword::TRIGGER) {
         return triggers::alter(parser);
     }

@@ -2,6 +2,7 @@
 
 use super::dialect::{EXCLUDE, ROWS_FROM};
 use super::tokens::{is, made, solid};
+use crate::types::names;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// What follows `EXCLUDE` at a place, if it is one of frames: its name, and the place of the parenthesis behind it.
@@ -102,23 +103,56 @@ pub(super) fn name_rows_from(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// Leaves out `ONLY` before the name of a table: no table has others that inherit from it.
-pub(super) fn leave_out_only(tokens: &mut Vec<TokenWithSpan>) {
+/// Whether a word stands behind ALTER, where ONLY is known.
+fn is_altered(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let before = (0..at)
+        .rev()
+        .find(|at| !matches!(tokens[*at].token, Token::Whitespace(_)));
+    before.is_some_and(|before| is(&tokens[before], "alter"))
+}
+
+/// Notes `ONLY` before the name of a table in that name, so that it is known of partitioned tables ([`names::only`]). Views keep their queries as texts: there
+/// it is left out.
+pub(super) fn note_only(tokens: &mut Vec<TokenWithSpan>) {
     if !tokens.iter().any(|token| is(token, "only")) {
         return;
     }
+    let creates = tokens.iter().any(|token| is(token, "create"));
+    let is_view = creates && tokens.iter().any(|token| is(token, "view"));
+    let is_index = creates && tokens.iter().any(|token| is(token, "index"));
     let mut at = 0;
     while at < tokens.len() {
         let next: Vec<usize> = solid(tokens, at + 1).take(2).collect();
-        if ["from", "join", "update", "table"]
+        if ["from", "join", "update", "table", "truncate"]
             .iter()
             .any(|word| is(&tokens[at], word))
+            | (is_index && is(&tokens[at], "on"))
             && let [only, table] = next[..]
             && is(&tokens[only], "only")
             && matches!(tokens[table].token, Token::Word(_))
+            && !is_altered(tokens, at)
         {
+            if !is_view {
+                mark(tokens, table);
+            }
             tokens.drain(only..table);
         }
         at += 1;
+    }
+}
+
+/// Marks the last part of the name that begins at a place.
+fn mark(tokens: &mut [TokenWithSpan], name: usize) {
+    let mut last = name;
+    let parts: Vec<usize> = solid(tokens, name + 1).take(6).collect();
+    for pair in parts.chunks_exact(2) {
+        if tokens[pair[0]].token != Token::Period || !matches!(tokens[pair[1]].token, Token::Word(_)) {
+            break;
+        }
+        last = pair[1];
+    }
+    if let Token::Word(word) = &tokens[last].token {
+        let own = names::folded(&word.value, word.quote_style);
+        tokens[last].token = Token::make_word(&names::only(&own), Some('"'));
     }
 }

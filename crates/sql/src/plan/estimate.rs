@@ -50,6 +50,10 @@ pub trait Statistics {
     fn elements_of(&self, _elements: usize, _table: usize) -> Option<usize> {
         None
     }
+    /// Whether a scan is one of a partition that has none of the rows which are wanted, as far as constants tell.
+    fn excludes(&self, _scan: &Scan<Expr>) -> bool {
+        false
+    }
     /// Whether a column is null in no row.
     fn is_never_null(&self, _table: usize, _column: usize) -> bool {
         false

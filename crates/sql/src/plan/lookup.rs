@@ -18,7 +18,7 @@ const FEW_PART: f64 = 4.0;
 pub fn rewrite(plan: Plan, statistics: &dyn Statistics) -> Plan {
     let plan = super::with_inputs(plan, &mut |input| rewrite(input, statistics));
     match plan {
-        Relation::Join(join) => match looked_up(&join).filter(|(join, scan)| is_cheaper(join, scan, statistics)) {
+        Relation::Join(join) => match looked_up(&join).filter(|(join, scans)| is_cheaper(join, scans, statistics)) {
             Some((join, _)) => Relation::Join(Box::new(join)),
             None => match from_the_right(&join, statistics) {
                 Some(plan) => plan,
@@ -124,7 +124,7 @@ fn from_the_right(join: &Join<Expr>, statistics: &dyn Statistics) -> Option<Plan
         condition: None,
         left_first: false,
     };
-    let (made, _) = looked_up(&turned).filter(|(join, scan)| is_cheaper(join, scan, statistics))?;
+    let (made, _) = looked_up(&turned).filter(|(join, scans)| is_cheaper(join, scans, statistics))?;
     let column = |i: usize| Expr::column(count + i, format!("column{}", i + 1), Type::Unknown);
     Some(Relation::Project {
         input: Box::new(Relation::Join(Box::new(made))),
@@ -132,8 +132,40 @@ fn from_the_right(join: &Join<Expr>, statistics: &dyn Statistics) -> Option<Plan
     })
 }
 
-/// The join over the scan that its right input is, whose filter has become its condition.
-fn looked_up(join: &Join<Expr>) -> Option<(Join<Expr>, Scan<Expr>)> {
+/// The scans that a plan is, one or several one after the other, and the conditions that stand above each of them.
+fn scans(plan: &Plan) -> Option<(Vec<Scan<Expr>>, Vec<Expr>)> {
+    match plan {
+        Relation::Scan(scan) => Some((vec![scan.clone()], Vec::new())),
+        Relation::Append { inputs } => {
+            let mut all = inputs.iter().map(filtered);
+            let (first, conditions) = all.next()??;
+            let mut out = vec![first];
+            for input in all {
+                let (scan, own) = input?;
+                let is_same = own.len() == conditions.len() && own.iter().zip(&conditions).all(|(a, b)| a.is_same(b));
+                out.extend(is_same.then_some(scan));
+            }
+            (out.len() == inputs.len()).then_some((out, conditions))
+        }
+        _ => None,
+    }
+}
+
+/// The scan that an input is, below a filter or not.
+fn filtered(plan: &Plan) -> Option<(Scan<Expr>, Vec<Expr>)> {
+    match plan {
+        Relation::Scan(scan) => Some((scan.clone(), Vec::new())),
+        Relation::Filter { input, condition } => {
+            let (scan, mut own) = filtered(input)?;
+            own.extend(condition.conjuncts());
+            Some((scan, own))
+        }
+        _ => None,
+    }
+}
+
+/// The join over the scans that its right input is, whose filters have become its condition.
+fn looked_up(join: &Join<Expr>) -> Option<(Join<Expr>, Vec<Scan<Expr>>)> {
     if !matches!(
         join.kind,
         JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti
@@ -145,9 +177,13 @@ fn looked_up(join: &Join<Expr>) -> Option<(Join<Expr>, Scan<Expr>)> {
     let is_filter = matches!(join.kind, JoinKind::Semi | JoinKind::Anti);
     let (mut keys, mut own, mut right) = (join.keys.clone(), Vec::new(), &join.right);
     let mut condition: Vec<Expr> = join.condition.iter().flat_map(Expr::conjuncts).collect();
-    let scan = loop {
+    let scans = loop {
         match right {
-            Relation::Scan(scan) => break scan,
+            Relation::Scan(_) | Relation::Append { .. } => {
+                let (scans, above) = self::scans(right)?;
+                own.extend(above.iter().map(|c| c.shifted(width as isize)));
+                break scans;
+            }
             Relation::Filter { input, condition } => {
                 own.extend(condition.conjuncts().iter().map(|c| c.shifted(width as isize)));
                 right = input;
@@ -172,56 +208,74 @@ fn looked_up(join: &Join<Expr>) -> Option<(Join<Expr>, Scan<Expr>)> {
         }
     };
     let is_column = |(_, key): &(Expr, Expr)| matches!(key.node(), Node::Column { index, .. } if *index >= width);
-    if keys.is_empty() || !keys.iter().all(is_column) || !scan.order.is_empty() || own.iter().any(Expr::is_volatile) {
+    if keys.is_empty() || !keys.iter().all(is_column) || own.iter().any(Expr::is_volatile) {
         return None;
     }
-    // The scan settles its own.
-    let is_own = |part: &Expr| {
-        scan.conditions
-            .iter()
-            .any(|own| own.shifted(width as isize).is_same(part))
+    if scans.iter().any(|scan| !scan.order.is_empty()) {
+        return None;
+    }
+    // Each scan settles its own.
+    let is_of = |scan: &Scan<Expr>, part: &Expr| {
+        let mut all = scan.conditions.iter();
+        all.any(|own| own.shifted(width as isize).is_same(part))
     };
+    let is_own = |part: &Expr| scans.iter().all(|scan| is_of(scan, part));
     condition.extend(own.into_iter().filter(|part| !is_own(part)));
-    let scan = Scan {
-        looked_up: true,
-        // Whether there is a pair is seen by one of equal rows.
-        distinct: is_filter,
-        ..scan.clone()
+    let scans: Vec<Scan<Expr>> = scans
+        .into_iter()
+        .map(|scan| Scan {
+            looked_up: true,
+            // Whether there is a pair is seen by one of equal rows.
+            distinct: is_filter,
+            ..scan
+        })
+        .collect();
+    let mut inputs: Vec<Plan> = scans.iter().cloned().map(Relation::Scan).collect();
+    let right = match (inputs.len(), inputs.pop()) {
+        (1, Some(only)) => only,
+        (_, last) => {
+            inputs.extend(last);
+            Relation::Append { inputs }
+        }
     };
     let made = Join {
         kind: join.kind,
         left: join.left.clone(),
-        right: Relation::Scan(scan.clone()),
+        right,
         keys,
         condition: (!condition.is_empty()).then(|| Expr::all(condition)),
         left_first: false,
     };
-    Some((made, scan))
+    Some((made, scans))
 }
 
-fn is_cheaper(join: &Join<Expr>, scan: &Scan<Expr>, statistics: &dyn Statistics) -> bool {
+fn is_cheaper(join: &Join<Expr>, scans: &[Scan<Expr>], statistics: &dyn Statistics) -> bool {
     let width = join.left.width() as isize;
-    let source = |key: &Expr| estimate::source(&join.right, &key.shifted(-width));
-    let found_cost = |(_, key): &(Expr, Expr)| {
-        let (table, column) = source(key)?;
-        statistics.found_cost(table, column)
-    };
-    let Some(each) = join.keys.iter().filter_map(found_cost).min_by(f64::total_cmp) else {
-        return false;
-    };
     let left = estimate::rows(&join.left, statistics);
-    let keys = join.keys.iter().map(|(a, b)| (a.clone(), b.shifted(-width)));
-    // All that have the key are fetched, whatever the table's own conditions say of them then.
-    let found = estimate::joined(
-        (&join.left, left),
-        (&join.right, statistics.rows(scan.table)),
-        &keys.collect::<Vec<_>>(),
-        statistics,
-    );
-    let read = estimate::reads(scan, estimate::rows(&join.right, statistics), statistics);
-    let cost = left * LOOKUP_COST + found * each;
+    let (mut cost, mut read) = (0.0, 0.0);
+    for scan in scans {
+        let right = Relation::Scan(scan.clone());
+        let source = |key: &Expr| estimate::source(&right, &key.shifted(-width));
+        let found_cost = |(_, key): &(Expr, Expr)| {
+            let (table, column) = source(key)?;
+            statistics.found_cost(table, column)
+        };
+        let Some(each) = join.keys.iter().filter_map(found_cost).min_by(f64::total_cmp) else {
+            return false;
+        };
+        let keys = join.keys.iter().map(|(a, b)| (a.clone(), b.shifted(-width)));
+        // All that have the key are fetched, whatever the table's own conditions say of them then.
+        let found = estimate::joined(
+            (&join.left, left),
+            (&right, statistics.rows(scan.table)),
+            &keys.collect::<Vec<_>>(),
+            statistics,
+        );
+        read += estimate::reads(scan, estimate::rows(&right, statistics), statistics);
+        cost += left * LOOKUP_COST + found * each;
+    }
     let is_cheaper = cost < read || statistics.switches().always_looks_up();
-    if is_cheaper {
+    if let ([scan], true) = (scans, is_cheaper) {
         statistics.note_cost(scan.table, cost);
     }
     is_cheaper

@@ -9,6 +9,7 @@ pub mod lookup;
 pub mod loose;
 pub mod merged;
 pub mod order;
+pub mod partitions;
 pub mod presorted;
 pub mod pushdown;
 pub mod rewrite;

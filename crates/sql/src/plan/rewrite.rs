@@ -1,12 +1,15 @@
 //! The rules in their order.
 
 use super::estimate::Statistics;
-use super::{Plan, counted, extreme, lifted, lookup, loose, merged, order, presorted, pushdown, settled, sums};
+use super::{
+    Plan, counted, extreme, lifted, lookup, loose, merged, order, partitions, presorted, pushdown, settled, sums,
+};
 
-/// Rewrites a plan: conditions go down and subqueries become joins, joins are put in order, what an index finds is looked up,
+/// Rewrites a plan: conditions go down and subqueries become joins, partitions are left out, joins are put in order, what an index finds is looked up,
 /// and sorts ask scans for their order where an index has it.
 pub fn rewrite(plan: Plan, statistics: &dyn Statistics) -> Plan {
     let plan = pushdown::push(plan, Vec::new(), statistics);
+    let plan = partitions::rewrite(plan, statistics);
     let plan = lifted::rewrite(plan);
     let plan = order::rewrite(plan, statistics);
     let plan = lookup::rewrite(plan, statistics);

@@ -16,6 +16,8 @@ pub struct Switches {
     pub hashjoin: bool,
     /// Joins that look for the rows of one side for each row, or some rows, of the other one.
     pub nestloop: bool,
+    /// Partitions that have no rows which are wanted are passed over.
+    pub pruning: bool,
     /// Sorts where an index has the order.
     pub sort: bool,
     /// What a row costs that an index finds, in what it costs by default.
@@ -40,6 +42,7 @@ impl Default for Switches {
             indexonlyscan: true,
             hashjoin: true,
             nestloop: true,
+            pruning: true,
             sort: true,
             found_cost: 1.0,
             ordered_inputs: INPUTS_MAX,

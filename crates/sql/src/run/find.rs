@@ -168,7 +168,7 @@ fn path(expr: &Expr, table: &Table) -> Option<(String, Type)> {
 }
 
 /// Names that mean something else in a path of a filter.
-pub(super) fn usable(name: &str) -> bool {
+pub(crate) fn usable(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('$') && !name.contains('.')
 }
 

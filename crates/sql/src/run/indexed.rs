@@ -331,12 +331,19 @@ pub fn by_hash(ty: &Type) -> bool {
     )
 }
 
+/// Whether a part of an index is kept by hashes: a column of an enum is by its labels, which tell its values apart and have another order.
+pub fn is_hashed(part: &Expr) -> bool {
+    let ty = part.ty();
+    let is_label = matches!(ty, Type::Enum(_)) && matches!(part.node(), Node::Column { .. });
+    by_hash(&ty) && !is_label
+}
+
 /// A value of a part as entries have it.
 pub fn entry(part: &Expr, value: Value) -> Value {
     let ty = part.ty();
     match value {
         Value::Null => Value::Null,
-        value if by_hash(&ty) => {
+        value if is_hashed(part) => {
             // Entries on disk depend on this hash.
             let mut hash = Fnv::default();
             let value = match ty {

@@ -6,6 +6,7 @@ use super::files::ByFile;
 use super::find;
 use super::lookup;
 use super::ordered::Order;
+use super::partitions;
 use super::probe;
 use super::reader::Documents;
 use super::tables::{COSTED_MIN, FETCH_COST, Find, Reading};
@@ -181,6 +182,10 @@ impl Tables<'_, '_> {
             }),
             Kind::Files(source) => Ok(Opened::Columns(Box::new(ByFile::new(scan, table, source, env)?))),
             Kind::Query(_) => fail("XX000", "a view was read as a table"),
+            Kind::Collection(_) if self.passes_over(scan, table, env)? => Ok(Opened::Rows {
+                rows: Vec::new().into_iter(),
+                exact: true,
+            }),
             Kind::Collection(ns) | Kind::View(ns) => {
                 if self.columns_are("on") && scan.order.is_empty() {
                     if let Some(columns) = self.columns(scan, (table, ns), env)? {
@@ -281,6 +286,12 @@ impl Tables<'_, '_> {
                 })
             }
         }
+    }
+
+    /// Whether a scan is one of a partition that has none of the rows which are wanted.
+    fn passes_over(&self, scan: &Scan<Expr>, table: &Table, env: &Env<'_>) -> Result<bool> {
+        let prunes = table.leaf.is_some() && self.reading.session.switches.pruning;
+        Ok(prunes && partitions::is_excluded(table, &scan.conditions, env)?)
     }
 
     /// The fields that a scan looks at, where entries of an index may be read in place of documents.

@@ -5,11 +5,12 @@
 use super::element_index;
 use super::find;
 use super::ordered;
+use super::partitions;
 use super::tables::{Find, Reading};
 use crate::bind::{Binder, Bound, ScopeColumn};
 use crate::catalog::answers::{Answers, Asked, Kept};
 use crate::catalog::{Column, Kind, Table};
-use crate::expr::Expr;
+use crate::expr::{Expr, Node};
 use crate::functions::coerce;
 use crate::plan::estimate::{FOUND_COST, Given, Statistics};
 use crate::plan::rewrite::rewrite;
@@ -387,7 +388,31 @@ impl Statistics for Sizes<'_, '_> {
         found
     }
 
+    fn excludes(&self, scan: &Scan<Expr>) -> bool {
+        let leaf = self.tables.get(scan.table).filter(|table| table.leaf.is_some());
+        let Some(table) = leaf.filter(|_| self.switches().pruning) else {
+            return false;
+        };
+        let env = Env {
+            op: self.reading.op,
+            params: &[],
+            outer: None,
+            effects: None,
+            compared: None,
+        };
+        partitions::is_always_excluded(table, &scan.conditions, &env)
+    }
+
     fn computes(&self, table: usize) -> bool {
+        let leaf = self.tables.get(table).and_then(|table| table.leaf.as_ref());
+        let is_computed = |key: &Expr| !matches!(key.node(), Node::Column { .. });
+        let mut keys = leaf
+            .iter()
+            .flat_map(|leaf| &leaf.levels)
+            .flat_map(|level| &level.keys.exprs);
+        if keys.any(is_computed) {
+            return true;
+        }
         let collection = self.collection(table);
         collection.is_some_and(|collection| {
             let mut all = collection.indexes.iter();

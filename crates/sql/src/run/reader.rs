@@ -2,7 +2,7 @@
 
 use crate::catalog::{Column, Elements, Table};
 use crate::error::fail;
-use crate::functions::typed_into;
+use crate::functions::{leaves, typed_into};
 use crate::types::{Type, stored};
 use nestor_exec::relation::Reader;
 use nestor_model::raw::FieldName;
@@ -243,7 +243,9 @@ impl Picked {
         if self.whole {
             out[behind] = Value::Document(doc.to_document());
         }
-        if let (true, Some(record)) = (self.record, record) {
+        let leaf = table.leaf.as_ref().filter(|_| self.record);
+        let told = leaf.map(|leaf| leaves::joined(leaf.oid, record.unwrap_or_default()));
+        if let (true, Some(record)) = (self.record, told.as_deref().or(record)) {
             out[behind + 1] = Value::Binary(Binary {
                 subtype: 0,
                 bytes: record.into(),

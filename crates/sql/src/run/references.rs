@@ -1,7 +1,8 @@
 //! The keys that tables have of each other.
 
 use crate::bind::entry::{self, Object};
-use crate::catalog::{Foreign, Table};
+use crate::catalog::{Foreign, Kind, Table};
+use crate::run::partitions::ancestors;
 use nestor_model::{DocRef, Namespace, Value};
 use nestor_storage::View;
 use std::sync::Arc;
@@ -16,15 +17,18 @@ pub(crate) struct Reference {
     pub(crate) foreign: Foreign,
 }
 
-/// The keys that refer to a table.
+/// The keys that refer to a table, or to one whose partition it is.
 pub(crate) fn references(view: &dyn View, ns: &Namespace) -> Vec<Reference> {
+    let above = ancestors(view, ns);
+    let above: Vec<&Namespace> = above.iter().filter_map(|table| namespace_of(table)).collect();
+    let is_meant = |table: &str| *table == *ns.coll || above.iter().any(|own| *own.coll == *table);
     let database = view.catalog().database(&ns.db);
     let mut out = Vec::new();
     for collection in database.into_iter().flat_map(|database| database.collections()) {
         let Some(Object::Table(_, table)) = entry::of(collection) else {
             continue;
         };
-        let own = table.foreign.iter().filter(|foreign| *foreign.table == *ns.coll);
+        let own = table.foreign.iter().filter(|foreign| is_meant(&foreign.table));
         out.extend(own.map(|foreign| Reference {
             ns: collection.ns.clone(),
             table: table.clone(),
@@ -32,6 +36,13 @@ pub(crate) fn references(view: &dyn View, ns: &Namespace) -> Vec<Reference> {
         }));
     }
     out
+}
+
+fn namespace_of(table: &Table) -> Option<&Namespace> {
+    match &table.kind {
+        Kind::Collection(ns) => Some(ns),
+        _ => None,
+    }
 }
 
 /// The values at paths; `None` where one is null: such a key is none.

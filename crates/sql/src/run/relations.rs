@@ -72,6 +72,7 @@ fn relation(collection: &Collection, table: Arc<Table>, comments: Option<Documen
             }),
         },
         comments,
+        partition: None,
         updatable: None,
         table,
     }

@@ -6,6 +6,7 @@ use super::tables::Reading;
 use crate::bind::ident;
 use crate::catalog::{Column, Kind, Table, schemas};
 use crate::error::{fail, unsupported};
+use crate::functions::leaves;
 use crate::parse;
 use crate::types::Type;
 use nestor_database::rights::Action;
@@ -234,7 +235,15 @@ impl Effects for Reading<'_, '_> {
         let Some(holding) = self.holding else {
             return unsupported("FOR UPDATE in this place");
         };
-        let ns = Namespace::new(db, coll);
-        holding.note(self.statement, &ns, (record, in_common), waiting)
+        if !coll.is_empty() {
+            return holding.note(self.statement, &Namespace::new(db, coll), (record, in_common), waiting);
+        }
+        let Some((oid, record)) = leaves::split(record) else {
+            return unsupported("FOR UPDATE in this place");
+        };
+        match self.collection_numbered(oid) {
+            Some(leaf) => holding.note(self.statement, &leaf.ns, (record, in_common), waiting),
+            None => fail("XX000", "a partition is gone while its rows are read"),
+        }
     }
 }

@@ -12,6 +12,7 @@ use crate::bind::entry::{self, Object};
 use crate::catalog::answers::{Answers, Asked, Current, Kept};
 use crate::catalog::documents::{Inference, SAMPLE};
 use crate::catalog::files::Named;
+use crate::catalog::partition::Tree;
 use crate::catalog::routines::Routine;
 use crate::catalog::system::{self, Facts, RELATIONS, Relation, Said, SequenceFacts};
 use crate::catalog::{Catalog, Column, Kind, Table, known, schemas};
@@ -604,6 +605,7 @@ impl Facts for Reading<'_, '_> {
                 out.push(Relation { updatable, ..relation });
             }
         }
+        self.note_partitions(&mut out);
         let out = Arc::new(out);
         *self.relations.borrow_mut() = Some(out.clone());
         Ok(out)
@@ -763,6 +765,10 @@ impl Catalog for Reading<'_, '_> {
             Some(table) => Ok(Some(table)),
             None => self.sequence_of_column(schema, name),
         }
+    }
+
+    fn tree(&self, table: &Table) -> Result<Option<Arc<Tree>>> {
+        self.tree_of(table)
     }
 
     fn routines(&self, schema: Option<&str>, name: &str) -> Vec<Arc<Routine>> {

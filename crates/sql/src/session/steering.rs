@@ -204,6 +204,7 @@ pub(super) fn switches(settings: &BTreeMap<String, String>) -> Switches {
         indexonlyscan: is_on("enable_indexonlyscan"),
         hashjoin: is_on("enable_hashjoin"),
         nestloop: is_on("enable_nestloop"),
+        pruning: is_on("enable_partition_pruning"),
         sort: is_on("enable_sort"),
         found_cost: match read > 0.0 {
             true => found / read / 4.0,

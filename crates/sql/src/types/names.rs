@@ -38,6 +38,24 @@ pub fn made<'n>(first: &'n str, second: Option<&'n str>, label: &'n str) -> impl
     })
 }
 
+/// Begins the name of a table without those that stand below it.
+const ONLY: &str = "\u{1}only ";
+
+/// The name of a table without its partitions.
+pub fn only(name: &str) -> String {
+    format!("{ONLY}{name}")
+}
+
+/// The name of a table, whether or not it is meant without its partitions.
+pub fn with_all(name: String) -> String {
+    name.strip_prefix(ONLY).map(str::to_owned).unwrap_or(name)
+}
+
+/// Whether a table is meant without its partitions.
+pub fn is_only(name: &str) -> bool {
+    name.starts_with(ONLY)
+}
+
 /// The name that a word is: in quotes as it is, else in small letters.
 pub fn folded(word: &str, quote: Option<char>) -> String {
     match quote {

@@ -1,8 +1,10 @@
 //! Rows become documents, and changes of documents.
 
+use super::conflict::Arbiter;
 use super::foreign::Changes;
+use super::leaves::{self, Entered};
 use super::triggers::{self, Calling};
-use super::{Before, WRITTEN_FACTOR, conflict};
+use super::{Before, WRITTEN_FACTOR};
 use crate::bind::write::{Conflict, NEXT_NUMBER, Replacing, Target, Write};
 use crate::catalog::{Column, Kind, schemas};
 use crate::error::fail;
@@ -20,13 +22,23 @@ use nestor_model::{Binary, DocRef, Document, RawDoc, Result, Value, ValueRef};
 use nestor_planner::relation::{Env, Scalar as _, Tuple};
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::update::{Update, UpdateOptions};
-use nestor_storage::{Bytes, View as _, WriteSet};
+use nestor_storage::{Bytes, Collection, View as _, WriteSet};
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A statement's rows while they are written.
 pub(super) struct Applying<'a, 'w, 's> {
-    pub(super) write: &'a Write,
+    /// What the statement writes.
+    pub(super) root: Arc<Write>,
+    /// The same of the partition that is written to, if there are such.
+    pub(super) write: Arc<Write>,
+    /// Which one that is.
+    pub(super) leaf: Option<usize>,
+    /// Those that were written to.
+    pub(super) entered: HashMap<usize, Arc<Entered>>,
+    /// The collection whose columns count.
+    pub(super) counting: Arc<Collection>,
     pub(super) writer: &'a mut RowWriter<'w, 's>,
     pub(super) scope: &'a mut Scope,
     pub(super) env: Env<'a>,
@@ -54,8 +66,16 @@ pub(super) struct Applying<'a, 'w, 's> {
     pub(super) assigned: Arc<[String]>,
 }
 
-/// A document whose `_id` changed, other columns of its row, and the document that it was.
-pub(super) type Moved = (Document, Vec<Value>, Bytes);
+/// A document that was deleted to be inserted anew, because its `_id` changed or because it belongs to another partition.
+pub(super) struct Moved {
+    doc: Document,
+    /// Other columns of its row.
+    others: Vec<Value>,
+    /// As it was.
+    before: Bytes,
+    /// The partition that it was in.
+    leaf: Option<usize>,
+}
 
 /// Puts a value at a place in a document; what is on the way and no document is replaced by one.
 pub(super) fn place(doc: &mut Document, path: &[String], value: Value) {
@@ -90,20 +110,20 @@ impl Applying<'_, '_, '_> {
             Some((next, left)) if *left > 0 => (*next, *left),
             _ => {
                 let count = i64::try_from(self.left.max(1)).unwrap_or(1);
-                let collection = self.writer.collection().clone();
+                let collection = self.counting.clone();
                 let key = sequence::Key {
                     collection: collection.uuid,
                     column: &column.name,
                 };
                 match sequence::take(self.writer.statement(), &collection.ns.db, key, &counting, count)? {
                     Some(taken) => taken,
-                    None => return Err(exhausted(&column.sequence_of(&self.write.table.name), &counting)),
+                    None => return Err(exhausted(&column.sequence_of(&self.root.table.name), &counting)),
                 }
             }
         };
         let following = next.saturating_add(counting.increment);
         self.numbers.insert(column.name.clone(), (following, left - 1));
-        let table = &self.write.table;
+        let table = &self.root.table;
         let name = schemas::collection(&table.schema, &column.sequence_of(&table.name));
         self.got
             .lock()
@@ -117,8 +137,8 @@ impl Applying<'_, '_, '_> {
         if !value.identical(&NEXT_NUMBER) {
             return Ok(value);
         }
-        let table = &self.write.table;
-        match table.columns.iter().find(|column| column.name == target.column) {
+        let root = self.root.clone();
+        match root.table.column(&target.column) {
             Some(column) => self.number(column),
             None => Ok(Value::Null),
         }
@@ -127,7 +147,7 @@ impl Applying<'_, '_, '_> {
     /// The row of a document for RETURNING, beside `others`.
     fn give(&mut self, doc: RawDoc<'_>, others: &[Value]) -> Result<()> {
         self.written += 1;
-        if self.write.returning.is_none() {
+        if self.root.returning.is_none() {
             return Ok(());
         }
         let table = &self.write.table;
@@ -141,6 +161,7 @@ impl Applying<'_, '_, '_> {
 
     /// The document of an insert; `None` when a trigger leaves it out.
     fn document(&mut self, targets: &[Target], row: Tuple) -> Result<Option<Document>> {
+        self.leave();
         let mut doc = Document::new();
         for (target, value) in targets.iter().zip(row) {
             let value = self.settled(target, value)?;
@@ -173,15 +194,22 @@ impl Applying<'_, '_, '_> {
                 _ => {}
             }
         }
+        self.route(&mut doc)?;
+        Ok(self.before_insert(&mut doc)?.then_some(doc))
+    }
+
+    /// What happens to a new document before it is written, and what has to be true of it; false when a trigger leaves it out.
+    fn before_insert(&mut self, doc: &mut Document) -> Result<bool> {
+        let table = self.write.table.clone();
         if triggers::has_before(&table, Event::Insert) {
             let of = (&*table, Event::Insert, [].as_slice());
-            if !self.calling.before_row(self.writer, of, (None, Some(&mut doc)))? {
-                return Ok(None);
+            if !self.calling.before_row(self.writer, of, (None, Some(&mut *doc)))? {
+                return Ok(false);
             }
         }
-        self.generate(&mut doc)?;
-        check(self.write, &self.env, doc.as_ref())?;
-        Ok(Some(doc))
+        self.generate(doc)?;
+        check(&self.write, &self.env, doc.as_ref())?;
+        Ok(true)
     }
 
     /// Gives generated columns their values.
@@ -203,6 +231,9 @@ impl Applying<'_, '_, '_> {
 
     /// Notes a row on which keys of tables depend.
     fn note(&mut self, before: Option<RawDoc<'_>>, after: Option<RawDoc<'_>>) {
+        if self.entered().is_some_and(|own| !own.is_noted) {
+            return;
+        }
         if let (Some(changes), Kind::Collection(ns)) = (&mut self.changes, &self.write.table.kind) {
             let kept = |doc: RawDoc<'_>| doc.to_buf();
             let table = (&self.write.table, ns);
@@ -211,18 +242,17 @@ impl Applying<'_, '_, '_> {
     }
 
     pub(super) fn insert(&mut self, targets: &[Target], conflict: Option<&Conflict>, rows: Vec<Tuple>) -> Result<()> {
-        let arbiter = match conflict {
-            None => None,
-            Some(conflict) => Some((
-                conflict,
-                conflict::Arbiter::of(conflict, &self.write.table, self.writer.collection(), &self.env)?,
-            )),
-        };
-        let mut met: HashSet<Bytes> = HashSet::new();
+        // One for each partition that is written to.
+        let mut arbiters: HashMap<Option<usize>, (Conflict, Arbiter)> = HashMap::new();
+        let mut met: HashSet<(Option<usize>, Bytes)> = HashSet::new();
+        if let Some(conflict) = conflict.filter(|_| !self.is_divided()) {
+            let arbiter = Arbiter::of(conflict, &self.write.table, self.writer.collection(), &self.env)?;
+            arbiters.insert(None, (conflict.clone(), arbiter));
+        }
         self.left = rows.len();
         for row in rows {
             work(1)?;
-            let Some((conflict, arbiter)) = &arbiter else {
+            let Some(conflict) = conflict else {
                 self.insert_one(targets, row)?;
                 continue;
             };
@@ -232,9 +262,18 @@ impl Applying<'_, '_, '_> {
             let Some(doc) = doc else { continue };
             let raw = doc.to_raw();
             self.gathered.grow(raw.as_bytes().len() * WRITTEN_FACTOR)?;
+            let leaf = self.leaf;
+            let (conflict, arbiter) = match arbiters.entry(leaf) {
+                Entry::Occupied(own) => own.into_mut(),
+                Entry::Vacant(place) => {
+                    let own = self.conflict_there(conflict)?;
+                    let arbiter = Arbiter::of(&own, &self.write.table, self.writer.collection(), &self.env)?;
+                    place.insert((own, arbiter))
+                }
+            };
             if let Some(found) = arbiter.find(self.writer, doc.as_ref(), self.op)? {
                 if let Some(update) = &conflict.update {
-                    if !met.insert(found.0.clone()) {
+                    if !met.insert((leaf, found.0.clone())) {
                         return fail("21000", "ON CONFLICT DO UPDATE command cannot affect row a second time");
                     }
                     self.replace(update, &found, doc.as_ref())?;
@@ -244,7 +283,7 @@ impl Applying<'_, '_, '_> {
             match arbiter.is_any() {
                 false => {
                     let (record, doc) = self.writer.insert(raw.as_raw())?;
-                    met.insert(record);
+                    met.insert((leaf, record));
                     self.note(None, Some(doc.as_raw()));
                     self.give(doc.as_raw(), &[])?;
                 }
@@ -261,7 +300,8 @@ impl Applying<'_, '_, '_> {
 
     /// `DO UPDATE` of the document that is there.
     fn replace(&mut self, update: &Replacing, (record, before): &(Bytes, Bytes), new: DocRef<'_>) -> Result<()> {
-        let table = &self.write.table;
+        let table = self.write.table.clone();
+        let table = &table;
         let needed = vec![true; table.columns.len() + 2];
         let mut row = row_of(table, &needed, before.document().as_doc(), Some(record))?;
         row.extend(row_of(table, &needed, new, None)?);
@@ -287,7 +327,12 @@ impl Applying<'_, '_, '_> {
                 values.collect::<Result<_>>()?
             }
         };
-        if let Some(doc) = self.change(&update.targets, values, record, before)? {
+        if let Some(mut doc) = self.change(&update.targets, values, record, before)? {
+            let leaf = self.leaf;
+            self.route(&mut doc)?;
+            if self.leaf != leaf {
+                return self.left_by_conflict();
+            }
             let (_, doc) = self.writer.insert(doc.to_raw().as_raw())?;
             self.note(Some(before.document()), Some(doc.as_raw()));
             return self.give(doc.as_raw(), &[]);
@@ -337,6 +382,8 @@ impl Applying<'_, '_, '_> {
         others: Vec<Value>,
         moved: &mut Vec<Moved>,
     ) -> Result<()> {
+        let record = &self.found(record)?;
+        let targets = &*self.placed(targets);
         let before = self.writer.get(record)?;
         self.check_seen(record, before.as_ref(), Event::Update)?;
         let Some(before) = before else {
@@ -345,7 +392,12 @@ impl Applying<'_, '_, '_> {
         self.gathered.grow(before.len() * WRITTEN_FACTOR)?;
         let returned = self.returned.len();
         match self.change(targets, values, record, &before)? {
-            Some(doc) => moved.push((doc, others, before)),
+            Some(doc) => moved.push(Moved {
+                doc,
+                others,
+                before,
+                leaf: self.leaf,
+            }),
             None => {
                 if let Some(row) = self.returned.get_mut(returned) {
                     row.extend(others);
@@ -356,9 +408,21 @@ impl Applying<'_, '_, '_> {
     }
 
     pub(super) fn insert_moved(&mut self, moved: Vec<Moved>) -> Result<()> {
-        for (doc, others, before) in moved {
+        for own in moved {
+            let Moved {
+                mut doc,
+                others,
+                before,
+                leaf,
+            } = own;
+            self.route(&mut doc)?;
+            let is_elsewhere = self.leaf != leaf;
+            if is_elsewhere && !self.before_insert(&mut doc)? {
+                continue;
+            }
             let (_, doc) = self.writer.insert(doc.to_raw().as_raw())?;
-            self.note(Some(before.document()), Some(doc.as_raw()));
+            let before = (!is_elsewhere).then(|| before.document());
+            self.note(before, Some(doc.as_raw()));
             self.give(doc.as_raw(), &others)?;
         }
         Ok(())
@@ -379,7 +443,8 @@ impl Applying<'_, '_, '_> {
         if !table.triggers.is_empty() {
             self.assigned = targets.iter().map(|target| target.column.clone()).collect();
         }
-        let generates = !self.write.generated.is_empty() || sees_before;
+        let may_leave = self.may_leave(targets);
+        let generates = !self.write.generated.is_empty() || sees_before || may_leave;
         let mut whole: Option<Document> = generates.then(|| old.as_doc().to_document());
         for (target, value) in targets.iter().zip(values) {
             if target.path.is_empty() {
@@ -434,13 +499,17 @@ impl Applying<'_, '_, '_> {
                 }
             }
             self.generate(&mut doc)?;
-            check(self.write, &self.env, doc.as_ref())?;
+            if may_leave && self.has_left(&mut doc)? {
+                return self.taken_out(doc, record, before);
+            }
+            check(&self.write, &self.env, doc.as_ref())?;
             let same = match (doc.get("_id"), old.get("_id")) {
                 (Some(a), Some(b)) => nestor_model::values_equal(a, b),
                 _ => false,
             };
             if !same {
                 self.writer.delete(record, before)?;
+                self.turn_back(&mut doc);
                 return Ok(Some(doc));
             }
             let update = Update::parse(ValueRef::Document(doc.as_ref()), UpdateOptions::default(), self.scope)?;
@@ -461,11 +530,26 @@ impl Applying<'_, '_, '_> {
         self.changed(&update, record, before)
     }
 
+    /// Deletes the document of a record that is to stand in another partition.
+    fn taken_out(&mut self, doc: Document, record: &Bytes, before: &Bytes) -> Result<Option<Document>> {
+        let table = self.write.table.clone();
+        if triggers::has_before(&table, Event::Delete) {
+            let rows = (Some((&record[..], before.document().as_doc())), None);
+            let of = (&*table, Event::Delete, [].as_slice());
+            if !self.calling.before_row(self.writer, of, rows)? {
+                return Ok(None);
+            }
+        }
+        self.writer.delete(record, before)?;
+        self.note(Some(before.document()), None);
+        Ok(Some(doc))
+    }
+
     fn changed(&mut self, update: &Update, record: &Bytes, before: &Bytes) -> Result<Option<Document>> {
-        let (write, env) = (self.write, &self.env);
+        let (write, env) = (self.write.clone(), &self.env);
         let new = self
             .writer
-            .update(record, before, update, &mut |doc| check(write, env, doc.as_doc()))?;
+            .update(record, before, update, &mut |doc| check(&write, env, doc.as_doc()))?;
         self.note(Some(before.document()), Some(new.as_raw()));
         self.give(new.as_raw(), &[])?;
         Ok(None)
@@ -486,6 +570,7 @@ impl Applying<'_, '_, '_> {
 
     /// Deletes a record, if it is still there.
     pub(super) fn delete_one(&mut self, record: &Bytes, others: &[Value]) -> Result<()> {
+        let record = &self.found(record)?;
         let before = self.writer.get(record)?;
         self.check_seen(record, before.as_ref(), Event::Delete)?;
         let Some(before) = before else {
@@ -539,7 +624,7 @@ fn check(write: &Write, env: &Env<'_>, doc: DocRef<'_>) -> Result<()> {
         &write.options
     };
     if write.checks.is_empty() && options.is_empty() {
-        return Ok(());
+        return leaves::check(write, env, doc);
     }
     let row = row_of(table, &vec![true; table.columns.len() + 2], doc, None)?;
     for (name, condition) in &write.checks {
@@ -552,7 +637,7 @@ fn check(write: &Write, env: &Env<'_>, doc: DocRef<'_>) -> Result<()> {
             return fail("44000", format!("new row violates check option for view \"{view}\""));
         }
     }
-    Ok(())
+    leaves::check(write, env, doc)
 }
 
 /// Names that mean themselves in the paths of an update.

@@ -306,7 +306,7 @@ impl Applying<'_, '_, '_> {
     pub(super) fn write_elements(&mut self, element: &Element, rows: Vec<Tuple>) -> Result<()> {
         use crate::bind::write::Action;
         let mut edits = Edits::default();
-        let write = self.write;
+        let write = self.write.clone();
         match &write.action {
             Action::Insert { targets, .. } => self.add_elements(element, targets, rows, &mut edits)?,
             Action::Update { targets } => {

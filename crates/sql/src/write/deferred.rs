@@ -150,7 +150,7 @@ fn look(settling: &mut Settling<'_, '_>, ws: &mut WriteSet, waiting: &Waiting) -
                 return Ok(());
             };
             let names = parent.referred(foreign);
-            let is_back = settling.is_any(ws, &parent_ns, &parent.paths(&names), key)?;
+            let is_back = settling.is_there(ws, foreign, (&parent_ns, &names), key)?;
             match !is_back && settling.is_any(ws, ns, &own, key)? {
                 true => Err(still_used((&parent, &names), (&table, foreign), key)),
                 false => Ok(()),

@@ -18,6 +18,7 @@ use crate::error::{self, Field};
 use crate::parse::trigger::Event;
 use crate::run::deferred::{Question, Waiting};
 use crate::run::gathered::Gathered;
+use crate::run::partitions::declared;
 use crate::run::references::{Reference, key_of, references};
 use crate::run::tables::{Find, Reading, SessionFacts};
 use nestor_database::masking;
@@ -277,6 +278,50 @@ impl Changes {
     }
 }
 
+/// No row has a key of those of a partition, which is about to be a table of its own.
+///
+/// Errors: 23503.
+pub(crate) fn check_removed(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &WriteSet,
+    (ns, table): (&Namespace, &Table),
+) -> Result<()> {
+    let mut all = references(ws, ns);
+    all.retain(|reference| *reference.foreign.table != *ns.coll);
+    if all.is_empty() {
+        return Ok(());
+    }
+    let (op, _) = statement.operation(None)?;
+    let settling = Settling::new(statement, session, &op);
+    for record in settling.find(ws, ns, &Document::new(), None)? {
+        work(1)?;
+        let Some(collection) = ws.catalog().get(ns) else { break };
+        let Some(row) = ws.get(collection.records, &record)? else {
+            continue;
+        };
+        for reference in &all {
+            let names = table.referred(&reference.foreign);
+            let Some(key) = key_of(row.document().as_doc(), &table.paths(&names)) else {
+                continue;
+            };
+            let own = reference.table.paths(&reference.foreign.columns);
+            if settling.is_any(ws, &reference.ns, &own, &key)? {
+                let (name, constraint) = (&table.name, &reference.foreign.name);
+                let message = format!("removing partition \"{name}\" violates foreign key constraint \"{constraint}\"");
+                let end = format!("is still referenced from table \"{}\".", reference.table.name);
+                let fields = [
+                    (Field::Detail, &*detail(&names, &key, &end)),
+                    (Field::Table, &reference.table.name),
+                    (Field::Constraint, constraint),
+                ];
+                return Err(error::with(error::error("23503", message), &fields));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Keys while they are looked at.
 pub(super) struct Settling<'a, 'r> {
     statement: &'a Statement<'r>,
@@ -463,18 +508,56 @@ impl<'a, 'r> Settling<'a, 'r> {
         let ns = Namespace::new(&*ns.db, foreign.table.as_str());
         let parent = ws.catalog().get(&ns).cloned();
         let declared = parent.as_deref().and_then(entry::of);
-        let (Some(collection), Some(Object::Table(_, table))) = (parent.as_ref(), declared) else {
+        let Some(Object::Table(_, table)) = declared else {
             return error::fail("42P01", format!("relation \"{}\" does not exist", foreign.table));
         };
-        let referred = table.paths(&table.referred(foreign));
-        self.check_told(collection, &referred, &foreign.name)?;
-        let Some(record) = self.find(ws, &ns, &filter_of(&referred, key), Some(1))?.pop() else {
+        let names = table.referred(foreign);
+        for (ns, table) in self.holders(ws, (&ns, table))? {
+            let Some(collection) = ws.catalog().get(&ns).cloned() else {
+                continue;
+            };
+            let referred = table.paths(&names);
+            self.check_told(&collection, &referred, &foreign.name)?;
+            let Some(record) = self.find(ws, &ns, &filter_of(&referred, key), Some(1))?.pop() else {
+                continue;
+            };
+            if self.held.insert((collection.id.0, record.to_vec(), referred.clone())) {
+                rows::hold_reference(ws, &collection, (&referred, key), false);
+            }
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// The tables that have the rows of one: its leaves, if it is partitioned.
+    fn holders(&self, ws: &WriteSet, (ns, table): (&Namespace, &Arc<Table>)) -> Result<Vec<(Namespace, Arc<Table>)>> {
+        if table.division.is_none() {
+            return Ok(vec![(ns.clone(), table.clone())]);
+        }
+        let reading = Reading::new(self.statement, ws, self.op, self.session);
+        let tree = reading.tree_of(table)?;
+        let leaves = tree.iter().flat_map(|tree| &tree.leaves);
+        Ok(leaves.map(|leaf| (leaf.ns.clone(), leaf.table.clone())).collect())
+    }
+
+    /// Whether the table that a key refers to, of which a row was written, has one with these values of some columns.
+    pub(super) fn is_there(
+        &self,
+        ws: &WriteSet,
+        foreign: &Foreign,
+        (ns, names): (&Namespace, &[String]),
+        key: &[Value],
+    ) -> Result<bool> {
+        let referred = Namespace::new(&*ns.db, foreign.table.as_str());
+        let Some(table) = declared(ws, &referred) else {
             return Ok(false);
         };
-        if self.held.insert((collection.id.0, record.to_vec(), referred.clone())) {
-            rows::hold_reference(ws, collection, (&referred, key), false);
+        for (ns, table) in self.holders(ws, (&referred, &table))? {
+            if self.is_any(ws, &ns, &table.paths(names), key)? {
+                return Ok(true);
+            }
         }
-        Ok(true)
+        Ok(false)
     }
 
     /// Whether a table has rows with these values.
@@ -514,7 +597,8 @@ impl<'a, 'r> Settling<'a, 'r> {
                 continue;
             }
             // Another row of the statement may have the key now.
-            if action != Referential::Restrict && self.is_any(ws, &changed.ns, &paths, &old)? {
+            let at = (&changed.ns, names.as_slice());
+            if action != Referential::Restrict && self.is_there(ws, &reference.foreign, at, &old)? {
                 continue;
             }
             let own = reference.table.paths(&reference.foreign.columns);

@@ -12,6 +12,7 @@ pub mod deferred;
 mod duality;
 pub mod foreign;
 mod instead;
+mod leaves;
 mod merge;
 mod planned;
 mod refused;
@@ -498,10 +499,17 @@ fn attempt(
         reading,
     });
     let before = tables.as_ref().map(|tables| Named { tables, params });
-    let changes = foreign::Changes::are_wanted(&*ws, &write.table, ns).then(foreign::Changes::default);
+    let is_divided = write.table.division.is_some();
+    let is_noted = is_divided || foreign::Changes::are_wanted(&*ws, &write.table, ns);
+    let changes = is_noted.then(foreign::Changes::default);
     let mut writer = RowWriter::open(statement, ws, ns, &op)?;
+    let counting = writer.collection().clone();
     let mut applied = apply::Applying {
-        write,
+        root: write.clone(),
+        write: write.clone(),
+        leaf: None,
+        entered: std::collections::HashMap::new(),
+        counting,
         writer: &mut writer,
         scope: &mut scope,
         env,
@@ -527,7 +535,8 @@ fn attempt(
     };
     let (written, returned) = (applied.written, std::mem::take(&mut applied.returned));
     let changes = applied.changes.take();
-    result.map_err(|error| refused::told(error, &write.table, writer.collection()))?;
+    let table = applied.write.table.clone();
+    result.map_err(|error| refused::told(error, &table, writer.collection()))?;
     writer.finish();
     let mut done = Done {
         rows: written,

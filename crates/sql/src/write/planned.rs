@@ -21,7 +21,7 @@ pub type WriteCell = Kept<Planned>;
 #[derive(Debug)]
 pub struct Planned {
     /// What it writes.
-    pub write: Write,
+    pub write: Arc<Write>,
     /// The plan of its rows.
     pub plan: Plan,
     /// The tables that its scans name by number.
@@ -67,7 +67,7 @@ pub(super) fn planned(
         plan = narrowed(plan, &write.action);
     }
     let planned = Arc::new(Planned {
-        write,
+        write: Arc::new(write),
         plan,
         tables,
         held,

@@ -3,7 +3,7 @@
 use crate::catalog::Table;
 use crate::error::{self, Field};
 use crate::run::reader::row_of;
-use crate::types::{Type, output};
+use crate::types::output;
 use nestor_model::{DocRef, Document, Error, ErrorCode, Value};
 use nestor_storage::Collection;
 
@@ -36,6 +36,13 @@ pub(super) fn check(constraint: &str, table: &Table, doc: DocRef<'_>) -> Error {
     );
     let fields = [(Field::Table, table.name.as_str()), (Field::Constraint, constraint)];
     with_row(error::with(error::error("23514", message), &fields), table, Some(doc))
+}
+
+/// 23514, of the row that a document is, which does not belong to a partition.
+pub(super) fn bound(table: &Table, doc: DocRef<'_>) -> Error {
+    let message = format!("new row for relation \"{}\" violates partition constraint", table.name);
+    let told = error::with(error::error("23514", message), &[(Field::Table, &table.name)]);
+    with_row(told, table, Some(doc))
 }
 
 /// Bytes of a value that a detail shows.
@@ -99,11 +106,14 @@ fn key_of(error: &Error, table: &Table) -> String {
         .iter()
         .map(|(path, value)| match value.to_value() {
             Value::Null => "null".to_owned(),
-            value => match table.columns.iter().find(|column| column.path == path) {
-                // What is shown of a composite type is a row, as everywhere.
-                Some(column) if matches!(column.ty, Type::Composite(_)) => output::text(&column.ty, &value),
-                _ => crate::types::json::text(value.as_ref()),
-            },
+            value => {
+                let column = table.columns.iter().find(|column| column.path == path);
+                let read = column.and_then(|column| Some((column, column.read(value.as_ref()).ok()?)));
+                match read {
+                    Some((column, value)) => output::text(&column.ty, &value),
+                    None => crate::types::json::text(value.as_ref()),
+                }
+            }
         })
         .collect();
     format!("Key ({})=({})", names.join(", "), shown.join(", "))

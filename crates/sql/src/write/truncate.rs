@@ -8,6 +8,7 @@ use crate::catalog::schemas;
 use crate::error::{self, Field, error};
 use crate::notices;
 use crate::run::gathered::Gathered;
+use crate::run::partitions::{declared, descendants};
 use crate::run::tables::SessionFacts;
 use nestor_database::statement::Statement;
 use nestor_database::write::Progress;
@@ -32,6 +33,10 @@ pub(crate) fn truncate(
         calling.of_truncate(ws, &all, true)?;
         for ns in &all {
             session.deferred.check_none_of(ns, "TRUNCATE")?;
+            // Its rows are those of its partitions.
+            if declared(&*ws, ns).is_some_and(|table| table.division.is_some()) {
+                continue;
+            }
             let text = format!("DELETE FROM {}", named(&*ws, session, ns));
             if let Some(delete) = crate::parse::parse(&text)?.first() {
                 let nothing = ([].as_slice(), [].as_slice());
@@ -70,6 +75,11 @@ fn with_referring(view: &dyn View, tables: &[Namespace], cascades: bool) -> Resu
     let mut at = 0;
     while let Some(ns) = all.get(at).cloned() {
         at += 1;
+        for (partition, _) in descendants(view, &ns) {
+            if !all.contains(&partition.ns) {
+                all.push(partition.ns.clone());
+            }
+        }
         for (other, _) in foreign::referring(view, &ns) {
             if all.contains(&other) {
                 continue;

@@ -16,7 +16,7 @@ use super::table::Table;
 use crate::interner::Recent;
 use crate::kept::Kept;
 use crate::relation::restrict::{Numbers, Restriction};
-use crate::relation::rows::Values;
+use crate::relation::rows::{Append, Values};
 use crate::relation::twin::{Share, Twin};
 use crate::relation::{BoxRows, Drained, Rows, Run, build, drain, scan};
 use nestor_model::statement::{ROW, Scope, work};
@@ -76,12 +76,13 @@ struct Hashed<S> {
     pairs: Vec<Pair>,
 }
 
-/// A right input of which an index finds the rows for the keys of some left rows.
+/// A right input of which indexes find the rows for the keys of some left rows.
 struct Lookup<S> {
-    scan: Scan<S>,
-    /// The columns of the scan that are the keys.
+    /// Its scans, whose rows come one after the other.
+    scans: Vec<Scan<S>>,
+    /// The columns of each scan that are the keys.
     columns: Vec<usize>,
-    /// The number of the scan's node, and whether nodes count.
+    /// The number of the first scan's node, and whether nodes count.
     numbering: (usize, bool),
     /// Left rows that are looked up together.
     together: usize,
@@ -92,16 +93,73 @@ const FOUND_TOGETHER: usize = 16 * ROWS;
 
 impl<S: Scalar> Lookup<S> {
     fn of(plan: &Join<S>, numbering: (usize, bool)) -> Option<Self> {
-        let Relation::Scan(scan) = &plan.right else { return None };
+        let (first, counts) = numbering;
+        let (scans, first) = match &plan.right {
+            Relation::Scan(scan) => (vec![scan.clone()], first),
+            Relation::Append { inputs } => {
+                let scans = inputs.iter().map(|input| match input {
+                    Relation::Scan(scan) => Some(scan.clone()),
+                    _ => None,
+                });
+                (scans.collect::<Option<Vec<_>>>()?, first + 1)
+            }
+            _ => return None,
+        };
         let width = plan.left.width();
         let columns = plan.keys.iter().map(|(_, key)| key.place()?.checked_sub(width));
-        let columns = columns.collect::<Option<Vec<usize>>>().filter(|_| scan.looked_up)?;
+        let are_asked = !scans.is_empty() && scans.iter().all(|scan| scan.looked_up);
+        let columns = columns.collect::<Option<Vec<usize>>>().filter(|_| are_asked)?;
         Some(Self {
-            scan: scan.clone(),
+            scans,
             columns,
-            numbering,
+            numbering: (first, counts),
             together: ROWS,
         })
+    }
+
+    /// The rows that the indexes have for keys; `None` where one of them cannot find them.
+    fn found(&self, keys: &[Arc<Vector>], run: &Run<'_, '_, S>) -> Result<Option<Vec<BoxRows<S>>>> {
+        let (first, counts) = self.numbering;
+        let nodes = run.shared.counts.nodes.as_ref();
+        let mut out = Vec::with_capacity(self.scans.len());
+        for (number, scan) in (first..).zip(&self.scans) {
+            let above = nodes.map(|nodes| nodes.current.replace(number));
+            let found = run.sources.look_up(scan, &self.columns, keys, run.batch);
+            let found = found.map(|found| {
+                let wanted = self.columns.iter().zip(keys).filter_map(|(column, values)| {
+                    let numbers = Numbers::of_vector(values)?;
+                    Some((*column, Restriction::Among(Arc::new(numbers))))
+                });
+                found.map(|found| scan::opened(scan, found, wanted, run))
+            });
+            if let (Some(nodes), Some(above)) = (nodes, above) {
+                nodes.current.set(above);
+            }
+            match found? {
+                Some(found) => out.push(build::counted(found, number, counts)),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(out))
+    }
+
+    /// All rows of the scans.
+    fn whole(&self) -> Vec<BoxRows<S>> {
+        let (first, counts) = self.numbering;
+        let each = (first..).zip(&self.scans);
+        each.map(|(number, scan)| build::counted(scan::scan(scan), number, counts))
+            .collect()
+    }
+}
+
+/// The rows of inputs, one after the other.
+fn appended<S: Scalar>(mut inputs: Vec<BoxRows<S>>) -> BoxRows<S> {
+    match (inputs.len(), inputs.pop()) {
+        (1, Some(only)) => only,
+        (_, last) => {
+            inputs.extend(last);
+            Box::new(Append { inputs, at: 0 })
+        }
     }
 }
 
@@ -435,26 +493,13 @@ impl<S: Scalar> Hashed<S> {
     /// Makes the table of the right rows that have these keys, or of all if no index finds them.
     fn look_up(&mut self, keys: &[Arc<Vector>], rows: usize, run: &Run<'_, '_, S>) -> Result<()> {
         let Some(lookup) = &mut self.lookup else { return Ok(()) };
-        let (number, counts) = lookup.numbering;
-        let nodes = run.shared.counts.nodes.as_ref();
-        let above = nodes.map(|nodes| nodes.current.replace(number));
-        let found = run.sources.look_up(&lookup.scan, &lookup.columns, keys, run.batch);
-        let found = found.map(|found| {
-            let wanted = lookup.columns.iter().zip(keys).filter_map(|(column, values)| {
-                let numbers = Numbers::of_vector(values)?;
-                Some((*column, Restriction::Among(Arc::new(numbers))))
-            });
-            found.map(|found| scan::opened(&lookup.scan, found, wanted, run))
-        });
-        if let (Some(nodes), Some(above)) = (nodes, above) {
-            nodes.current.set(above);
-        }
+        let found = lookup.found(keys, run);
         self.table = None;
         self.recent.clear();
         self.kept.clear();
         match found? {
             Some(found) => {
-                self.right = build::counted(found, number, counts);
+                self.right = appended(found);
                 let table = self.read_right(run)?;
                 if let Some(lookup) = &mut self.lookup {
                     let each = table.next.len().div_ceil(rows.max(1)).max(1);
@@ -463,7 +508,7 @@ impl<S: Scalar> Hashed<S> {
                 self.table = Some(Arc::new(table));
             }
             None => {
-                self.right = build::counted(scan::scan(&lookup.scan), number, counts);
+                self.right = appended(lookup.whole());
                 // All left rows from here on are paired with all of the table.
                 self.lookup = None;
                 self.table = Some(Arc::new(self.read_right(run)?));

@@ -17,7 +17,12 @@ pub fn index_oid(id: u64) -> u32 {
 
 /// The OID of the constraint that an index keeps, which is no relation's.
 pub(super) fn constraint_oid(index: &IndexFacts) -> i64 {
-    i64::from(index.oid) + 1_000_000_000
+    constraint_oid_of(index.oid)
+}
+
+/// The same, of an index by its OID.
+pub(super) fn constraint_oid_of(index: u32) -> i64 {
+    i64::from(index) + 1_000_000_000
 }
 
 /// Constraints that indexes keep: keys as they were declared, elsewhere the key of `_id` and unique indexes on all documents.
@@ -208,6 +213,7 @@ pub(super) fn indexdef(relation: &Relation, index: &IndexFacts) -> String {
         None => String::new(),
     };
     let (method, _) = method(relation, index);
+    let only = if relation.table.division.is_some() { "ONLY " } else { "" };
     let distinct = if index.nulls_equal { " NULLS NOT DISTINCT" } else { "" };
     let storage = index.storage.iter().filter_map(|own| own.split_once('='));
     let storage: Vec<String> = storage.map(|(name, value)| format!("{name}='{value}'")).collect();
@@ -216,7 +222,7 @@ pub(super) fn indexdef(relation: &Relation, index: &IndexFacts) -> String {
         false => format!(" WITH ({})", storage.join(", ")),
     };
     format!(
-        "CREATE {unique}INDEX {} ON {} USING {method} ({}){}{distinct}{storage}{filter}",
+        "CREATE {unique}INDEX {} ON {only}{} USING {method} ({}){}{distinct}{storage}{filter}",
         quoted(&index.name),
         shown(&[], &relation.table.schema, &relation.table.name),
         parts.join(", "),

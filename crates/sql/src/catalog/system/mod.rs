@@ -13,6 +13,7 @@ mod domains;
 mod indexes;
 mod information;
 mod io;
+pub mod partitions;
 mod pseudo;
 mod relations;
 mod roles;
@@ -133,6 +134,8 @@ pub struct Relation {
     pub definition: Option<String>,
     /// What is said of it, its columns and constraints.
     pub comments: Option<Document>,
+    /// What it is a partition of.
+    pub partition: Option<partitions::Partition>,
     /// Which columns can be written to, of tables and the views that one can write through.
     pub updatable: Option<Vec<bool>>,
 }
@@ -566,6 +569,9 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
             let all = relations.iter().filter(takes);
             all.map(|relation| (i64::from(relation.oid), "28".to_owned())).collect()
         }
+        "pg_get_partkeydef" | "pg_get_partition_constraintdef" | "pg_partition_tree" => {
+            partitions::texts(function, facts)?
+        }
         "pg_sequence_last_value" => {
             let all = facts.sequences()?.into_iter();
             all.filter_map(|sequence| Some((i64::from(sequence.oid), sequence.last?.to_string())))
@@ -697,6 +703,9 @@ pub fn table(schema: &str, name: &str, facts: &dyn Facts) -> Result<Option<Table
             Some(rows) => rows,
             None if name == "pg_description" => comments::rows(facts)?,
             None if name == "pg_depend" => depends::rows(facts)?,
+            None if matches!(name, "pg_inherits" | "pg_partitioned_table") => {
+                partitions::rows(name, facts)?.unwrap_or_default()
+            }
             None => match statistics::rows(name, facts)? {
                 Some(rows) => rows,
                 None => server::rows(name, facts)?,

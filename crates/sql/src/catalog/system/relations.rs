@@ -3,9 +3,10 @@
 use super::PRETTY_CONSTRAINTDEF;
 use super::deparse::{self, Place};
 use super::indexes::{
-    collation_of, constraint, constraint_oid, constraintdef, included_part, index_row, indexdef, keeps_constraint,
-    method, named_part, numbers, part,
+    collation_of, constraint, constraint_oid, constraint_oid_of, constraintdef, included_part, index_row, indexdef,
+    keeps_constraint, method, named_part, numbers, part,
 };
+use super::partitions::index_parents;
 use super::roles;
 use super::shapes;
 use super::{
@@ -21,6 +22,7 @@ use crate::types::Type;
 pub use crate::types::names::quoted;
 use nestor_model::{Array, Result, Value};
 use nestor_planner::kinds::expression;
+use std::collections::{HashMap, HashSet};
 
 /// The rows of a table of `pg_catalog`, if it is about relations.
 ///
@@ -45,8 +47,15 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
         "pg_index" => each_index(facts, |relation, index| Some(index_row(relation, index)))?,
         "pg_trigger" => super::triggers::rows(facts)?,
         "pg_constraint" => {
-            let mut out = each_index(facts, constraint)?;
             let relations = facts.relations()?;
+            let above: HashMap<u32, u32> = index_parents(&relations).into_iter().collect();
+            let mut out = each_index(facts, |relation, index| {
+                let mut row = constraint(relation, index)?;
+                if let Some(parent) = above.get(&index.oid) {
+                    inherit(&mut row, Some(constraint_oid_of(*parent)));
+                }
+                Some(row)
+            })?;
             for relation in relations.iter() {
                 out.extend(declared_constraints(&facts.path(), relation, &relations)?);
             }
@@ -181,7 +190,7 @@ fn each_index(facts: &dyn Facts, row: impl Fn(&Relation, &IndexFacts) -> Option<
 }
 
 fn class(number: u32, name: &str, (schema, is_temporary): (i64, bool), kind: &str, columns: usize) -> Row {
-    let has_storage = kind != "v";
+    let has_storage = !matches!(kind, "v" | "p" | "I");
     vec![
         ("oid", oid(number)),
         ("relname", text(name)),
@@ -191,7 +200,7 @@ fn class(number: u32, name: &str, (schema, is_temporary): (i64, bool), kind: &st
             "relam",
             oid(match kind {
                 "r" | "m" => 2,
-                "i" => 403,
+                "i" | "I" => 403,
                 _ => 0,
             }),
         ),
@@ -201,18 +210,26 @@ fn class(number: u32, name: &str, (schema, is_temporary): (i64, bool), kind: &st
         ("relkind", text(kind)),
         ("relnatts", int(columns)),
         ("relispopulated", Value::Bool(true)),
-        ("relreplident", text(if matches!(kind, "r" | "m") { "d" } else { "n" })),
+        (
+            "relreplident",
+            text(if matches!(kind, "r" | "m" | "p") { "d" } else { "n" }),
+        ),
     ]
 }
 
 fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
     let mut out = Vec::new();
     let (relations, roles) = (facts.relations()?, facts.roles()?);
+    let of_indexes = index_parents(&relations);
+    let inherited: HashSet<u32> = of_indexes.iter().map(|(own, _)| *own).collect();
+    let of_tables = relations.iter().filter_map(|own| Some(own.partition.as_ref()?.parent));
+    let parents: HashSet<u32> = of_tables.chain(of_indexes.iter().map(|(_, parent)| *parent)).collect();
     for relation in relations.iter() {
         let table = &relation.table;
         let kind = match &table.materialized {
             Some(_) => "m",
             None if is_view(table) => "v",
+            None if table.division.is_some() => "p",
             None => "r",
         };
         let schema = (relation.schema, is_temporary(&table.schema));
@@ -224,7 +241,14 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
         row.push(("relhasindex", Value::Bool(!relation.indexes.is_empty())));
         row.push(("relchecks", int(table.checks.len())));
         // Foreign keys are kept by triggers in PostgreSQL, on both sides; clients look for them where there are some.
-        let refers = |other: &Relation| other.table.foreign.iter().any(|key| key.table == table.name);
+        // Keys of a table are those of its partitions.
+        let refers = |other: &Relation| {
+            other
+                .table
+                .foreign
+                .iter()
+                .any(|key| key.table == table.name || relation.partition.is_some())
+        };
         let has_own = !table.foreign.is_empty() || !table.triggers.is_empty();
         let has_triggers = has_own || relations.iter().any(refers);
         row.push(("relhastriggers", Value::Bool(has_triggers)));
@@ -242,11 +266,19 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
         row.push(("relrowsecurity", Value::Bool(table.row_security.is_on)));
         row.push(("relforcerowsecurity", Value::Bool(table.row_security.is_forced)));
         row.extend(roles::access_list(facts, &roles, relation).map(|list| ("relacl", list)));
-        row.push(("relhasrules", Value::Bool(kind != "r")));
+        row.push(("relhasrules", Value::Bool(!matches!(kind, "r" | "p"))));
+        row.push(("relhassubclass", Value::Bool(parents.contains(&relation.oid))));
+        if let Some(own) = &relation.partition {
+            row.push(("relispartition", Value::Bool(true)));
+            row.push(("relpartbound", text(&own.bound)));
+        }
         row.push(("reltype", oid(relation.oid.saturating_add(ROW_TYPES))));
         out.push(row);
         for index in &relation.indexes {
-            let mut row = class(index.oid, &index.name, schema, "i", index.all().count());
+            let own = if kind == "p" { "I" } else { "i" };
+            let mut row = class(index.oid, &index.name, schema, own, index.all().count());
+            row.push(("relispartition", Value::Bool(inherited.contains(&index.oid))));
+            row.push(("relhassubclass", Value::Bool(parents.contains(&index.oid))));
             row.retain(|(name, _)| *name != "relam");
             row.push(("relam", oid(method(relation, index).1)));
             if !index.storage.is_empty() {
@@ -316,6 +348,11 @@ fn attributes(facts: &dyn Facts) -> Result<Vec<Row>> {
             row.push(("attcollation", oid(column.collation())));
             row.push(("atttypmod", Value::Int32(column.modifier)));
             row.push(("attnotnull", Value::Bool(column.not_null)));
+            if relation.partition.is_some() {
+                row.retain(|(name, _)| *name != "attislocal");
+                row.push(("attislocal", Value::Bool(false)));
+                row.push(("attinhcount", Value::Int32(1)));
+            }
             row.push((
                 "atthasdef",
                 Value::Bool(default_of(&[], ("", &relation.table.name), &relation.table.columns, column).is_some()),
@@ -495,6 +532,10 @@ pub(super) fn constraints(relation: &Relation) -> Vec<(i64, String)> {
 
 fn declared_constraints(path: &[String], relation: &Relation, all: &[Relation]) -> Result<Vec<Row>> {
     let table = &relation.table;
+    let above = relation
+        .partition
+        .as_ref()
+        .and_then(|of| all.iter().find(|own| own.oid == of.parent));
     let row = |at: usize, name: &str, kind: &str| {
         vec![
             ("oid", oid(constraint_number(relation, at))),
@@ -518,6 +559,9 @@ fn declared_constraints(path: &[String], relation: &Relation, all: &[Relation]) 
         if !check.is_valid {
             own.retain(|(name, _)| *name != "convalidated");
             own.push(("convalidated", Value::Bool(false)));
+        }
+        if above.is_some_and(|above| above.table.checks.iter().any(|other| other.name == check.name)) {
+            inherit(&mut own, None);
         }
         out.push(own);
     }
@@ -543,6 +587,17 @@ fn declared_constraints(path: &[String], relation: &Relation, all: &[Relation]) 
                 own.push(("conindid", oid(index.oid)));
             }
         }
+        let of_above = above.and_then(|above| {
+            let at = above
+                .table
+                .foreign
+                .iter()
+                .position(|other| other.name == foreign.name)?;
+            Some(constraint_number(above, above.table.checks.len() + at))
+        });
+        if of_above.is_some() {
+            inherit(&mut own, of_above);
+        }
         own.push(("confupdtype", text(action(foreign.on_update).0)));
         own.push(("confdeltype", text(action(foreign.on_delete).0)));
         own.push(("confmatchtype", text(if foreign.is_full { "f" } else { "s" })));
@@ -551,6 +606,17 @@ fn declared_constraints(path: &[String], relation: &Relation, all: &[Relation]) 
         out.push(own);
     }
     Ok(out)
+}
+
+/// Makes a constraint one that a partition has of its table.
+fn inherit(row: &mut Row, of: Option<i64>) {
+    row.retain(|(name, _)| *name != "conislocal");
+    row.push(("conislocal", Value::Bool(false)));
+    row.push(("coninhcount", Value::Int32(1)));
+    if let Some(of) = of {
+        row.retain(|(name, _)| *name != "connoinherit");
+        row.push(("conparentid", oid(of)));
+    }
 }
 
 /// The relations that names without a schema do not find, by OID: those of schemas that are not in `search_path`, and those behind others of

@@ -39,7 +39,7 @@ struct Editing<'t> {
 /// The table `name`, which `create` declares, after `operations`.
 ///
 /// Errors: 42701, 42703, 42704, 42P16, 55000 for what is there or is not; 0A000.
-pub(super) fn edited(create: CreateTable, name: &str, operations: &[AlterTableOperation]) -> Result<Edit> {
+pub(in crate::ddl) fn edited(create: CreateTable, name: &str, operations: &[AlterTableOperation]) -> Result<Edit> {
     let sources = (0..create.columns.len()).map(Source::Kept).collect();
     let mut editing = Editing {
         name,
@@ -83,7 +83,7 @@ fn columns_of(constraint: &TableConstraint) -> Vec<String> {
     }
 }
 
-fn name_of(constraint: &TableConstraint) -> Option<String> {
+pub(in crate::ddl) fn name_of(constraint: &TableConstraint) -> Option<String> {
     let name = match constraint {
         TableConstraint::PrimaryKey(key) => &key.name,
         TableConstraint::Unique(key) => &key.name,
@@ -664,7 +664,7 @@ pub(super) fn with_sequence_asked(
 /// Gives a column another name, wherever its table names it.
 ///
 /// Errors: 42701, 42703; 0A000 for an expression that cannot be written anew.
-pub(super) fn with_column_renamed(
+pub(in crate::ddl) fn with_column_renamed(
     create: &CreateTable,
     (table, collection): (&str, &str),
     from: &str,
@@ -684,6 +684,9 @@ pub(super) fn with_column_renamed(
     let quoted = Ident::with_quote('"', new.as_str());
     def.name = quoted.clone();
     let anew = |expr: &Expr| parse::expression(&parse::with_column_renamed(&expr.to_string(), from, &new));
+    if let Some(by) = &mut out.partition_by {
+        **by = anew(by)?;
+    }
     for option in out.columns.iter_mut().flat_map(|def| &mut def.options) {
         if let ColumnOption::Generated {
             generation_expr: Some(expr),
@@ -728,7 +731,7 @@ pub(super) fn with_column_renamed(
 /// Gives a constraint another name.
 ///
 /// Errors: 42704; 42710 for a name that another one has.
-pub(super) fn with_constraint_renamed(
+pub(in crate::ddl) fn with_constraint_renamed(
     create: &CreateTable,
     table: &str,
     from: &str,

@@ -94,6 +94,18 @@ fn index_now(index: &Index, old: &Declared, now: (&Declared, &[Source])) -> Resu
     IndexSpec::parse(listed.to_raw()).map(Some)
 }
 
+/// What an index of a table is in another one that has its columns; `None` where that lacks one.
+///
+/// Errors: those of [`index_now`].
+pub(in crate::ddl) fn index_there(index: &Index, from: &Declared, to: &Declared) -> Result<Option<IndexSpec>> {
+    let sources = to.columns.iter().map(|own| {
+        let before = from.columns.iter().position(|column| column.name == own.name);
+        before.map_or(Source::Added, Source::Kept)
+    });
+    let sources: Vec<Source> = sources.collect();
+    index_now(index, from, (to, &sources))
+}
+
 /// Drops the indexes that are no more what they were; what is to be made anew once the rows are written.
 ///
 /// Errors: those of the catalog.

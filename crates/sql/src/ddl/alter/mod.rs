@@ -14,15 +14,18 @@ mod rows;
 pub(super) mod triggers;
 
 pub(super) use self::defaults::let_sequence_go;
-pub(super) use self::edit::{Edit, set_not_null, uncount, without_columns};
+pub(super) use self::edit::{
+    Edit, edited, name_of, set_not_null, uncount, with_column_renamed, with_constraint_renamed, without_columns,
+};
 pub(super) use self::found::{Found, found};
+pub(super) use self::indexes::index_there;
 pub(super) use self::others::{check_index_goes, let_go};
 pub(super) use self::rename::{Kind, rename};
 use self::rows::{Change, Rows};
 use super::keys::{check_expressions, check_keys};
 use super::keys::{keep_type, qualify};
 use super::sequence as own_sequence;
-use super::{index, namespace, view};
+use super::{index, namespace, partition, view};
 use crate::bind::alter::Source;
 use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry;
@@ -48,7 +51,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Another declaration of the same columns.
-fn as_is(create: CreateTable) -> Edit {
+pub(super) fn as_is(create: CreateTable) -> Edit {
     Edit {
         sources: (0..create.columns.len()).map(Source::Kept).collect(),
         create,
@@ -99,6 +102,12 @@ pub(super) fn alter(
             return pass_over(alter.if_exists, missing);
         };
         statement.check_plain(&found.collection, "SQL does not change its rows")?;
+        partition::check_own(&*ws, &found, &alter.operations)?;
+        let passes = found.declared.division.is_some();
+        if passes && alter.only {
+            partition::check_only(&alter.operations)?;
+        }
+        let mut asked = Vec::new();
         let edit = match alter.operations.as_slice() {
             [
                 AlterTableOperation::RenameColumn {
@@ -143,10 +152,29 @@ pub(super) fn alter(
                 let now = Declared::of(&edit.create, &found.name)?.columns;
                 let place = (&ns, found.name.as_str());
                 own_sequence::name_new(&reading, &mut edit.create, place, &now, &found.declared.columns);
+                asked = operations;
                 edit
             }
         };
-        declare(statement, session, ws, &found, edit)
+        declare(statement, session, ws, &found, edit)?;
+        if !passes || alter.only {
+            return Ok(());
+        }
+        match alter.operations.as_slice() {
+            [
+                AlterTableOperation::RenameColumn {
+                    old_column_name,
+                    new_column_name,
+                },
+            ] => {
+                let names = (ident(old_column_name), new_column_name);
+                partition::pass_column_name(statement, session, ws, &ns, (&names.0, names.1))
+            }
+            [AlterTableOperation::RenameConstraint { old_name, new_name }] => {
+                partition::pass_constraint_name(statement, session, ws, &found, (&ident(old_name), new_name))
+            }
+            _ => partition::pass_on(statement, session, ws, &found, &asked),
+        }
     })?;
     Ok("ALTER TABLE")
 }
@@ -299,6 +327,7 @@ pub(super) fn declare(
     let text = declared.named(&edit.create).to_string();
     entry::check_text(&text)?;
     check_expressions(statement, session, ws, ns, &declared)?;
+    partition::check_division(statement, session, ws, (ns, &declared))?;
     let (schema, name) = name_in_schema(&edit.create.name, &ns.coll);
     let place = (schema.as_deref(), name);
     let (old, new) = (
@@ -346,7 +375,8 @@ pub(super) fn declare(
         Some((ns.coll.to_string(), declared.columns[at].name.clone()))
     })?;
     release_sequences(statement, ws, found, (&declared, &edit.sources))?;
-    numbers(statement, ws, found, (&declared, &edit.sources))
+    numbers(statement, ws, found, (&declared, &edit.sources))?;
+    partition::guarded(statement, session, ws, ns)
 }
 
 /// Lets the sequences of serial columns stand for themselves that these do not count with any more.

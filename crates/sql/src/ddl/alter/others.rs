@@ -7,6 +7,7 @@ use crate::bind::declared::Declared;
 use crate::bind::numbers;
 use crate::catalog::Foreign;
 use crate::ddl::keys::{check_key, unique_indexes};
+use crate::ddl::partition;
 use crate::error;
 use crate::run::references::references;
 use nestor_database::statement::Statement;
@@ -82,7 +83,7 @@ pub(super) fn rename_table(
         }
         redeclare(statement, ws, &other, foreign)?;
     }
-    Ok(())
+    partition::rename(statement, ws, (from, to))
 }
 
 /// Takes the keys that other tables have of one from them.

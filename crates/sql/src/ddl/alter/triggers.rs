@@ -6,10 +6,11 @@ use crate::bind::entry;
 use crate::bind::ident;
 use crate::catalog::routines::Returns;
 use crate::catalog::{Catalog as _, schemas};
-use crate::ddl::namespace;
+use crate::ddl::{namespace, partition};
 use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
 use crate::parse::trigger::{Event, Trigger};
+use crate::run::partitions::descendants;
 use crate::run::tables::{Reading, SessionFacts};
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
@@ -157,6 +158,37 @@ pub(in crate::ddl) fn call(
     })
 }
 
+/// Gives a table triggers; those that are there already go where one `replaces` them.
+///
+/// Errors: 42710.
+pub(in crate::ddl) fn add(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    ns: &Namespace,
+    all: &[Trigger],
+    replaces: bool,
+) -> Result<()> {
+    change(statement, ws, ns, |triggers| {
+        for own in all {
+            if triggers.iter().any(|before| before.name == own.name) {
+                if !replaces {
+                    let message = format!("trigger \"{}\" for relation \"{}\" already exists", own.name, ns.coll);
+                    return fail("42710", message);
+                }
+                triggers.retain(|before| before.name != own.name);
+            }
+            triggers.push(own.clone());
+        }
+        Ok(())
+    })
+}
+
+/// The partitions below a table, which have its triggers for each row.
+fn below(ws: &WriteSet, ns: &Namespace) -> Vec<Namespace> {
+    let all = descendants(ws, ns).into_iter();
+    all.map(|(collection, _)| collection.ns.clone()).collect()
+}
+
 /// CREATE TRIGGER.
 ///
 /// Errors: 42710 for a name that is taken, 42883 for a function that there is not, 42P17 for one of no trigger, 42703; 0A000.
@@ -256,7 +288,16 @@ pub(in crate::ddl) fn create(
                 return fail("42703", message);
             }
         }
-        check_condition(trigger, &found)
+        check_condition(trigger, &found)?;
+        if found.declared.division.is_some() {
+            if trigger.has_tables() {
+                return unsupported("a trigger of a partitioned table that reads the statement's rows as tables");
+            }
+            for own in below(&*ws, &ns).iter().filter(|_| trigger.is_row) {
+                add(statement, ws, own, std::slice::from_ref(&made), replaces)?;
+            }
+        }
+        Ok(())
     })?;
     Ok("CREATE TRIGGER")
 }
@@ -371,6 +412,7 @@ pub(in crate::ddl) fn rename(
     session.check_right(&ns, Right::CollMod)?;
     let (name, to) = (ident(name), ident(to));
     statement.atomically(progress, |ws| {
+        partition::check_trigger(&*ws, &ns, &name)?;
         change(statement, ws, &ns, |triggers| {
             if triggers.iter().any(|own| own.name == to) {
                 let message = format!("trigger \"{to}\" for relation \"{}\" already exists", ns.coll);
@@ -381,7 +423,16 @@ pub(in crate::ddl) fn rename(
                 None => return Err(none(&name, &ns)),
             }
             Ok(())
-        })
+        })?;
+        for own in below(&*ws, &ns) {
+            change(statement, ws, &own, |triggers| {
+                for own in triggers.iter_mut().filter(|own| own.name == name) {
+                    own.name.clone_from(&to);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     })?;
     Ok("ALTER TRIGGER")
 }
@@ -426,6 +477,10 @@ pub(in crate::ddl) fn drop(
             );
             return pass_over(if_exists, if if_exists { missing } else { none(&name, &ns) });
         }
+        partition::check_trigger(&*ws, &ns, &name)?;
+        for own in below(&*ws, &ns) {
+            remove(statement, ws, &own, &name)?;
+        }
         remove(statement, ws, &ns, &name)
     })?;
     Ok("DROP TRIGGER")
@@ -465,6 +520,15 @@ pub(super) fn switch(
                 true => Ok(()),
                 false => Err(none(name, ns)),
             }
-        })
+        })?;
+        for own in below(&*ws, ns) {
+            change(statement, ws, &own, |triggers| {
+                for own in triggers.iter_mut().filter(|own| name == "*" || own.name == name) {
+                    own.is_off = is_off;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     })
 }
