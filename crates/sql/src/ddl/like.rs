@@ -171,6 +171,7 @@ pub(super) fn indexes_of(
         let (keys, include) = included::of(&index.spec);
         let of_key = index.spec.key.iter().take(keys).map(|part| &*part.path);
         let parts = of_key.chain(include.iter().map(String::as_str)).map(|path| {
+            let path = path.strip_suffix(".$**").unwrap_or(path);
             let column = declared.columns.iter().find(|column| column.path == *path);
             match (column, crate::parse::expression(path)) {
                 (Some(column), _) => column.name.clone(),

@@ -72,6 +72,7 @@ pub fn initial() -> BTreeMap<String, String> {
         ("application_name", ""),
         ("bytea_output", "hex"),
         ("check_function_bodies", "on"),
+        ("autovacuum_naptime", "1min"),
         ("client_encoding", "UTF8"),
         ("client_min_messages", "notice"),
         ("datestyle", "ISO, MDY"),

@@ -139,7 +139,8 @@ fn condition(table: &Table, keys: &Keys, bound: &Bound) -> Option<Document> {
                 1 => fields.into_iter().next()?,
                 _ => Value::Array(Array::new(fields)),
             };
-            let hash = doc! { "$bitAnd": vec![Value::from(doc! { "$toHashedIndexKey": key }), Value::Int64(i64::MAX)] };
+            let hash = Value::from(doc! { "$toHashedIndexKey": vec![key] });
+            let hash = doc! { "$bitAnd": vec![hash, Value::Int64(i64::MAX)] };
             let rest = doc! { "$mod": vec![Value::from(hash), Value::Int64(i64::try_from(*modulus).ok()?)] };
             let equal = doc! { "$eq": vec![Value::from(rest), Value::Int64(i64::try_from(*remainder).ok()?)] };
             Some(doc! { "$expr": equal })
