@@ -521,3 +521,50 @@ def test_no_text_has_a_character_of_zero(shop):
         with pytest.raises(RuntimeError, match="22021 invalid byte sequence for encoding \"UTF8\": 0x"):
             sql.prepared("SELECT $1::text", [value])
     assert sql.prepared("SELECT $1::text", ["é".encode()]) == [["é".encode()]]
+
+
+def test_tables_of_queries_with_parameters(shop):
+    sql = Sql(shop)
+    assert sql.prepared("CREATE TABLE dear AS SELECT _id, $2 AS why FROM items WHERE price > $1", [b"1497", b"x"]) == []
+    assert sql.query("SELECT * FROM dear") == [[b"999", b"x"]]
+
+
+def test_what_is_refused_for_its_columns_writes_nothing(shop):
+    """A prepared statement whose columns are others by now is not done, and then told to have failed."""
+    sql = Sql(shop)
+    sql.query("CREATE TABLE noted (a int)")
+    for text in ["INSERT INTO noted VALUES (1) RETURNING *", "WITH w AS (INSERT INTO noted VALUES (1) RETURNING *) SELECT * FROM w"]:
+        sql.query("DELETE FROM noted")
+        sql.send(b"P", b"n\0" + text.encode() + b"\0" + bytes(2))
+        sql.send(b"S")
+        sql.rows(sql.until_ready())
+        sql.query(f"ALTER TABLE noted ADD COLUMN c{len(text)} text")
+        sql.send(b"B", b"\0n\0" + bytes(6))
+        with pytest.raises(RuntimeError, match="0A000 cached plan must not change result type"):
+            sql.rows(execute(sql))
+        assert sql.query("SELECT count(*) FROM noted") == [[b"0"]]
+        sql.query("DEALLOCATE n")
+
+
+def test_a_portal_is_suspended_behind_as_many_rows_as_were_wanted(shop):
+    """That these were all is told to who asks for more."""
+    sql = Sql(shop)
+    sql.query("BEGIN")
+    portal(sql, "SELECT _id FROM items WHERE _id < 4 ORDER BY 1", b"p")
+    answers = [[(tag, body) for tag, body in execute(sql, b"p", 2) if tag in (b"s", b"C")] for _ in range(3)]
+    assert answers == [[(b"s", b"")], [(b"s", b"")], [(b"C", b"SELECT 0\0")]]
+    portal(sql, "SELECT 1", b"q")
+    assert [body for tag, body in execute(sql, b"q", 2) if tag == b"C"] == [b"SELECT 1\0"]
+    sql.query("ROLLBACK")
+
+
+def test_errors_name_the_routines_that_drivers_look_for(shop):
+    sql = Sql(shop)
+    sql.query("CREATE TABLE typed (a text[])")
+    for text, state, routine in [
+        ("INSERT INTO typed VALUES (('a', 'b'))", b"42804", b"transformAssignedExpr"),
+        ("EXECUTE nobody", b"26000", b"FetchPreparedStatement"),
+    ]:
+        sql.send(b"Q", text.encode() + b"\0")
+        told = [body for tag, body in sql.until_ready() if tag == b"E"]
+        assert len(told) == 1 and b"C" + state + b"\0" in told[0] and b"R" + routine + b"\0" in told[0], told

@@ -345,13 +345,14 @@ impl Binder<'_> {
         for value in values {
             let from = value.ty();
             if !cast::exists(&from, &target.ty, Context::Assignment) {
-                return fail(
-                    "42804",
-                    format!(
-                        "column \"{}\" is of type {} but expression is of type {from}",
-                        target.column, target.ty
-                    ),
+                let message = format!(
+                    "column \"{}\" is of type {} but expression is of type {from}",
+                    target.column, target.ty
                 );
+                let hint = "You will need to rewrite or cast the expression.";
+                // Drivers know by the routine that they may try with other types.
+                let told = [(Field::Hint, hint), (Field::Routine, "transformAssignedExpr")];
+                return Err(with(error("42804", message), &told));
             }
             let mut expr = coerce(value.clone(), &target.ty, Context::Assignment)?;
             if target.modifier >= 0 {

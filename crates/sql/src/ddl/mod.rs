@@ -34,9 +34,10 @@ use crate::parse::own::{self, Own, Renamed};
 use crate::run::partitions::declared;
 use crate::run::tables::Reading;
 use crate::run::tables::SessionFacts;
+use crate::types::Type;
 use nestor_database::statement::Statement;
 use nestor_database::write::Progress;
-use nestor_model::{Namespace, Result};
+use nestor_model::{Namespace, Result, Value};
 use nestor_storage::{View, WriteSet};
 use sqlparser::ast::{DropFunction, Ident, ObjectName, ObjectType, Statement as Ast, UserDefinedTypeRepresentation};
 
@@ -59,7 +60,7 @@ pub fn is_ddl(ast: &Ast) -> bool {
             | Ast::DropProcedure { .. }
     );
     is_known
-        || matches!(own::of(ast), Ok(Some(own)) if !matches!(own, Own::SetConstraints { .. } | Own::Maintain(_) | Own::Do { .. }))
+        || matches!(own::of(ast), Ok(Some(own)) if !matches!(own, Own::SetConstraints { .. } | Own::Maintain(_) | Own::Do { .. } | Own::TwoPhase { .. }))
 }
 
 /// What a statement that changes what there is does, as messages name it: `CREATE TABLE`.
@@ -93,10 +94,10 @@ pub fn is_of_roles(ast: &Ast) -> bool {
     own::is_roles(ast)
 }
 
-/// Runs a statement that changes what there is; its tag.
+/// Runs a statement that changes what there is, with parameters for CREATE TABLE AS, as no others have any; its tag.
 ///
 /// Errors: 42P07, 42P01, 42704 and others of what there is and is not; 0A000.
-pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Result<String> {
+pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast, given: (&[Type], &[Value])) -> Result<String> {
     let mut progress = Progress::default();
     if let Some(own) = own::of(ast)? {
         let tag = run_own(statement, session, &own, &mut progress)?;
@@ -105,7 +106,7 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
     }
     let tag = match ast {
         Ast::CreateTable(create) if create.query.is_some() => {
-            let rows = table::create_as(statement, session, create, &mut progress)?;
+            let rows = table::create_as(statement, session, (create, given), &mut progress)?;
             wait(statement, &progress)?;
             return Ok(rows.map_or_else(|| "CREATE TABLE AS".to_owned(), |rows| format!("SELECT {rows}")));
         }
@@ -289,7 +290,7 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             owner,
             if_exists,
         } => return owner::owner(statement, session, kind, (name, owner), *if_exists),
-        Own::SetConstraints { .. } | Own::Maintain(_) | Own::Do { .. } => {
+        Own::SetConstraints { .. } | Own::Maintain(_) | Own::Do { .. } | Own::TwoPhase { .. } => {
             return fail("XX000", "a choice of a transaction was run as one that changes tables");
         }
         Own::DropIndex { name, if_exists } => {

@@ -13,7 +13,7 @@ use crate::parse::created::NO_ROWS;
 use crate::run::partitions::{children, descendants};
 use crate::run::query::Field;
 use crate::run::tables::{Reading, SessionFacts};
-use crate::types::stored;
+use crate::types::{Type, stored};
 use crate::write::{self, foreign};
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
@@ -156,7 +156,7 @@ fn permanent(create: &CreateTable, ns: &Namespace) -> Result<(CreateTable, Optio
 pub(super) fn create_as(
     statement: &Statement<'_>,
     session: &SessionFacts,
-    create: &CreateTable,
+    (create, given): (&CreateTable, (&[Type], &[Value])),
     progress: &mut Progress,
 ) -> Result<Option<u64>> {
     let ns = made_namespace(statement, session, (create.temporary, &create.name), progress)?;
@@ -180,7 +180,7 @@ pub(super) fn create_as(
             return pass_over(create.if_not_exists, taken).map(|()| None);
         }
         let (op, _) = statement.operation(None)?;
-        let (columns, rows) = write::rows_of(statement, session, ws, &op, query)?;
+        let (columns, rows) = write::rows_of(statement, session, ws, &op, (query, given))?;
         let defs = columns.iter().map(|Field { name, ty, modifier, .. }| {
             let key = if name == "_id" { " PRIMARY KEY" } else { "" };
             format!(

@@ -97,7 +97,7 @@ pub fn at_commit(statement: &Statement<'_>, session: &SessionFacts) -> Result<()
                 session,
                 (delete, None),
                 nothing,
-                &mut |_| Ok(()),
+                (&|_| Ok(()), &mut |_| Ok(())),
                 &mut |_| Ok(()),
             )?;
         }

@@ -45,14 +45,11 @@ const KINDS: &[&str] = &[
 /// Other commands that there are not.
 const COMMANDS: &[&str] = &[
     "CLUSTER",
-    "COMMIT PREPARED",
     "GRANT",
     "IMPORT FOREIGN SCHEMA",
     "LOAD",
-    "PREPARE TRANSACTION",
     "REASSIGN OWNED",
     "REVOKE",
-    "ROLLBACK PREPARED",
     "SECURITY LABEL",
 ];
 

@@ -140,6 +140,13 @@ pub enum Own {
     Roles(Roles),
     /// ANALYZE, VACUUM, CHECKPOINT and REINDEX.
     Maintain(Maintain),
+    /// Commit in two phases: PREPARE TRANSACTION, COMMIT PREPARED and ROLLBACK PREPARED.
+    TwoPhase {
+        /// The command, in capitals.
+        verb: &'static str,
+        /// The identifier of the transaction.
+        identifier: String,
+    },
     /// `DO`
     Do {
         /// The language of the block.
@@ -279,6 +286,9 @@ const BEGINNINGS: &[(&[&str], &str)] = &[
     (&["COMMENT", "ON", "FUNCTION"], ""),
     (&["COMMENT", "ON", "PROCEDURE"], ""),
     (&["COMMENT", "ON", "ROUTINE"], ""),
+    (&["PREPARE", "TRANSACTION"], ""),
+    (&["COMMIT", "PREPARED"], ""),
+    (&["ROLLBACK", "PREPARED"], ""),
     (&["ALTER", "FUNCTION"], ""),
     (&["ALTER", "PROCEDURE"], ""),
     (&["ALTER", "ROUTINE"], ""),
@@ -490,7 +500,21 @@ fn attaches(parser: &Parser<'_>) -> bool {
     (1..8).any(|at| is(&parser.peek_nth_token(at).token, "ATTACH"))
 }
 
+/// The commands of a commit in two phases.
+pub const PREPARE_TRANSACTION: &str = "PREPARE TRANSACTION";
+const TWO_PHASES: [&str; 3] = [PREPARE_TRANSACTION, "COMMIT PREPARED", "ROLLBACK PREPARED"];
+
 fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
+    let first = word(&parser.peek_token().token);
+    if let Some(verb) = TWO_PHASES
+        .into_iter()
+        .find(|verb| verb.split(' ').next() == Some(first.as_str()))
+    {
+        parser.next_token();
+        parser.next_token();
+        let identifier = parser.parse_literal_string()?;
+        return Ok(Own::TwoPhase { verb, identifier });
+    }
     if VERBS.contains(&word(&parser.peek_token().token).as_str()) {
         return maintain::read(parser).map(Own::Maintain);
     }

@@ -11,8 +11,9 @@ use super::channels::Act;
 use super::sink::Sink;
 use super::{Session, settings, steering};
 use crate::ddl::temporary;
-use crate::error::{error, fail};
+use crate::error::{Field, error, fail, with};
 use crate::notices;
+use crate::parse::own::PREPARE_TRANSACTION;
 use crate::run::deferred::Waiting;
 use crate::run::tables::SessionFacts;
 use crate::write::deferred;
@@ -379,6 +380,34 @@ impl Session {
         self.end_block(&block, chain, false);
         database.advisory.end_transaction(self.slot.id);
         Ok(())
+    }
+
+    /// Commit in two phases, as where no transaction may be prepared: PREPARE TRANSACTION takes its transaction back, and there is none to be
+    /// ended by another session.
+    ///
+    /// Errors: 55000; 42704, and 25001 within a transaction.
+    pub(super) fn two_phase(&mut self, database: &Database, verb: &str, identifier: &str) -> Result<String> {
+        let block = self.block.as_ref().filter(|block| !block.implicit);
+        if verb != PREPARE_TRANSACTION {
+            return match block {
+                Some(_) => fail("25001", format!("{verb} cannot run inside a transaction block")),
+                None => fail(
+                    "42704",
+                    format!("prepared transaction with identifier \"{identifier}\" does not exist"),
+                ),
+            };
+        }
+        let Some(failed) = block.map(|block| block.failed) else {
+            notices::warn("25P01", "there is no transaction in progress");
+            return Ok("ROLLBACK".to_owned());
+        };
+        self.roll_back(database, false)?;
+        if failed {
+            return Ok("ROLLBACK".to_owned());
+        }
+        let refused = error("55000", "prepared transactions are disabled");
+        let hint = "Set max_prepared_transactions to a nonzero value.";
+        Err(with(refused, &[(Field::Hint, hint)]))
     }
 
     fn check_chain(&self, chain: bool) -> Result<()> {

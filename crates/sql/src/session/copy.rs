@@ -519,7 +519,7 @@ impl Session {
                 facts,
                 (&ast, Some(&cell)),
                 given,
-                &mut |_| Ok(()),
+                (&|_| Ok(()), &mut |_| Ok(())),
                 &mut |_| Ok(()),
             )
         })?;

@@ -1,5 +1,6 @@
 //! Cursors: DECLARE, FETCH and CLOSE, on the rows of a query that has run.
 
+use super::extended::unprepared;
 use super::positioned::Standing;
 use super::{NAMES_MAX, Portal, Prepared, Session, Sink, WAITING_BYTES_MAX};
 use crate::bind::ident;
@@ -323,7 +324,7 @@ impl Session {
         given: &[sqlparser::ast::Expr],
     ) -> Result<(Arc<Prepared>, Vec<Value>)> {
         let Some(prepared) = self.prepared.get(name).cloned() else {
-            return fail("26000", format!("prepared statement \"{name}\" does not exist"));
+            return Err(unprepared(name));
         };
         if given.len() != prepared.types.len() {
             return fail(

@@ -7,7 +7,7 @@ use super::{
 use crate::bind::write::writes;
 use crate::catalog::system;
 use crate::ddl;
-use crate::error::{fail, unsupported};
+use crate::error::{Field as ErrorField, error, fail, unsupported, with};
 use crate::parse::roles::without_passwords;
 use crate::protocol::backend;
 use crate::run::explain;
@@ -16,8 +16,8 @@ use crate::types::{Type, encoding, input};
 use crate::{parse, write};
 use nestor_database::Database;
 use nestor_database::observe::op_kind::OpKind;
-use nestor_model::{Result, Value};
-use sqlparser::ast::{Declare, FetchDirection, Query, Statement as Ast};
+use nestor_model::{Error, Result, Value};
+use sqlparser::ast::{CreateTable, Declare, FetchDirection, Query, Statement as Ast};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -143,6 +143,12 @@ impl Session {
                 })?;
                 Ok(Some((Some(fields), types)))
             }
+            Ast::CreateTable(CreateTable { query: Some(query), .. }) => {
+                let (_, types) = self.statement(database, text, OpKind::Read, |statement, facts| {
+                    query::describe(statement, facts, query, types)
+                })?;
+                Ok(Some((None, types)))
+            }
             Ast::Call(call) if !parse::own::is_wrapped(ast) => self
                 .statement(database, text, OpKind::Read, |statement, facts| {
                     super::procedural::describe_call(statement, facts, call, types)
@@ -162,7 +168,7 @@ impl Session {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let Some(prepared) = self.prepared.get(statement).cloned() else {
-            return fail("26000", format!("prepared statement \"{statement}\" does not exist"));
+            return Err(unprepared(statement));
         };
         let prepared = self.of_present_cursor(prepared);
         if values.len() != prepared.types.len() {
@@ -219,7 +225,7 @@ impl Session {
             },
             false => match self.prepared.get(name) {
                 Some(prepared) => (prepared, [].as_slice()),
-                None => return fail("26000", format!("prepared statement \"{name}\" does not exist")),
+                None => return Err(unprepared(name)),
             },
         };
         if !portal {
@@ -298,7 +304,8 @@ impl Session {
                 given += 1;
             }
         }
-        match portal.waiting.as_ref().is_some_and(|waiting| waiting.rows.len() > 0) {
+        // That there are no more rows is found out by who asks for them.
+        match limit == Some(given) {
             true => backend::empty(out, b's'),
             false => backend::complete(out, &format!("SELECT {given}")),
         }
@@ -395,6 +402,12 @@ impl Session {
             rows: all.into_iter(),
         })
     }
+}
+
+/// The error of a name that no prepared statement has, with what drivers know it by.
+pub(super) fn unprepared(name: &str) -> Error {
+    let missing = error("26000", format!("prepared statement \"{name}\" does not exist"));
+    with(missing, &[(ErrorField::Routine, "FetchPreparedStatement")])
 }
 
 impl Portal {

@@ -364,8 +364,10 @@ impl Session {
         if let Err(error) = result {
             self.failed(&error, out);
             self.skips = true;
-            // Who has sent no Sync yet may wait for the error.
-            flush(out)?;
+            // Who has sent no Sync yet may wait for the error. One that is to end is told of nothing else.
+            if !self.slot.ending.is_asked() {
+                flush(out)?;
+            }
         }
         Ok(Next::Go)
     }
@@ -467,9 +469,18 @@ impl Session {
 
     /// In a block that has failed only its end is taken.
     fn check_block(&self, ast: Option<&Ast>) -> Result<()> {
-        let ends = matches!(ast, Some(Ast::Rollback { .. } | Ast::Commit { .. }) | None);
+        let ends = || match ast {
+            Some(Ast::Rollback { .. } | Ast::Commit { .. }) | None => true,
+            Some(ast) => matches!(
+                own::of(ast),
+                Ok(Some(Own::TwoPhase {
+                    verb: own::PREPARE_TRANSACTION,
+                    ..
+                }))
+            ),
+        };
         let failed = self.block.as_ref().is_some_and(|block| block.failed);
-        match failed && !ends {
+        match failed && !ends() {
             true => fail(
                 "25P02",
                 "current transaction is aborted, commands ignored until end of transaction block",
@@ -530,9 +541,14 @@ impl Session {
             let cell = positioned.is_none().then_some(cell);
             let sink = std::cell::RefCell::new(sink);
             let rows = self.statement(database, &prepared.text, kind, |statement, facts| {
+                let check = |fields: &[Field]| sink.borrow().check(fields);
                 let mut begin = |fields: &[Field]| sink.borrow_mut().begin(fields);
                 let mut give = |row: Vec<Value>| sink.borrow_mut().row(&row);
-                write::run(statement, facts, (ast, cell), (types, params), &mut begin, &mut give)
+                let taken = (
+                    &check as &write::Check<'_>,
+                    &mut begin as &mut dyn FnMut(&[Field]) -> Result<()>,
+                );
+                write::run(statement, facts, (ast, cell), (types, params), taken, &mut give)
             })?;
             self.settle_temporary(database)?;
             self.do_asked(database)?;
@@ -550,6 +566,7 @@ impl Session {
                 })?;
                 return Ok("DO".to_owned());
             }
+            Some(Own::TwoPhase { verb, identifier }) => return self.two_phase(database, verb, &identifier),
             Some(Own::Maintain(what)) => {
                 return self.maintain(database, &prepared.text, &what).map(str::to_owned);
             }
@@ -561,7 +578,7 @@ impl Session {
                 return fail("25006", format!("cannot execute {verb} in a read-only transaction"));
             }
             let tag = self.statement(database, &prepared.text, OpKind::Command, |statement, facts| {
-                ddl::run(statement, facts, ast)
+                ddl::run(statement, facts, ast, (&prepared.types, params))
             })?;
             self.audit_roles(database, &prepared.text, ast)?;
             self.settle_temporary(database)?;
@@ -744,7 +761,7 @@ impl Session {
                     }
                     name => {
                         if self.prepared.remove(name).is_none() {
-                            return fail("26000", format!("prepared statement \"{name}\" does not exist"));
+                            return Err(extended::unprepared(name));
                         }
                     }
                 }

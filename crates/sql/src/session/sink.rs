@@ -33,11 +33,20 @@ pub(super) struct Sink<'s, 'f> {
 }
 
 impl Sink<'_, '_> {
+    /// Whether the columns of rows are those that the client was told, if it was.
+    ///
+    /// Errors: those of [`check_told`].
+    pub fn check(&self, fields: &[Field]) -> Result<()> {
+        match self.describes {
+            true => Ok(()),
+            false => check_told(&self.fields, fields),
+        }
+    }
+
     pub fn begin(&mut self, fields: &[Field]) -> Result<()> {
+        self.check(fields)?;
         if self.describes {
             backend::row_description(self.out, fields, self.formats);
-        } else {
-            check_told(&self.fields, fields)?;
         }
         if *self.fields != *fields {
             self.fields = Cow::Owned(fields.to_vec());

@@ -155,8 +155,11 @@ fn fields(write: &Write) -> Vec<Field> {
     columns.map(Field::of).collect()
 }
 
-/// Runs a statement that writes; how many rows it wrote. What it returns is given once all is written: `begin` is told the columns. A prepared one
-/// keeps how it writes in its `cell`.
+/// Says whether the columns of what a statement returns are those that were told.
+pub type Check<'c> = dyn Fn(&[Field]) -> Result<()> + 'c;
+
+/// Runs a statement that writes; how many rows it wrote. What it returns is given once all is written: `begin` is told the columns, of which `check`
+/// may refuse to hear before anything is. A prepared one keeps how it writes in its `cell`.
 ///
 /// Errors: those of binding and of its expressions, of documents that may not be stored so (23502, 23505, 23514), 40001.
 pub fn run(
@@ -164,7 +167,7 @@ pub fn run(
     session: &SessionFacts,
     (ast, cell): (&Ast, Option<&WriteCell>),
     (types, params): (&[Type], &[Value]),
-    begin: &mut dyn FnMut(&[Field]) -> Result<()>,
+    (check, begin): (&Check<'_>, &mut dyn FnMut(&[Field]) -> Result<()>),
     give: &mut Give<'_>,
 ) -> Result<u64> {
     let mut progress = Progress::default();
@@ -177,6 +180,7 @@ pub fn run(
             Some(with) => with::attempt(statement, session, ws, (ast, with, given), &mut gathered),
         };
         let done = done.and_then(|mut done| {
+            check(&done.fields)?;
             let mut rows = Vec::new();
             if let Some(changes) = done.changes.take() {
                 let (op, _) = statement.operation(None)?;
@@ -672,12 +676,12 @@ pub(crate) fn rows_of(
     session: &SessionFacts,
     ws: &WriteSet,
     op: &OpContext,
-    query: &sqlparser::ast::Query,
+    (query, (types, params)): (&sqlparser::ast::Query, (&[Type], &[Value])),
 ) -> Result<(Vec<Field>, Vec<Tuple>)> {
     let reading = Reading::new(statement, ws, op, session);
-    let mut binder = Binder::new(&reading, Vec::new());
+    let mut binder = Binder::new(&reading, types.to_vec());
     let bound = finished(binder.query(query)?)?;
-    rows_of_bound(binder, &reading, bound, &[])
+    rows_of_bound(binder, &reading, bound, params)
 }
 
 /// The rows of the query of a view of `schema` as the columns of `table`, which were those of the query once: a column that it gives no more is null.

@@ -96,10 +96,19 @@ impl Running<'_, '_> {
             places: Vec::new(),
         };
         let first = plain(0);
-        if !TAKES.contains(&first.as_str()) && !is(0, &Token::LParen) {
+        let begin = match TAKES.contains(&first.as_str()) || is(0, &Token::LParen) {
+            true => Some(0),
+            // CREATE TABLE AS has those of its query.
+            false if first == "create" && (1..5).any(|at| plain(at) == "table") => {
+                let begins = |at: &usize| plain(*at - 1) == "as" && TAKES.contains(&plain(*at).as_str());
+                (4..solid.len()).find(begins)
+            }
+            false => None,
+        };
+        let Some(mut at) = begin else {
             text.clone_into(&mut out.text);
             return Ok(out);
-        }
+        };
         let mut shown: Vec<String> = tokens.iter().map(own::shown).collect();
         let mut known: Vec<(usize, Option<String>, usize)> = Vec::new();
         let mut frames = vec![Frame {
@@ -107,7 +116,6 @@ impl Running<'_, '_> {
             is_statement: true,
             sets: false,
         }];
-        let mut at = 0;
         while at < solid.len() {
             let token = &tokens[solid[at]];
             let here = plain(at);

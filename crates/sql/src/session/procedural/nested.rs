@@ -191,7 +191,14 @@ impl Running<'_, '_> {
                 self.check_volatile(write::tag(ast).trim_end_matches(" 0"))?;
                 let given = (types.as_slice(), params);
                 let of = (ast, Some(&prepared.writes));
-                out.count = write::run(self.statement, &self.facts, of, given, &mut begin, &mut give)?;
+                out.count = write::run(
+                    self.statement,
+                    &self.facts,
+                    of,
+                    given,
+                    (&|_| Ok(()), &mut begin),
+                    &mut give,
+                )?;
             }
             Ast::Query(query) => {
                 if let Some(lock) = query.locks.first() {
@@ -220,7 +227,9 @@ impl Running<'_, '_> {
                 self.may_end && self.parts == 0,
             )?,
             (_, Some(Own::SetConstraints { names, waits })) => self.set_constraints(names.as_deref(), waits)?,
-            (_, Some(Own::Maintain(_))) => return unsupported(format!("{} within a block", first_word(text))),
+            (_, Some(Own::Maintain(_) | Own::TwoPhase { .. })) => {
+                return unsupported(format!("{} within a block", first_word(text)));
+            }
             (Ast::Call(call), None) => {
                 let gave = run_call(
                     self.statement,
@@ -238,7 +247,7 @@ impl Running<'_, '_> {
             (ast, _) if ddl::is_ddl(ast) => {
                 self.check_writes(&ddl::verb(text))?;
                 self.check_alone(text)?;
-                let tag = ddl::run(self.statement, &self.facts, ast)?;
+                let tag = ddl::run(self.statement, &self.facts, ast, given)?;
                 let count = tag.strip_prefix("SELECT ").and_then(|count| count.parse().ok());
                 return Ok(Rows {
                     count: count.unwrap_or(0),
