@@ -73,6 +73,8 @@ pub fn initial() -> BTreeMap<String, String> {
         ("bytea_output", "hex"),
         ("check_function_bodies", "on"),
         ("autovacuum_naptime", "1min"),
+        ("autovacuum_vacuum_scale_factor", "0.2"),
+        ("autovacuum_vacuum_threshold", "50"),
         ("client_encoding", "UTF8"),
         ("client_min_messages", "notice"),
         ("datestyle", "ISO, MDY"),
