@@ -50,6 +50,15 @@ impl Tables<'_, '_> {
     ///
     /// Errors: those of opening the scan.
     pub fn access(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Option<Access>> {
+        if let Some(table) = self.tables.get(scan.table)
+            && self.passes_over(scan, table, env)?
+        {
+            return Ok(Some(Access {
+                path: "none, its bound excludes the rows".to_owned(),
+                in_order: false,
+                index_only: false,
+            }));
+        }
         match self.opened(scan, 0, env)? {
             Opened::Rows { .. } => Ok(None),
             Opened::Columns(source) => Ok(Some(source.access())),
