@@ -219,16 +219,19 @@ def test_psycopg2(port):
         assert sum(1 for _ in named) == 1002
     with pytest.raises(psycopg2.errors.UniqueViolation) as twice, c, c.cursor() as cursor:
         cursor.execute("INSERT INTO kinds (id) VALUES (1)")
-    assert twice.value.diag.constraint_name == "kinds_pkey"
+    told = twice.value.diag
+    assert (told.schema_name, told.table_name, told.constraint_name) == ("public", "kinds", "kinds_pkey")
     with c, c.cursor() as cursor:
-        cursor.execute("CREATE TABLE checked (id int NOT NULL, t text, j jsonb, at timestamp, CONSTRAINT long CHECK (length(t) < 90))")
+        cursor.execute("CREATE SCHEMA apart")
+        cursor.execute("CREATE TABLE apart.checked (id int NOT NULL, t text, j jsonb, at timestamp, CONSTRAINT long CHECK (length(t) < 90))")
     for (row, column, constraint, detail) in [
         ("NULL, 'a', '{}', NULL", "id", None, "(null, a, {}, null)"),
         (f"1, '{'é' * 95}', NULL, '2024-01-02'", None, "long", f"(1, {'é' * 32}..., null, 2024-01-02 00:00:00)"),
     ]:
         with pytest.raises(psycopg2.errors.IntegrityError) as refused, c, c.cursor() as cursor:
-            cursor.execute(f"INSERT INTO checked VALUES ({row})")
+            cursor.execute(f"INSERT INTO apart.checked VALUES ({row})")
         told = refused.value.diag
+        assert (told.schema_name, told.table_name) == ("apart", "checked")
         assert (told.column_name, told.constraint_name, told.message_detail) == (column, constraint, f"Failing row contains {detail}.")
     c.close()
 

@@ -598,6 +598,8 @@ pub enum Child {
 /// A partitioned table whose rows are to be found partitions for.
 #[derive(Debug)]
 pub struct Node {
+    /// Its schema.
+    pub schema: String,
     /// Its name.
     pub name: String,
     /// How its key is shown.
@@ -656,7 +658,11 @@ impl Node {
         let message = format!("no partition of relation \"{}\" found for row", self.name);
         error::with(
             error("23514", message),
-            &[(Field::Detail, &detail), (Field::Table, &self.name)],
+            &[
+                (Field::Detail, &detail),
+                (Field::Schema, &self.schema),
+                (Field::Table, &self.name),
+            ],
         )
     }
 }

@@ -245,7 +245,10 @@ fn settle(
                 "updated partition constraint for default partition \"{}\" would be violated by some row",
                 other.name
             );
-            return Err(with(error("23514", message), &[(Field::Table, &other.name)]));
+            return Err(with(
+                error("23514", message),
+                &[(Field::Schema, &other.schema), (Field::Table, &other.name)],
+            ));
         }
         if let Some(tree) = reading.tree_of(&own)?
             && !reading.rows_fit(&own, &tree.levels)?
@@ -254,7 +257,10 @@ fn settle(
                 "partition constraint of relation \"{}\" is violated by some row",
                 own.name
             );
-            return Err(with(error("23514", message), &[(Field::Table, &own.name)]));
+            return Err(with(
+                error("23514", message),
+                &[(Field::Schema, &own.schema), (Field::Table, &own.name)],
+            ));
         }
         default
     };

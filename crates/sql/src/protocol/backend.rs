@@ -244,10 +244,6 @@ fn said(out: &mut Vec<u8>, tag: u8, severity: &str, error: &Error) {
             text(out, value);
         }
         for (field, value) in error::fields(error) {
-            if field == error::Field::Table {
-                out.push(b's');
-                text(out, "public");
-            }
             out.push(field.letter());
             text(out, value);
         }

@@ -190,6 +190,7 @@ impl Growing<'_, '_, '_> {
             .as_ref()
             .map_or_else(String::new, |division| division.columns());
         Ok(Node {
+            schema: table.schema.clone(),
             name: table.name.clone(),
             shown,
             keys,

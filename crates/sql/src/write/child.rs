@@ -7,6 +7,7 @@
 use super::apply::{Applying, record_of};
 use super::{WRITTEN_FACTOR, conflict};
 use crate::bind::write::{Element, Target};
+use crate::catalog::Table;
 use crate::error::{self, Field, error, fail};
 use crate::functions::element;
 use crate::run::reader::row_of;
@@ -101,13 +102,20 @@ fn not_normal(element: &Element, key: &str) -> Error {
     error::with(error("55000", told), &[(Field::Detail, &detail)])
 }
 
-fn doubled(element: &Element, table: &str, key: &str) -> Error {
+fn doubled(element: &Element, table: &Table, key: &str) -> Error {
     let told = format!(
         "duplicate key value violates the partitioned normal form of \"{}\"",
         element.path
     );
     let detail = format!("An element ({key}) already exists.");
-    error::with(error("23505", told), &[(Field::Detail, &detail), (Field::Table, table)])
+    error::with(
+        error("23505", told),
+        &[
+            (Field::Detail, &detail),
+            (Field::Schema, &table.schema),
+            (Field::Table, &table.name),
+        ],
+    )
 }
 
 fn write_to(item: &mut Value, values: Vec<(Target, Value)>) -> Result<()> {
@@ -170,7 +178,11 @@ impl Applying<'_, '_, '_> {
                 );
                 return Err(error::with(
                     error("23503", told),
-                    &[(Field::Detail, &detail), (Field::Table, table)],
+                    &[
+                        (Field::Detail, &detail),
+                        (Field::Schema, &self.write.table.schema),
+                        (Field::Table, table),
+                    ],
                 ));
             };
             edits.add(&record, Edit::Insert(own));
@@ -242,7 +254,7 @@ impl Applying<'_, '_, '_> {
             !gone.contains(&(at - 1))
         });
         if let Some(key) = twice(element, &items) {
-            return Err(doubled(element, &self.write.table.name, &key));
+            return Err(doubled(element, &self.write.table, &key));
         }
         let whole = self.changed_array(element, (record, before), items)?;
         for (item, others) in told {

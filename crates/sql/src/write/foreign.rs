@@ -133,6 +133,7 @@ fn refused(table: &Table, foreign: &Foreign, detail: &str) -> Error {
         error::error("23503", message),
         &[
             (Field::Detail, detail),
+            (Field::Schema, &table.schema),
             (Field::Table, &table.name),
             (Field::Constraint, &foreign.name),
         ],
@@ -155,6 +156,7 @@ pub(super) fn still_used(
         error::error("23503", message),
         &[
             (Field::Detail, &detail(names, key, &end)),
+            (Field::Schema, &child.schema),
             (Field::Table, &child.name),
             (Field::Constraint, constraint),
         ],
@@ -312,6 +314,7 @@ pub(crate) fn check_removed(
                 let end = format!("is still referenced from table \"{}\".", reference.table.name);
                 let fields = [
                     (Field::Detail, &*detail(&names, &key, &end)),
+                    (Field::Schema, &reference.table.schema),
                     (Field::Table, &reference.table.name),
                     (Field::Constraint, constraint),
                 ];
@@ -480,13 +483,14 @@ impl<'a, 'r> Settling<'a, 'r> {
             rows::hold_key(ws, &collection, index, key);
         }
         if self.find(ws, ns, &filter_of(&paths, key), Some(2))?.len() > 1 {
-            let (table, constraint) = (&table.name, &own.name);
+            let (schema, table, constraint) = (&table.schema, &table.name, &own.name);
             let message = format!("duplicate key value violates unique constraint \"{constraint}\"");
             let detail = detail(&own.columns, key, "already exists.");
             return Err(error::with(
                 error::error("23505", message),
                 &[
                     (Field::Detail, &detail),
+                    (Field::Schema, schema),
                     (Field::Table, table),
                     (Field::Constraint, constraint),
                 ],

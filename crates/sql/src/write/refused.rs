@@ -23,7 +23,11 @@ pub(super) fn null(column: &str, table: &Table, doc: Option<DocRef<'_>>) -> Erro
     );
     let error = error::with(
         error::error("23502", message),
-        &[(Field::Table, &table.name), (Field::Column, column)],
+        &[
+            (Field::Schema, &table.schema),
+            (Field::Table, &table.name),
+            (Field::Column, column),
+        ],
     );
     with_row(error, table, doc)
 }
@@ -34,14 +38,21 @@ pub(super) fn check(constraint: &str, table: &Table, doc: DocRef<'_>) -> Error {
         "new row for relation \"{}\" violates check constraint \"{constraint}\"",
         table.name
     );
-    let fields = [(Field::Table, table.name.as_str()), (Field::Constraint, constraint)];
+    let fields = [
+        (Field::Schema, table.schema.as_str()),
+        (Field::Table, table.name.as_str()),
+        (Field::Constraint, constraint),
+    ];
     with_row(error::with(error::error("23514", message), &fields), table, Some(doc))
 }
 
 /// 23514, of the row that a document is, which does not belong to a partition.
 pub(super) fn bound(table: &Table, doc: DocRef<'_>) -> Error {
     let message = format!("new row for relation \"{}\" violates partition constraint", table.name);
-    let told = error::with(error::error("23514", message), &[(Field::Table, &table.name)]);
+    let told = error::with(
+        error::error("23514", message),
+        &[(Field::Schema, &table.schema), (Field::Table, &table.name)],
+    );
     with_row(told, table, Some(doc))
 }
 
@@ -86,7 +97,7 @@ pub(crate) fn told(error: Error, table: &Table, collection: &Collection) -> Erro
                     table.name, table.name
                 ),
             ),
-            &[(Field::Table, &table.name)],
+            &[(Field::Schema, &table.schema), (Field::Table, &table.name)],
         ),
         _ => error,
     }
@@ -143,6 +154,7 @@ fn duplicate(error: &Error, table: &Table, collection: &Collection) -> Error {
         told,
         &[
             (Field::Detail, &detail),
+            (Field::Schema, &table.schema),
             (Field::Table, &table.name),
             (Field::Constraint, &name),
         ],
@@ -160,6 +172,7 @@ pub(crate) fn duplicated(error: Error, table: &Table, name: &str) -> Error {
         told,
         &[
             (Field::Detail, &detail),
+            (Field::Schema, &table.schema),
             (Field::Table, &table.name),
             (Field::Constraint, name),
         ],

@@ -278,7 +278,11 @@ impl Change<'_, '_> {
                 );
                 return Err(error::with(
                     error::error("23502", message),
-                    &[(Field::Table, table), (Field::Column, &column.name)],
+                    &[
+                        (Field::Schema, &self.new.schema),
+                        (Field::Table, table),
+                        (Field::Column, &column.name),
+                    ],
                 ));
             }
         }
@@ -292,7 +296,11 @@ impl Change<'_, '_> {
                 let message = format!("check constraint \"{name}\" of relation \"{table}\" is violated by some row");
                 return Err(error::with(
                     error::error("23514", message),
-                    &[(Field::Table, table), (Field::Constraint, name)],
+                    &[
+                        (Field::Schema, &self.new.schema),
+                        (Field::Table, table),
+                        (Field::Constraint, name),
+                    ],
                 ));
             }
         }
