@@ -521,6 +521,10 @@ def test_no_text_has_a_character_of_zero(shop):
         with pytest.raises(RuntimeError, match="22021 invalid byte sequence for encoding \"UTF8\": 0x"):
             sql.prepared("SELECT $1::text", [value])
     assert sql.prepared("SELECT $1::text", ["é".encode()]) == [["é".encode()]]
+    # A "char" without a character is that byte in binary.
+    sql.send(b"P", b"\0SELECT $1::\"char\", $1::text = ''\0" + bytes(2))
+    sql.send(b"B", b"\0\0" + struct.pack("!hhhi", 1, 1, 1, 1) + b"\0" + struct.pack("!hh", 1, 1))
+    assert sql.rows(execute(sql)) == [[b"\0", b"\1"]]
 
 
 def test_tables_of_queries_with_parameters(shop):

@@ -7,7 +7,7 @@
 //! again, in the newest state where others were waited for.
 
 use super::gathered::Gathered;
-use super::references::{key_of, references};
+use super::references::{Reference, key_of, references};
 use crate::bind::entry::{self, Object};
 use crate::error::{error, fail};
 use nestor_database::statement::Statement;
@@ -16,7 +16,7 @@ use nestor_model::{Error, Namespace, Result};
 use nestor_planner::relation::Waiting;
 use nestor_storage::{Bytes, Collection, CollectionId, View as _, WriteSet};
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What a row takes, about: its key here, in the write set and among the claims.
@@ -111,23 +111,25 @@ impl Row {
         error("55P03", format!("could not obtain lock on row in relation \"{table}\""))
     }
 
-    /// Holds it and, if it is held alone, the keys by which other tables refer to it.
+    /// Holds it and, if it is held alone, the keys by which others refer to it; `known` has what refers to the tables of rows before it.
     ///
     /// Errors: those of storage.
-    fn hold(&self, ws: &mut WriteSet) -> Result<()> {
+    fn hold(&self, ws: &mut WriteSet, known: &mut HashMap<CollectionId, Vec<Reference>>) -> Result<()> {
         let collection = &self.collection;
         rows::hold(ws, collection, &self.record, self.in_common)?;
         let (false, Some(Object::Table(_, table))) = (self.in_common, entry::of(collection)) else {
             return Ok(());
         };
-        let all = references(&*ws, &collection.ns);
+        let all = known
+            .entry(collection.id)
+            .or_insert_with(|| references(&*ws, &collection.ns));
         if all.is_empty() {
             return Ok(());
         }
         let Some(found) = ws.get(collection.records, &self.record)? else {
             return Ok(());
         };
-        for reference in all {
+        for reference in all.iter() {
             let paths = table.paths(&table.referred(&reference.foreign));
             if let Some(key) = key_of(found.document().as_doc(), &paths) {
                 rows::hold_reference(ws, collection, (&paths, &key), true);
@@ -148,8 +150,9 @@ impl Noted {
         }
         let savepoint = ws.savepoint();
         let mut hold = || -> Result<bool> {
+            let mut known = HashMap::new();
             for row in &self.rows {
-                row.hold(ws)?;
+                row.hold(ws, &mut known)?;
             }
             let waits = |ws: &WriteSet, row: &Row| row.waiting == Waiting::Wait && row.is_held(statement, ws);
             if self.rows.iter().all(|row| row.waiting == Waiting::Wait) || self.rows.iter().any(|row| waits(ws, row)) {

@@ -325,6 +325,8 @@ fn decode(ty: &Type, bytes: &[u8]) -> Option<Result<Value>> {
             return Some(decode(base, bytes)?.and_then(|value| cast(value, base, ty, -1, false)));
         }
         Type::Bool => Value::Bool(*bytes.first()? != 0),
+        // Its only byte is zero where it has no character.
+        Type::Char if *bytes == [0] => Value::String("".into()),
         Type::Int2 => Value::Int32(i32::from(i16::from_be_bytes(bytes.try_into().ok()?))),
         Type::Int4 => Value::Int32(i32::from_be_bytes(bytes.try_into().ok()?)),
         Type::Int8 => Value::Int64(i64::from_be_bytes(bytes.try_into().ok()?)),

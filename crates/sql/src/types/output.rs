@@ -240,6 +240,7 @@ pub fn binary(ty: &Type, value: &Value, out: &mut Vec<u8>) {
     match (ty, value) {
         (Type::Domain(own), value) => binary(own.bottom().0, value, out),
         (Type::Bool, Value::Bool(b)) => out.push(u8::from(*b)),
+        (Type::Char, Value::String(text)) if text.is_empty() => out.push(0),
         (Type::Int2, _) => out.extend_from_slice(&(whole() as i16).to_be_bytes()),
         (Type::Int4, _) => out.extend_from_slice(&(whole() as i32).to_be_bytes()),
         (Type::Tid, _) => out.extend_from_slice(&whole().to_be_bytes()[2..]),

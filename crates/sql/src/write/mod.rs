@@ -158,6 +158,9 @@ fn fields(write: &Write) -> Vec<Field> {
 /// Says whether the columns of what a statement returns are those that were told.
 pub type Check<'c> = dyn Fn(&[Field]) -> Result<()> + 'c;
 
+/// Is told the columns of what a statement returns, before its rows.
+pub type Begin<'b> = dyn FnMut(&[Field]) -> Result<()> + 'b;
+
 /// Runs a statement that writes; how many rows it wrote. What it returns is given once all is written: `begin` is told the columns, of which `check`
 /// may refuse to hear before anything is. A prepared one keeps how it writes in its `cell`.
 ///
@@ -167,7 +170,7 @@ pub fn run(
     session: &SessionFacts,
     (ast, cell): (&Ast, Option<&WriteCell>),
     (types, params): (&[Type], &[Value]),
-    (check, begin): (&Check<'_>, &mut dyn FnMut(&[Field]) -> Result<()>),
+    (check, begin): (&Check<'_>, &mut Begin<'_>),
     give: &mut Give<'_>,
 ) -> Result<u64> {
     let mut progress = Progress::default();
