@@ -155,10 +155,11 @@ fn is_usual(word: &str, number: &str) -> bool {
         }
 }
 
-/// Writes the mode of an argument of CREATE FUNCTION and CREATE PROCEDURE before its name, where it may stand behind it.
+/// Writes the mode of an argument of a function or a procedure that is made, dropped or altered before its name, where it may stand behind it.
 pub(super) fn put_modes_first(tokens: &mut [TokenWithSpan]) {
     let has = |word: &str| tokens.iter().any(|token| is(token, word));
-    if !has("create") || !(has("function") || has("procedure")) {
+    let is_meant = ["create", "drop", "alter", "comment"].into_iter().any(has);
+    if !is_meant || !(has("function") || has("procedure")) {
         return;
     }
     let is_mode = |token: &TokenWithSpan| ["in", "out", "inout", "variadic"].iter().any(|mode| is(token, mode));
