@@ -33,6 +33,7 @@ use nestor_database::statement::record::{Ending, Observed};
 use nestor_database::statement::relational::Relational;
 use nestor_database::statement::transaction;
 use nestor_exec::Interrupt;
+use nestor_model::interrupt::afterwards;
 use nestor_model::namespace::ADMIN;
 use nestor_model::statement;
 use nestor_model::{Document, ErrorCode, Namespace, RawDoc, RawWriter, Result, bail};
@@ -182,7 +183,7 @@ impl Service {
                 response_bytes: Some(reply.len() - reply_at),
                 error: result.as_ref().err(),
             };
-            observed.record(self, &conn.slot, ending);
+            afterwards(|| observed.record(self, &conn.slot, ending));
         }
         if after.park.is_none() {
             conn.parked = None;
@@ -376,20 +377,7 @@ impl Service {
                 }
             });
             context.after.hang_up |= context.cut.get();
-            audit::write(&mut context, &result);
-            let took = started.elapsed();
-            self.count_usage(&context, took, result.is_ok());
-            let metrics = &self.node.counters.metrics;
-            metrics.count_work(connection, &context.figures.borrow());
-            if context.generic.max_time_ms.is_some() && result.as_ref().is_err_and(is_out_of_time) {
-                metrics.timed_out.add(1);
-            }
-            if result.is_ok() && !context.conn.is_own {
-                query_stats::note(&context, took);
-            }
-            if self.profiler.concerns(took) && is_recorded(&context) {
-                context.after.observed = Some(Box::new(observed(&context, took)));
-            }
+            afterwards(|| self.note_end(connection, &mut context, started, &result));
             after = context.after;
             after.effects = context.statement.effects;
             result
@@ -485,6 +473,24 @@ impl Service {
             writer.append_element_bytes(element.as_bytes());
         }
         writer.finish()
+    }
+
+    /// Tells of a command that is over those who count, and those who watch.
+    fn note_end(&self, connection: i64, context: &mut Context<'_>, started: Instant, result: &Result<()>) {
+        audit::write(context, result);
+        let took = started.elapsed();
+        self.count_usage(context, took, result.is_ok());
+        let metrics = &self.node.counters.metrics;
+        metrics.count_work(connection, &context.figures.borrow());
+        if context.generic.max_time_ms.is_some() && result.as_ref().is_err_and(is_out_of_time) {
+            metrics.timed_out.add(1);
+        }
+        if result.is_ok() && !context.conn.is_own {
+            query_stats::note(context, took);
+        }
+        if self.profiler.concerns(took) && is_recorded(context) {
+            context.after.observed = Some(Box::new(observed(context, took)));
+        }
     }
 
     /// How long the command of that name may take.

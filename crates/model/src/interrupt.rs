@@ -205,6 +205,11 @@ pub fn while_waiting<R>(wait: impl FnOnce() -> R) -> R {
     patience::wait(wait)
 }
 
+/// Runs what is still to be done for an operation that is over, as telling the log of it: that makes way for nobody, and above all does not pause.
+pub fn afterwards<R>(work: impl FnOnce() -> R) -> R {
+    patience::wait(work)
+}
+
 /// Calls the hooks when it is time; true when they say that the client has gone. `stops` tells whether the operation has to stop.
 pub(crate) fn client_has_gone(stops: &dyn Fn() -> bool) -> bool {
     patience::look(stops)
@@ -381,6 +386,18 @@ mod tests {
         });
         with_patience(Duration::ZERO, COUNTED, || interrupt.check().expect("nobody kills it"));
         assert_eq!(CALLS.get(), 2, "the next one works");
+    }
+
+    #[test]
+    fn what_is_over_makes_way_for_nobody() {
+        CALLS.set(0);
+        let interrupt = Interrupt::default();
+        with_patience(Duration::ZERO, COUNTED, || {
+            afterwards(|| interrupt.check().expect("nobody kills it"));
+            assert_eq!(CALLS.get(), 0);
+            interrupt.check().expect("nobody kills it");
+            assert_eq!(CALLS.get(), 1, "the next one does");
+        });
     }
 
     #[test]

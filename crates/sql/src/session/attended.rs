@@ -15,6 +15,7 @@ use nestor_database::statement::Statement;
 use nestor_database::statement::record::{Ending, Observed};
 use nestor_database::terms::Terms;
 use nestor_exec::Interrupt;
+use nestor_model::interrupt::afterwards;
 use nestor_model::namespace::ADMIN;
 use nestor_model::statement::{Manners, mannered, under};
 use nestor_model::{ErrorCode, RawWriter, Result, ValueRef, doc};
@@ -186,8 +187,10 @@ pub(super) fn attend<'r>(
             error: result.as_ref().err(),
         };
         let ns = format!("{}.$cmd.sql", facts.database);
-        Observed::of_language(&statement, ns, shown.as_raw().as_doc().to_document(), took)
-            .record(database, slot, ending);
+        afterwards(|| {
+            Observed::of_language(&statement, ns, shown.as_raw().as_doc().to_document(), took)
+                .record(database, slot, ending);
+        });
     }
     result
 }
