@@ -1,6 +1,7 @@
 """FOR UPDATE and its kin between two sessions: what is held, who waits, who fails and who does without."""
 
 import concurrent.futures
+import itertools
 import threading
 
 import pytest
@@ -214,3 +215,51 @@ def test_lock_timeout(shop):
         late = waits(pool, two.query, "INSERT INTO places VALUES (2, 7)")
         one.query("COMMIT")
         assert "places_pos_key" in refused("23505", late.result, 30)
+
+
+def test_a_key_may_be_given_up(shop):
+    """Who wants a key that another transaction has deleted waits: whether it is free is known when that one has ended."""
+    _, port = shop
+    one, two = Sql(port), Sql(port)
+    one.query("CREATE TABLE codes (id int PRIMARY KEY, code text UNIQUE); INSERT INTO codes SELECT i, 'c' || i FROM generate_series(1, 9) i")
+    one.query(
+        """CREATE FUNCTION add(key int) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO codes VALUES (key, 'c' || key); RETURN 'added'; EXCEPTION WHEN unique_violation THEN RETURN 'there'; END $$"""
+    )
+    gone = ["DELETE FROM codes WHERE id = {}", "UPDATE codes SET id = id + 100, code = code || '!' WHERE id = {}"]
+    wanted = ["INSERT INTO codes VALUES ({0}, 'c{0}')", "INSERT INTO codes VALUES ({0} + 1000, 'c{0}')", "UPDATE codes SET id = {0} WHERE id = 9"]
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        for n, (give, want, block) in enumerate(itertools.product(gone, wanted, [False, True])):
+            key = n % 8 + 1
+            for end in ["ROLLBACK", "COMMIT"]:
+                one.query("BEGIN")
+                one.query(give.format(key))
+                if block:
+                    two.query("BEGIN")
+                done = waits(pool, two.query, want.format(key))
+                one.query(end)
+                if end == "COMMIT":
+                    done.result(30)
+                    two.query("COMMIT") if block else None
+                else:
+                    refused("23505", done.result, 30)
+                    two.query("ROLLBACK") if block else None
+            two.query("DELETE FROM codes; INSERT INTO codes SELECT i, 'c' || i FROM generate_series(1, 9) i")
+        for want, free, taken in [
+            ("INSERT INTO codes VALUES ({0}, 'c{0}') ON CONFLICT DO NOTHING RETURNING id", [[b"1"]], []),
+            ("INSERT INTO codes VALUES ({0}, 'c{0}') ON CONFLICT (id) DO UPDATE SET code = 'met' RETURNING code", [[b"c1"]], [[b"met"]]),
+            ("SELECT add({0})", [[b"added"]], [[b"there"]]),
+        ]:
+            for end, expected in [("ROLLBACK", taken), ("COMMIT", free)]:
+                one.query("BEGIN; DELETE FROM codes WHERE id = 1")
+                done = waits(pool, two.query, want.format(1))
+                one.query(end)
+                assert done.result(30) == expected, (want, end)
+                two.query("UPDATE codes SET code = 'c1' WHERE id = 1")
+        # One that waits for this one is told of it.
+        one.query("BEGIN; DELETE FROM codes WHERE id = 1")
+        two.query("BEGIN; DELETE FROM codes WHERE id = 2")
+        done = waits(pool, one.query, "INSERT INTO codes VALUES (2, 'c2')")
+        refused("40P01", two.query, "INSERT INTO codes VALUES (1, 'c1')")
+        two.query("ROLLBACK")
+        refused("23505", done.result, 30)

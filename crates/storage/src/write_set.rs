@@ -97,6 +97,8 @@ pub struct WriteSet {
     pub(crate) unchanged: Vec<(TreeId, Bytes)>,
     /// What is held without being written.
     pub(crate) held: Vec<Hold>,
+    /// The key of which it was found last that another document has it.
+    taken: Option<(TreeId, Bytes)>,
     pub(crate) required: Vec<Arc<Collection>>,
     /// Collections that nobody else may have written to after the commit of this number.
     pub(crate) unwritten: Vec<(Arc<CollectionState>, u64)>,
@@ -154,6 +156,7 @@ impl WriteSet {
             dropped: Vec::new(),
             unchanged: Vec::new(),
             held: Vec::new(),
+            taken: None,
             required: Vec::new(),
             unwritten: Vec::new(),
             oplog: Vec::new(),
@@ -257,6 +260,17 @@ impl WriteSet {
     pub fn hold(&mut self, tree: TreeId, key: impl Into<Bytes>, alone: bool) {
         let key = key.into().detached();
         self.add_hold(Hold { tree, key, alone });
+    }
+
+    /// Says that a key could not be put, since somebody has it. Whoever may be about to give it up is told by
+    /// [`Engine::claimer_of_taken`](crate::Engine::claimer_of_taken).
+    pub fn note_taken(&mut self, tree: TreeId, key: impl Into<Bytes>) {
+        self.taken = Some((tree, key.into().detached()));
+    }
+
+    /// The key that could not be put, if there was one since somebody asked.
+    pub(crate) fn take_taken(&mut self) -> Option<(TreeId, Bytes)> {
+        self.taken.take()
     }
 
     /// Holds a name, which is no key and stands for something that goes with a tree. As [`WriteSet::hold`], and the commit will conflict if

@@ -161,7 +161,18 @@ impl Statement<'_> {
             }
             let _admitted = self.database.node.gates.admission.enter(&self.interrupt)?;
             let mut ws = self.begin_write(notes);
-            work(&mut ws)?;
+            if let Err(error) = work(&mut ws) {
+                let doubt = self.doubt(&mut ws);
+                let error = if doubt.is_some() {
+                    StorageError::WriteConflict.into()
+                } else {
+                    error
+                };
+                let is_conflict = error.code() == ErrorCode::WriteConflict;
+                let met = doubt.or_else(|| self.obstacle_within().filter(|_| is_conflict));
+                met.into_iter().for_each(|met| obstacle.meet(met));
+                return Err(error);
+            }
             if !self.check_assertions(&mut ws)? {
                 notes = true;
                 return Ok(false);
@@ -230,6 +241,13 @@ impl Statement<'_> {
             }
             Ok(())
         });
+        let result = result.map_err(|error| match self.doubt(ws) {
+            None => error,
+            doubt => {
+                *obstacle = doubt;
+                StorageError::WriteConflict.into()
+            }
+        });
         match &result {
             Ok(()) => ws.release(savepoint),
             Err(_) => {
@@ -241,6 +259,13 @@ impl Statement<'_> {
             }
         }
         result
+    }
+
+    /// Who may be about to give up the key that a failed write could not have, if this statement waits for others: whether it can have it is known when
+    /// they have ended.
+    pub(super) fn doubt(&self, ws: &mut WriteSet) -> Option<Box<Reservation>> {
+        let claimer = self.database.engine.claimer_of_taken(ws);
+        claimer.filter(|_| self.terms.is_read_committed).map(Box::new)
     }
 
     /// Waits until another transaction has ended.

@@ -189,7 +189,7 @@ impl<'w, 's> RowWriter<'w, 's> {
 
     /// As [`RowWriter::insert`]; a duplicate key leaves no trace, and is handed back beside errors that end the statement.
     ///
-    /// Errors: those of [`RowWriter::insert`] but 11000.
+    /// Errors: those of [`RowWriter::insert`] but 11000, 112 where the key may be given up by another transaction.
     pub fn try_insert(&mut self, doc: RawDoc<'_>) -> Result<std::result::Result<(Bytes, RawDocBuf), Error>> {
         let savepoint = self.writer.ws.savepoint();
         let result = self.insert(doc);
@@ -198,7 +198,13 @@ impl<'w, 's> RowWriter<'w, 's> {
             Err(_) => self.writer.ws.rollback_to(savepoint),
         }
         match result {
-            Err(error) if error.code() == ErrorCode::DuplicateKey => Ok(Err(error)),
+            Err(error) if error.code() == ErrorCode::DuplicateKey => match self.statement.doubt(self.writer.ws) {
+                None => Ok(Err(error)),
+                doubt => {
+                    self.statement.note_obstacle(doubt);
+                    Err(StorageError::WriteConflict.into())
+                }
+            },
             other => other.map(Ok),
         }
     }

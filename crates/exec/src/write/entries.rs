@@ -104,6 +104,7 @@ impl Writer<'_> {
         if writer.index.unique {
             if let Some(there) = self.ws.get(tree, &entry_key)? {
                 if writer.encoder.format.split(&entry_key, &there)?.record != record.as_slice() {
+                    self.ws.note_taken(tree, entry_key);
                     return Err(duplicate_key(&self.collection, writer, key, doc));
                 }
             }

@@ -29,6 +29,7 @@ impl Writer<'_> {
         let record = if self.collection.is_clustered() {
             let key = keys::id_key(id, self.id_collation.as_ref());
             if self.ws.get(self.collection.records, &key)?.is_some() {
+                self.ws.note_taken(self.collection.records, key);
                 return Err(duplicate_id(&self.collection, id, self.id_collation.as_ref()));
             }
             key

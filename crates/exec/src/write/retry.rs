@@ -31,6 +31,11 @@ impl Obstacle {
         Ok(result?)
     }
 
+    /// The next attempt waits for the end of a transaction that has written a key.
+    pub fn meet(&mut self, reservation: Box<Reservation>) {
+        self.0 = Some(reservation);
+    }
+
     /// Waits until it is gone, no longer than `most`; true if there was one.
     fn wait(&mut self, interrupt: &Interrupt, most: Option<Duration>) -> Result<bool> {
         let Some(reservation) = self.0.take() else {

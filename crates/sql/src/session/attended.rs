@@ -69,6 +69,7 @@ impl Session {
             false => {
                 let terms = Terms {
                     db: &self.facts.database,
+                    is_read_committed: true,
                     ..Terms::default()
                 };
                 attend((&self.slot, &self.facts), database, text, (terms, kind), |statement| {

@@ -392,6 +392,15 @@ impl Engine {
         sequencer.claims().conflict(ws.claim.as_ref(), key).is_some()
     }
 
+    /// Another transaction than that of `ws` that has written the key that `ws` could not put last ([`WriteSet::note_taken`]): it may have deleted
+    /// it. Asked once for each such key.
+    pub fn claimer_of_taken(&self, ws: &mut WriteSet) -> Option<crate::Reservation> {
+        let (tree, key) = ws.take_taken()?;
+        let sequencer = self.inner.lock_sequencer();
+        let key = std::iter::once((tree, &key, true));
+        sequencer.claims().conflict(ws.claim.as_ref(), key)
+    }
+
     /// Tells of arrays that a transaction found since the last time ([`WriteSet::set_multikey`]), with a commit of its own, whatever
     /// becomes of the transaction: an index that is taken for multikey is right either way. So transactions that
     /// are the first to find an array, and others who write the collection meanwhile, are not in each other's way.
