@@ -62,6 +62,24 @@ fn like_all(table: &ObjectName) -> Like {
     }
 }
 
+/// The partitions of a table.
+fn below(view: &dyn View, ns: &Namespace) -> Result<Vec<Found>> {
+    let all = children(view, ns).into_iter();
+    let found = all.map(|(collection, _)| alter::found(view, &collection.ns));
+    found.filter_map(Result::transpose).collect()
+}
+
+/// The partition of a table for all rows that no other takes.
+fn default_of(view: &dyn View, ns: &Namespace) -> Option<Namespace> {
+    let is_default = |table: &Table| {
+        let of = table.partition_of.as_ref();
+        of.is_some_and(|of| of.bound == ForValues::Default)
+    };
+    let mut all = children(view, ns).into_iter();
+    all.find(|(_, table)| is_default(table))
+        .map(|(collection, _)| collection.ns.clone())
+}
+
 /// The triggers of a table that its partitions have.
 fn row_triggers(declared: &Declared) -> Arc<[Trigger]> {
     declared.triggers.iter().filter(|own| own.is_row).cloned().collect()
@@ -367,11 +385,7 @@ pub(super) fn change(
         match change {
             Change::Attach(said) => attach(statement, session, ws, (&parent, &above), (&ns, &below), said),
             Change::Detach { concurrently, .. } => {
-                let is_default = |table: &Table| {
-                    let of = table.partition_of.as_ref();
-                    of.is_some_and(|of| of.bound == ForValues::Default)
-                };
-                if *concurrently && children(&*ws, &parent).iter().any(|(_, table)| is_default(table)) {
+                if *concurrently && default_of(&*ws, &parent).is_some() {
                     let message = "cannot detach partitions concurrently when a default partition exists";
                     return fail("55000", message);
                 }
@@ -421,7 +435,7 @@ fn attach(
     let mut create = below.create.clone();
     create.partition_of = Some(kept_name(parent));
     create.for_values = Some(kept);
-    let own = passed::missing_constraints(above, &create)?;
+    let own = passed::missing_constraints(above, &create);
     create.constraints.extend(own);
     let edit = alter::as_is(create);
     alter::declare(statement, session, ws, below, edit)?;
@@ -555,12 +569,8 @@ pub(super) fn gone(
     ws: &mut WriteSet,
     parent: &Namespace,
 ) -> Result<()> {
-    let default = children(&*ws, parent).into_iter().find(|(_, table)| {
-        let of = table.partition_of.as_ref();
-        of.is_some_and(|of| of.bound == ForValues::Default)
-    });
-    match default {
-        Some((collection, _)) => guard::set(statement, session, ws, &collection.ns),
+    match default_of(&*ws, parent) {
+        Some(default) => guard::set(statement, session, ws, &default),
         None => Ok(()),
     }
 }
@@ -576,10 +586,7 @@ pub(super) fn parent_of(view: &dyn View, ns: &Namespace) -> Option<Namespace> {
 ///
 /// Errors: those of the catalog.
 pub(super) fn rename(statement: &Statement<'_>, ws: &mut WriteSet, (from, to): (&Namespace, &Namespace)) -> Result<()> {
-    for (collection, _) in children(&*ws, from) {
-        let Some(mut found) = alter::found(&*ws, &collection.ns)? else {
-            continue;
-        };
+    for mut found in below(&*ws, from)? {
         found.create.partition_of = Some(kept_name(to));
         let text = found.declared.named(&found.create).to_string();
         catalog::set_validator(statement, ws, &found.collection, &found.declared.validator(&text))?;

@@ -7,7 +7,7 @@
 //! again, in the newest state where others were waited for.
 
 use super::gathered::Gathered;
-use super::references::{Reference, key_of, references};
+use super::references::{Reference, hold_keys, references};
 use crate::bind::entry::{self, Object};
 use crate::error::{error, fail};
 use nestor_database::statement::Statement;
@@ -129,12 +129,7 @@ impl Row {
         let Some(found) = ws.get(collection.records, &self.record)? else {
             return Ok(());
         };
-        for reference in all.iter() {
-            let paths = table.paths(&table.referred(&reference.foreign));
-            if let Some(key) = key_of(found.document().as_doc(), &paths) {
-                rows::hold_reference(ws, collection, (&paths, &key), true);
-            }
-        }
+        hold_keys(ws, collection, (table, all), found.document().as_doc());
         Ok(())
     }
 }

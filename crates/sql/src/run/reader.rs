@@ -49,6 +49,13 @@ struct Place {
 /// Fields whose places are kept.
 const PLACES_MAX: usize = 256;
 
+/// The row that a document is, with all columns; as [`row_of`], without a record.
+///
+/// Errors: those of [`row_of`].
+pub fn whole_row(table: &Table, doc: DocRef<'_>) -> Result<Vec<Value>> {
+    row_of(table, &vec![true; table.columns.len() + 2], doc, None)
+}
+
 /// The row that a document is: the columns that are `needed`, and behind them the document and the key of its record. Other columns are null.
 ///
 /// Errors: 22P02 and 22003 when a value is not of its column's type.

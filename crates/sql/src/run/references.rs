@@ -3,8 +3,9 @@
 use crate::bind::entry::{self, Object};
 use crate::catalog::{Foreign, Kind, Table};
 use crate::run::partitions::ancestors;
+use nestor_database::write::rows;
 use nestor_model::{DocRef, Namespace, Value};
-use nestor_storage::View;
+use nestor_storage::{Collection, View, WriteSet};
 use std::sync::Arc;
 
 /// A key of another table, whose rows refer to this one.
@@ -42,6 +43,21 @@ fn namespace_of(table: &Table) -> Option<&Namespace> {
     match &table.kind {
         Kind::Collection(ns) => Some(ns),
         _ => None,
+    }
+}
+
+/// Holds the keys of a row by which others refer to it: nobody is to refer to it any more.
+pub(crate) fn hold_keys(
+    ws: &mut WriteSet,
+    collection: &Collection,
+    (table, references): (&Table, &[Reference]),
+    doc: DocRef<'_>,
+) {
+    for reference in references {
+        let paths = table.paths(&table.referred(&reference.foreign));
+        if let Some(key) = key_of(doc, &paths) {
+            rows::hold_reference(ws, collection, (&paths, &key), true);
+        }
     }
 }
 

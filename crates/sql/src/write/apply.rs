@@ -12,7 +12,7 @@ use crate::functions::uuid_v7;
 use crate::parse::trigger::Event;
 use crate::run::gathered::Gathered;
 use crate::run::numbers::{Got, exhausted};
-use crate::run::reader::row_of;
+use crate::run::reader::{row_of, whole_row};
 use crate::types::cast::whole;
 use crate::types::{Type, stored};
 use nestor_database::write::rows::RowWriter;
@@ -151,8 +151,7 @@ impl Applying<'_, '_, '_> {
             return Ok(());
         }
         let table = &self.write.table;
-        let needed = vec![true; table.columns.len() + 2];
-        let mut row = row_of(table, &needed, doc.as_doc(), None)?;
+        let mut row = whole_row(table, doc.as_doc())?;
         row.extend_from_slice(others);
         self.gathered.grow(row.iter().map(Value::weight).sum::<usize>())?;
         self.returned.push(row);

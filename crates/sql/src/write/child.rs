@@ -10,7 +10,7 @@ use crate::bind::write::{Element, Target};
 use crate::catalog::Table;
 use crate::error::{self, Field, error, fail};
 use crate::functions::element;
-use crate::run::reader::row_of;
+use crate::run::reader::whole_row;
 use crate::types::{json, stored};
 use nestor_model::statement::work;
 use nestor_model::{Array, DocRef, Document, Error, Result, Value, ValueRef};
@@ -289,7 +289,7 @@ impl Applying<'_, '_, '_> {
             return Ok(());
         }
         let table = &self.write.table;
-        let mut row = row_of(table, &vec![true; table.columns.len() + 2], doc, None)?;
+        let mut row = whole_row(table, doc)?;
         for (field, ty) in element.fields.iter().zip(&element.types) {
             let value = match (field, item) {
                 (None, item) => item.as_ref(),

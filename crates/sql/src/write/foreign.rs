@@ -19,7 +19,7 @@ use crate::parse::trigger::Event;
 use crate::run::deferred::{Question, Waiting};
 use crate::run::gathered::Gathered;
 use crate::run::partitions::declared;
-use crate::run::references::{Reference, key_of, references};
+use crate::run::references::{Reference, hold_keys, key_of, references};
 use crate::run::tables::{Find, Reading, SessionFacts};
 use nestor_database::masking;
 use nestor_database::read;
@@ -32,7 +32,7 @@ use nestor_model::{DocRef, Document, Error, Namespace, RawDoc, RawDocBuf, Result
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::update::{Applied, Update, UpdateOptions};
 use nestor_storage::{Bytes, Collection, View, WriteSet};
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// A row that was written.
@@ -211,17 +211,16 @@ impl Changes {
 
     /// Holds the keys of rows that are gone, of whom nobody is to refer to any more. Nothing else is done with rows that do.
     pub(super) fn hold_gone(&self, ws: &mut WriteSet) {
+        let mut known = HashMap::new();
         for changed in &self.0 {
             let Some(before) = &changed.before else { continue };
             let Some(collection) = ws.catalog().get(&changed.ns).cloned() else {
                 continue;
             };
-            for reference in references(ws, &changed.ns) {
-                let paths = changed.table.paths(&changed.table.referred(&reference.foreign));
-                if let Some(old) = key_of(before.as_raw().as_doc(), &paths) {
-                    rows::hold_reference(ws, &collection, (&paths, &old), true);
-                }
-            }
+            let all = known
+                .entry(collection.id)
+                .or_insert_with(|| references(&*ws, &changed.ns));
+            hold_keys(ws, &collection, (&changed.table, all), before.as_raw().as_doc());
         }
     }
 

@@ -10,7 +10,7 @@ use crate::catalog::partition::Level;
 use crate::catalog::{Kind, Table};
 use crate::error::{Field, error, fail, with};
 use crate::functions::leaves;
-use crate::run::reader::row_of;
+use crate::run::reader::whole_row;
 use crate::run::tables::Reading;
 use crate::write::{foreign, refused};
 use nestor_model::{DocRef, Document, Result, Value};
@@ -49,7 +49,7 @@ pub(super) fn check(write: &Write, env: &Env<'_>, doc: DocRef<'_>) -> Result<()>
         return Ok(());
     }
     let table = &write.table;
-    let row = row_of(table, &vec![true; table.columns.len() + 2], doc, None)?;
+    let row = whole_row(table, doc)?;
     for level in levels {
         if level.holds(&row, env)? {
             continue;
@@ -177,12 +177,7 @@ impl Applying<'_, '_, '_> {
         let Some((tree, node)) = root.tree.as_ref().and_then(|tree| Some((tree, tree.node.as_ref()?))) else {
             return Ok(());
         };
-        let row = row_of(
-            &root.table,
-            &vec![true; root.table.columns.len() + 2],
-            doc.as_ref(),
-            None,
-        )?;
+        let row = whole_row(&root.table, doc.as_ref())?;
         for level in &tree.levels {
             if !level.holds(&row, &self.env)? {
                 return Err(refused::bound(&root.table, doc.as_ref()));
@@ -202,7 +197,7 @@ impl Applying<'_, '_, '_> {
             return Ok(false);
         };
         let table = &self.write.table;
-        let row = row_of(table, &vec![true; table.columns.len() + 2], doc.as_ref(), None)?;
+        let row = whole_row(table, doc.as_ref())?;
         for level in &leaf.levels {
             if !level.holds(&row, &self.env)? {
                 turned(doc, table, &self.root.table);

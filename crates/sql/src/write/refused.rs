@@ -2,7 +2,7 @@
 
 use crate::catalog::Table;
 use crate::error::{self, Field};
-use crate::run::reader::row_of;
+use crate::run::reader::whole_row;
 use crate::types::output;
 use nestor_model::{DocRef, Document, Error, ErrorCode, Value};
 use nestor_storage::Collection;
@@ -61,7 +61,7 @@ const SHOWN_BYTES_MAX: usize = 64;
 
 /// An error with the values of the row that it is about. Who writes a row sees all of it: changes of documents with masked fields are refused before.
 fn with_row(error: Error, table: &Table, doc: Option<DocRef<'_>>) -> Error {
-    let row = doc.and_then(|doc| row_of(table, &vec![true; table.columns.len() + 2], doc, None).ok());
+    let row = doc.and_then(|doc| whole_row(table, doc).ok());
     let Some(row) = row else { return error };
     let shown: Vec<String> = table
         .columns

@@ -14,7 +14,7 @@ use crate::parse::trigger::{Event, Trigger};
 use crate::run::deferred::{Question, Waiting};
 use crate::run::gathered::Gathered;
 use crate::run::procedures::{Fate, Fired, check_transaction};
-use crate::run::reader::row_of;
+use crate::run::reader::whole_row;
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::stored;
 use nestor_database::statement::Statement;
@@ -471,7 +471,7 @@ pub(super) fn modified(event: Event) -> Error {
 
 /// The row of a document as triggers see it.
 fn row(table: &Table, doc: DocRef<'_>) -> Result<Vec<Value>> {
-    let mut row = row_of(table, &vec![true; table.columns.len() + 2], doc, None)?;
+    let mut row = whole_row(table, doc)?;
     row.truncate(table.columns.len());
     Ok(row)
 }

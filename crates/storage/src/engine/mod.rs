@@ -44,6 +44,7 @@ use crate::base::tree::{Tree, TreeOptions};
 use crate::base::{Base, Change, check_change};
 use crate::beside::Beside;
 use crate::catalog::{Catalog, Collection};
+use crate::claims::Reservation;
 use crate::faults::{Fault, strikes};
 use crate::journal::frame::Seal;
 use crate::journal::recover::{self, Access, Known};
@@ -386,19 +387,21 @@ impl Engine {
 
     /// Whether another transaction than that of `ws` has reserved a key in a way that keeps this one from holding it, alone or in common. It may
     /// give it up, or reserve it, at any time.
-    pub fn is_claimed(&self, ws: &WriteSet, (tree, key): (TreeId, &Bytes), alone: bool) -> bool {
+    pub fn is_claimed(&self, ws: &WriteSet, key: (TreeId, &Bytes), alone: bool) -> bool {
+        self.claimer(ws, key, alone).is_some()
+    }
+
+    fn claimer(&self, ws: &WriteSet, (tree, key): (TreeId, &Bytes), alone: bool) -> Option<Reservation> {
         let sequencer = self.inner.lock_sequencer();
         let key = std::iter::once((tree, key, alone));
-        sequencer.claims().conflict(ws.claim.as_ref(), key).is_some()
+        sequencer.claims().conflict(ws.claim.as_ref(), key)
     }
 
     /// Another transaction than that of `ws` that has written the key that `ws` could not put last ([`WriteSet::note_taken`]): it may have deleted
     /// it. Asked once for each such key.
-    pub fn claimer_of_taken(&self, ws: &mut WriteSet) -> Option<crate::Reservation> {
+    pub fn claimer_of_taken(&self, ws: &mut WriteSet) -> Option<Reservation> {
         let (tree, key) = ws.take_taken()?;
-        let sequencer = self.inner.lock_sequencer();
-        let key = std::iter::once((tree, &key, true));
-        sequencer.claims().conflict(ws.claim.as_ref(), key)
+        self.claimer(ws, (tree, &key), true)
     }
 
     /// Tells of arrays that a transaction found since the last time ([`WriteSet::set_multikey`]), with a commit of its own, whatever

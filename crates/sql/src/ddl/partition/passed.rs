@@ -1,9 +1,9 @@
 //! What is passed on from a partitioned table to its partitions when it is altered, and what these may not do by themselves.
 
-use super::super::alter::{self, Found, triggers};
+use super::super::alter::{self, Found, name_of, triggers};
 use super::super::keys::{keep_type, qualify};
 use super::super::{free, like};
-use super::{like_all, requires, row_triggers, shown};
+use super::{below, like_all, requires, row_triggers, shown};
 use crate::bind::declared::{Declared, names};
 use crate::bind::{Binder, ident};
 use crate::catalog::partition::Division;
@@ -89,8 +89,10 @@ fn key_columns(constraint: &TableConstraint) -> Option<(bool, Vec<String>)> {
     }
 }
 
-fn constraint_name(constraint: &TableConstraint) -> Option<String> {
-    alter::name_of(constraint)
+/// The constraint of this name.
+fn named<'c>(create: &'c CreateTable, name: &str) -> Option<&'c TableConstraint> {
+    let mut all = create.constraints.iter();
+    all.find(|own| name_of(own).as_deref() == Some(name))
 }
 
 /// The constraint of a partition that is one of its table.
@@ -104,7 +106,7 @@ fn counterpart<'c>(create: &'c CreateTable, of: &TableConstraint) -> Option<&'c 
             }
             _ => false,
         }),
-        _ => all.find(|own| constraint_name(own).is_some() && constraint_name(own) == constraint_name(of)),
+        _ => name_of(of).and_then(|name| named(create, &name)),
     }
 }
 
@@ -120,20 +122,16 @@ fn inherited(of: &TableConstraint) -> TableConstraint {
 }
 
 /// The keys of a table that one which is to be a partition of it has not yet.
-///
-/// Errors: 42P16 for another primary key.
-pub(super) fn missing_constraints(above: &Found, create: &CreateTable) -> Result<Vec<TableConstraint>> {
-    let mut out = Vec::new();
-    for constraint in &above.create.constraints {
+pub(super) fn missing_constraints(above: &Found, create: &CreateTable) -> Vec<TableConstraint> {
+    let is_missing = |constraint: &&TableConstraint| {
         let is_key = matches!(
             constraint,
             TableConstraint::PrimaryKey(_) | TableConstraint::Unique(_) | TableConstraint::ForeignKey(_)
         );
-        if is_key && counterpart(create, constraint).is_none() {
-            out.push(inherited(constraint));
-        }
-    }
-    Ok(out)
+        is_key && counterpart(create, constraint).is_none()
+    };
+    let all = above.create.constraints.iter();
+    all.filter(is_missing).map(inherited).collect()
 }
 
 /// What ALTER TABLE says of a partitioned table, as its partitions are told it. Constraints are compared with what they were instead.
@@ -183,26 +181,17 @@ fn told(
                 ..
             } => {}
             Op::AlterColumn { .. } => out.push(operation.clone()),
-            Op::ValidateConstraint { name } => {
-                let name = ident(name);
-                let mut all = below.create.constraints.iter();
-                if all.any(|own| constraint_name(own).as_deref() == Some(&name)) {
-                    out.push(operation.clone());
-                }
+            Op::ValidateConstraint { name } if named(&below.create, &ident(name)).is_some() => {
+                out.push(operation.clone());
             }
             _ => {}
         }
     }
     for gone in &before.create.constraints {
-        if now
-            .create
-            .constraints
-            .iter()
-            .any(|own| constraint_name(own) == constraint_name(gone))
-        {
+        if now.create.constraints.iter().any(|own| name_of(own) == name_of(gone)) {
             continue;
         }
-        if let Some(name) = counterpart(&below.create, gone).and_then(constraint_name) {
+        if let Some(name) = counterpart(&below.create, gone).and_then(name_of) {
             out.push(Op::DropConstraint {
                 if_exists: true,
                 name: Ident::with_quote('"', name),
@@ -211,11 +200,7 @@ fn told(
         }
     }
     for new in &now.create.constraints {
-        let was_there = before
-            .create
-            .constraints
-            .iter()
-            .any(|own| constraint_name(own) == constraint_name(new));
+        let was_there = before.create.constraints.iter().any(|own| name_of(own) == name_of(new));
         if was_there || counterpart(&below.create, new).is_some() {
             continue;
         }
@@ -253,18 +238,14 @@ pub(in crate::ddl) fn pass_on(
     if now.declared.division.is_none() {
         return Ok(());
     }
-    for (collection, _) in children(&*ws, ns) {
-        let Some(below) = alter::found(&*ws, &collection.ns)? else {
-            continue;
-        };
-        let own = {
+    for below in below(&*ws, ns)? {
+        let mut own = {
             let place = schemas::split(&*ws, ns);
             told((before, &now), operations, &below, (ns, place))?
         };
         if own.is_empty() {
             continue;
         }
-        let mut own = own;
         for operation in &mut own {
             if let AlterTableOperation::AlterColumn {
                 op: AlterColumnOperation::SetDataType { data_type, .. },
@@ -292,14 +273,11 @@ pub(in crate::ddl) fn pass_column_name(
     ns: &Namespace,
     (from, to): (&str, &Ident),
 ) -> Result<()> {
-    for (collection, _) in children(&*ws, ns) {
-        let Some(below) = alter::found(&*ws, &collection.ns)? else {
-            continue;
-        };
+    for below in below(&*ws, ns)? {
         let place = (below.name.as_str(), &*below.collection.ns.coll);
         let create = alter::with_column_renamed(&below.create, place, from, to)?;
         alter::declare(statement, session, ws, &below, alter::as_is(create))?;
-        pass_column_name(statement, session, ws, &collection.ns, (from, to))?;
+        pass_column_name(statement, session, ws, &below.collection.ns, (from, to))?;
     }
     Ok(())
 }
@@ -314,24 +292,15 @@ pub(in crate::ddl) fn pass_constraint_name(
     before: &Found,
     (from, to): (&str, &Ident),
 ) -> Result<()> {
-    let constraint = before
-        .create
-        .constraints
-        .iter()
-        .find(|own| constraint_name(own).as_deref() == Some(from));
     let is_shared = matches!(
-        constraint,
+        named(&before.create, from),
         Some(TableConstraint::Check(_) | TableConstraint::ForeignKey(_))
     );
     if !is_shared {
         return Ok(());
     }
-    for (collection, _) in children(&*ws, &before.collection.ns) {
-        let Some(below) = alter::found(&*ws, &collection.ns)? else {
-            continue;
-        };
-        let mut all = below.create.constraints.iter();
-        if !all.any(|own| constraint_name(own).as_deref() == Some(from)) {
+    for below in below(&*ws, &before.collection.ns)? {
+        if named(&below.create, from).is_none() {
             continue;
         }
         let create = alter::with_constraint_renamed(&below.create, &below.name, from, to)?;
@@ -411,9 +380,8 @@ pub(in crate::ddl) fn check_own(view: &dyn View, found: &Found, operations: &[Al
             Op::DropConstraint { name, .. } => {
                 let name = ident(name);
                 let mut all = above.create.constraints.iter();
-                let own = all.find_map(|of| {
-                    counterpart(&found.create, of).filter(|own| constraint_name(own).as_deref() == Some(&name))
-                });
+                let own = all
+                    .find_map(|of| counterpart(&found.create, of).filter(|own| name_of(own).as_deref() == Some(&name)));
                 if own.is_some() {
                     let message = format!(
                         "cannot drop inherited constraint \"{name}\" of relation \"{}\"",
@@ -425,7 +393,7 @@ pub(in crate::ddl) fn check_own(view: &dyn View, found: &Found, operations: &[Al
             Op::RenameConstraint { old_name, .. } => {
                 let name = ident(old_name);
                 let mut all = above.create.constraints.iter();
-                if all.any(|own| key_columns(own).is_none() && constraint_name(own).as_deref() == Some(&name)) {
+                if all.any(|own| key_columns(own).is_none() && name_of(own).as_deref() == Some(&name)) {
                     return fail("42P16", format!("cannot rename inherited constraint \"{name}\""));
                 }
             }
@@ -547,7 +515,7 @@ pub(in crate::ddl) fn conform(
             continue;
         };
         let mut create = below.create.clone();
-        let missing = missing_constraints(&above, &create)?;
+        let missing = missing_constraints(&above, &create);
         if !missing.is_empty() {
             create.constraints.extend(missing);
             alter::declare(statement, session, ws, &below, alter::as_is(create))?;
