@@ -42,6 +42,17 @@ pub fn hold_reference(ws: &mut WriteSet, collection: &Collection, (paths, values
     ws.hold_name(collection.records, name, alone);
 }
 
+/// Holds something of a collection that has a name and values alone until the commit: who else holds the same waits, or conflicts.
+pub fn hold_name(ws: &mut WriteSet, collection: &Collection, name: &str, values: &[Value]) {
+    let mut whole = Vec::new();
+    keys::encode_into(name, false, &mut whole);
+    for value in values {
+        keys::encode_into(value, false, &mut whole);
+    }
+    ws.require_collection(collection.id);
+    ws.hold_name(collection.records, whole, true);
+}
+
 /// Keeps others from writing a key of an index until the commit, if they hold it as well: a key that no entry has is deleted, which all of
 /// them write.
 pub fn hold_key(ws: &mut WriteSet, collection: &Collection, index: &Index, values: &[Value]) {
@@ -147,6 +158,26 @@ impl<'w, 's> RowWriter<'w, 's> {
         self.writer.turn_to(collection)
     }
 
+    /// Sees that no other transaction is about to give up a record which is in the way of one that is to be written.
+    ///
+    /// Errors: 112 where one may be.
+    pub fn check_stays(&mut self, record: Bytes) -> Result<()> {
+        let records = self.writer.collection.records;
+        self.writer.ws.note_taken(records, record);
+        self.check_taken()
+    }
+
+    /// The same of the key that could not be put last.
+    fn check_taken(&mut self) -> Result<()> {
+        match self.statement.doubt(self.writer.ws) {
+            None => Ok(()),
+            doubt => {
+                self.statement.note_obstacle(doubt);
+                Err(StorageError::WriteConflict.into())
+            }
+        }
+    }
+
     /// The statement that writes.
     pub fn statement(&self) -> &'w Statement<'s> {
         self.statement
@@ -198,13 +229,7 @@ impl<'w, 's> RowWriter<'w, 's> {
             Err(_) => self.writer.ws.rollback_to(savepoint),
         }
         match result {
-            Err(error) if error.code() == ErrorCode::DuplicateKey => match self.statement.doubt(self.writer.ws) {
-                None => Ok(Err(error)),
-                doubt => {
-                    self.statement.note_obstacle(doubt);
-                    Err(StorageError::WriteConflict.into())
-                }
-            },
+            Err(error) if error.code() == ErrorCode::DuplicateKey => self.check_taken().map(|()| Err(error)),
             other => other.map(Ok),
         }
     }

@@ -6,10 +6,12 @@
 //! A primary key of one column is the `_id` of documents; other columns are the fields of their names.
 
 use super::entry::{self, Object};
+use super::exclusion;
 use super::ident;
 use super::numbers;
 use super::storage;
 use super::types::{check_column, data_type};
+use crate::catalog::exclusion::Exclusion;
 use crate::catalog::partition::{Division, PartitionOf};
 use crate::catalog::schemas::PUBLIC;
 use crate::catalog::{
@@ -88,6 +90,8 @@ pub struct Declared {
     pub key_include: Vec<String>,
     /// Keys of other tables.
     pub foreign: Vec<Foreign>,
+    /// Which of its rows exclude each other.
+    pub exclusions: Vec<Exclusion>,
     /// Storage parameters, as `name=value`.
     pub storage: Vec<String>,
     /// What was said of policies.
@@ -152,7 +156,13 @@ impl Declared {
         out.extend(self.unique.iter().map(|unique| unique.name.clone()));
         out.extend(self.checks.iter().map(|check| check.name.clone()));
         out.extend(self.foreign.iter().map(|foreign| foreign.name.clone()));
+        out.extend(self.exclusions.iter().map(|own| own.name.clone()));
         out
+    }
+
+    /// Whether an index of this name keeps a constraint.
+    pub fn keeps_by_index(&self, index: &str) -> bool {
+        self.unique.iter().any(|own| own.name == index) || self.exclusions.iter().any(|own| own.name == index)
     }
 
     /// The table that is declared for a namespace, by its schema, if it has one, and its name there.
@@ -165,6 +175,7 @@ impl Declared {
             key_name: self.key_name.clone(),
             foreign: self.foreign.clone(),
             later: self.later(),
+            exclusions: self.exclusions.clone(),
             storage: self.storage.clone(),
             row_security: self.row_security,
             triggers: self.triggers.clone(),
@@ -272,6 +283,10 @@ impl Declared {
                     let columns = key.columns.iter().map(ident).collect();
                     foreign.push((key.name.as_ref().map(ident), columns, key.clone()));
                 }
+                TableConstraint::Exclude(_) if out.division.is_some() => {
+                    return fail("0A000", "exclusion constraints are not supported on partitioned tables");
+                }
+                TableConstraint::Exclude(said) => out.exclusions.push(exclusion::of(said)?),
                 _ => return unsupported("a constraint of this form"),
             }
         }
@@ -288,12 +303,19 @@ impl Declared {
         keys.iter().flatten().chain(&out.key_include).try_for_each(known)?;
         let of_unique = unique.iter().flat_map(|key| key.columns.iter().chain(&key.include));
         of_unique.into_iter().try_for_each(known)?;
+        let of_exclusions = out.exclusions.iter().flat_map(|own| {
+            let columns = own.elements.iter().filter_map(|element| element.column.as_ref());
+            columns.chain(&own.include)
+        });
+        of_exclusions.into_iter().try_for_each(known)?;
         foreign.iter().flat_map(|(_, columns, _)| columns).try_for_each(known)?;
         let mut given = Names::default();
         let all = [&key_name].into_iter().chain(unique.iter().map(|key| &key.name));
         let all = all.chain(checks.iter().map(|(constraint, ..)| constraint));
         let all = all.chain(foreign.iter().map(|(constraint, ..)| constraint));
         all.flatten().try_for_each(|constraint| given.give(constraint, name))?;
+        let mut excluding = out.exclusions.iter().filter(|own| !own.name.is_empty());
+        excluding.try_for_each(|own| given.give(&own.name, name))?;
         for (constraint, columns, key) in foreign {
             let constraint = given.choose(constraint, (name, Some(&columns.join("_")), "fkey"));
             out.foreign.push(foreign_key(constraint, columns, &key)?);
@@ -340,6 +362,10 @@ impl Declared {
                 nulls_equal: key.nulls_equal,
                 include: key.include.iter().map(path).collect(),
             });
+        }
+        for own in out.exclusions.iter_mut().filter(|own| own.name.is_empty()) {
+            let called = distinct(&own.called()).join("_");
+            own.name = given.choose(None, (name, Some(&called), "excl"));
         }
         for (constraint, column, text, is_valid) in checks {
             // The name tells the column, if it is about one.
@@ -443,6 +469,7 @@ impl Declared {
             text.push_str(if foreign.is_valid { "" } else { " NOT ENFORCED" });
             texts.push(text);
         }
+        texts.extend(self.exclusions.iter().map(Exclusion::written));
         let whole = format!(
             "CREATE TABLE t (x int{}{})",
             if texts.is_empty() { "" } else { ", " },
@@ -533,7 +560,7 @@ pub fn names(columns: &[IndexColumn]) -> Result<Vec<String>> {
 /// When a constraint is looked at.
 ///
 /// Errors: 42601 for what contradicts itself, 0A000 for one that does not hold.
-fn timing(said: Option<ConstraintCharacteristics>) -> Result<Timing> {
+pub(super) fn timing(said: Option<ConstraintCharacteristics>) -> Result<Timing> {
     let Some(said) = said else { return Ok(Timing::AtOnce) };
     let is_deferred = said.initially == Some(DeferrableInitial::Deferred);
     match (said.deferrable, is_deferred) {

@@ -16,6 +16,7 @@ mod determined;
 pub mod domains;
 pub mod duality;
 pub mod entry;
+pub mod exclusion;
 mod expr;
 mod files;
 mod from;

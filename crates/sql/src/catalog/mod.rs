@@ -6,6 +6,7 @@
 
 pub mod answers;
 pub mod documents;
+pub mod exclusion;
 pub mod files;
 pub mod known;
 pub mod nothing;
@@ -305,6 +306,8 @@ pub struct Table {
     pub foreign: Vec<Foreign>,
     /// Keys of its own that are looked at when rows have been written.
     pub later: Vec<Later>,
+    /// Which of its rows exclude each other.
+    pub exclusions: Vec<exclusion::Exclusion>,
     /// Storage parameters, as `name=value`.
     pub storage: Vec<String>,
     /// Its rows are those of policies, of which there are none: only superusers read and write it.
@@ -354,6 +357,7 @@ impl Table {
             key_name: format!("{name}_pkey"),
             foreign: Vec::new(),
             later: Vec::new(),
+            exclusions: Vec::new(),
             storage: Vec::new(),
             row_security: RowSecurity::default(),
             triggers: Arc::default(),

@@ -3,11 +3,12 @@
 use super::keys::{check_is_whole, limit};
 use super::{free, namespace, partition};
 use crate::bind::declared::{Declared, distinct};
+use crate::bind::exclusion::called;
 use crate::bind::{ident, is_only, object_name, storage};
 use crate::catalog::system::classes::{self, Named};
 use crate::catalog::system::quoted;
 use crate::catalog::{Column, Table, schemas};
-use crate::error::{error, fail, unsupported};
+use crate::error::{Field, error, fail, unsupported, with};
 use crate::expr::Expr as BoundExpr;
 use crate::notices::pass_over;
 use crate::run::partitions::declared;
@@ -222,7 +223,7 @@ pub(super) fn create(
 
 /// How an index finds its entries.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Method {
+pub(super) enum Method {
     /// By values in order.
     Ordered,
     /// By hashes of values.
@@ -274,7 +275,7 @@ impl Method {
 }
 
 /// A part of an index.
-struct Part<'c> {
+pub(super) struct Part<'c> {
     /// The column, or what an index without a name is called by.
     name: String,
     descends: bool,
@@ -287,7 +288,24 @@ struct Part<'c> {
     expr: Option<&'c Expr>,
 }
 
-impl Part<'_> {
+impl<'c> Part<'c> {
+    /// A column of this name, or an expression that is called so, in ascending order.
+    pub(super) fn of(name: &str, expr: Option<&'c Expr>) -> Self {
+        Self {
+            name: name.to_owned(),
+            descends: false,
+            nulls_first: None,
+            class: None,
+            collation: None,
+            expr,
+        }
+    }
+
+    /// Whether it is an expression.
+    pub(super) fn is_computed(&self) -> bool {
+        self.expr.is_some()
+    }
+
     /// Whether it descends (1) and nulls come first (2), as they do in descending order where nothing is said of them.
     fn order(&self) -> i32 {
         let nulls_first = self.nulls_first.unwrap_or(self.descends);
@@ -353,24 +371,9 @@ fn readable(parts: &[Part<'_>], included: &[&Column], unique: bool) -> Vec<Part<
         if is_nested || parts.iter().any(is_there) || out.iter().any(|part| part.name == column.name) {
             continue;
         }
-        out.push(Part {
-            name: column.name.clone(),
-            descends: false,
-            nulls_first: None,
-            class: None,
-            collation: None,
-            expr: None,
-        });
+        out.push(Part::of(&column.name, None));
     }
     out
-}
-
-/// What an expression is called in the name of an index.
-pub(super) fn called(expr: &Expr) -> String {
-    match expr {
-        Expr::Function(function) => object_name(&function.name).map_or_else(|_| "expr".to_owned(), |(_, name)| name),
-        _ => "expr".to_owned(),
-    }
 }
 
 fn missing<T>(column: &str) -> Result<T> {
@@ -378,10 +381,10 @@ fn missing<T>(column: &str) -> Result<T> {
 }
 
 /// The specification of an index, the paths of columns of it that may be null, and the classes of operators of its parts.
-type Specified<'p> = (Document, Vec<String>, Vec<&'p str>);
+pub(super) type Specified<'p> = (Document, Vec<String>, Vec<&'p str>);
 
 /// An index on columns.
-fn plain<'p>(table: &Table, parts: &[&Part<'p>], method: Method, name: &str) -> Result<Specified<'p>> {
+pub(super) fn plain<'p>(table: &Table, parts: &[&Part<'p>], method: Method, name: &str) -> Result<Specified<'p>> {
     let (mut key, mut nullable, mut classes) = (Document::new(), Vec::new(), Vec::new());
     for part in parts {
         let Some(column) = table.column(&part.name) else {
@@ -410,7 +413,7 @@ fn plain<'p>(table: &Table, parts: &[&Part<'p>], method: Method, name: &str) -> 
 /// An index some parts of which are computed, or whose rows are those of which conditions hold that no filter says.
 ///
 /// One of columns alone computes the first of them.
-fn computed<'p>(
+pub(super) fn computed<'p>(
     table: &Arc<Table>,
     parts: &[&Part<'p>],
     (name, create_unique): (&str, bool),
@@ -544,15 +547,12 @@ pub(super) fn drop(
             match found {
                 Some((collection, index)) if !index.is_id() => {
                     let declared = Declared::of_collection(&collection);
-                    let mut keys = declared.iter().flat_map(|declared| &declared.unique);
-                    if keys.any(|key| *key.name == *index.name) {
-                        return fail(
-                            "2BP01",
-                            format!(
-                                "cannot drop index {name} because a constraint on table {} requires it",
-                                collection.ns.coll
-                            ),
-                        );
+                    let table = &collection.ns.coll;
+                    if declared.is_some_and(|declared| declared.keeps_by_index(&index.name)) {
+                        let message =
+                            format!("cannot drop index {name} because constraint {name} on table {table} requires it");
+                        let hint = format!("You can drop constraint {name} on table {table} instead.");
+                        return Err(with(error("2BP01", message), &[(Field::Hint, &hint)]));
                     }
                     unneeded(ws, &collection, &index)?;
                     partition::check_index(&*ws, &collection, &index)?;

@@ -1,8 +1,9 @@
 //! `CREATE TABLE … (LIKE t INCLUDING …)`: columns as those of another table, and what else is taken of it.
 
 use super::alter::{self, set_not_null, uncount};
-use super::{index, namespace};
+use super::namespace;
 use crate::bind::declared::{Declared, distinct, names};
+use crate::bind::exclusion::called;
 use crate::bind::{ident, numbers};
 use crate::catalog::schemas;
 use crate::error::{fail, unsupported};
@@ -151,6 +152,11 @@ pub(super) fn constraints_of(from: &CreateTable, like: &Like) -> Vec<TableConstr
             key.name = None;
             Some(TableConstraint::Unique(key))
         }
+        TableConstraint::Exclude(own) if like.indexes => {
+            let mut own = own.clone();
+            own.name = None;
+            Some(TableConstraint::Exclude(own))
+        }
         _ => None,
     });
     each.collect()
@@ -162,10 +168,9 @@ pub(super) fn indexes_of(
     declared: &Declared,
     names_calls: bool,
 ) -> Vec<(IndexSpec, Vec<String>)> {
-    let own: BTreeSet<&str> = declared.unique.iter().map(|unique| unique.name.as_str()).collect();
     let mut out = Vec::new();
     for index in collection.indexes.iter() {
-        if index.is_id() || own.contains(&*index.name) {
+        if index.is_id() || declared.keeps_by_index(&index.name) {
             continue;
         }
         let (keys, include) = included::of(&index.spec);
@@ -175,7 +180,7 @@ pub(super) fn indexes_of(
             let column = declared.columns.iter().find(|column| column.path == *path);
             match (column, crate::parse::expression(path)) {
                 (Some(column), _) => column.name.clone(),
-                (None, Ok(computed)) if names_calls => index::called(&computed),
+                (None, Ok(computed)) if names_calls => called(&computed),
                 (None, _) => "expr".to_owned(),
             }
         });

@@ -10,6 +10,7 @@ mod database;
 mod domains;
 mod entries;
 mod enums;
+mod exclusion;
 pub mod extension;
 mod free;
 mod index;

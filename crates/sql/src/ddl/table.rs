@@ -1,9 +1,9 @@
 //! CREATE TABLE, DROP TABLE and DROP VIEW.
 
 use super::keys::{check_expressions, check_is_whole, check_keys, keep_type, keyed, qualify, spec};
-use super::like::Taken;
+use super::like::{Taken, last_of};
 use super::sequence as own_sequence;
-use super::{alter, assertion, free, like, made_namespace, name_of, namespace, note_made, partition, roles};
+use super::{alter, assertion, exclusion, free, like, made_namespace, name_of, namespace, note_made, partition, roles};
 use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry;
 use crate::catalog::schemas;
@@ -25,6 +25,7 @@ use sqlparser::ast::{
     CreateTable, HiveDistributionStyle, Ident, ObjectName, OnCommit, Query, SetExpr, Statement as Ast, TableConstraint,
     TableFactor,
 };
+use std::sync::Arc;
 
 /// CREATE TABLE.
 pub(super) fn create(
@@ -64,11 +65,13 @@ pub(super) fn create(
         .unique
         .iter()
         .try_for_each(|unique| check_is_whole(keyed(unique, &declared)))?;
-    let specs: Vec<IndexSpec> = declared
-        .unique
-        .iter()
-        .map(|unique| spec(unique, &declared))
-        .collect::<Result<_>>()?;
+    let unique = declared.unique.iter().map(|unique| spec(unique, &declared));
+    let mut specs: Vec<IndexSpec> = unique.collect::<Result<_>>()?;
+    let table = Arc::new(declared.table(&ns, (None, last_of(&create.name).as_str())));
+    exclusion::check(&table)?;
+    for own in &table.exclusions {
+        specs.push(exclusion::spec(&table, own)?);
+    }
     let uuid = statement.database.new_uuid();
     statement.atomically(progress, |ws| {
         if let Some(found) = ws.catalog().get(&ns) {
@@ -96,7 +99,7 @@ pub(super) fn create(
         for (spec, parts) in &taken.indexes {
             let (op, _) = statement.operation(None)?;
             let reading = Reading::new(statement, &*ws, &op, session);
-            let name = free::of_index(&reading, &ns, &like::last_of(&create.name), parts);
+            let name = free::of_index(&reading, &ns, &last_of(&create.name), parts);
             catalog::create_index(statement, ws, &ns, &like::renamed(spec, &name)?)?;
         }
         if !taken.said.is_empty() {

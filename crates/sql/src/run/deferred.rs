@@ -22,6 +22,8 @@ pub(crate) enum Question {
     Unused,
     /// A row got it that no other one may have.
     Single,
+    /// A row got what it is compared by: does another one exclude it? The key is its `_id`.
+    Apart,
     /// A trigger is to be called for a row: the key is the row's document before and after, nulls where there is none.
     Called,
 }

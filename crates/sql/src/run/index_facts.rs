@@ -4,8 +4,10 @@ use super::{included, indexed};
 use crate::bind::declared::Declared;
 use crate::bind::entry::{self, Object};
 use crate::bind::ident;
+use crate::catalog::exclusion::Exclusion;
 use crate::catalog::system::{self, IndexFacts};
 use crate::catalog::{Column, Table, Timing, partial};
+use crate::types::Type;
 use nestor_model::extjson::{self, Form};
 use nestor_model::{Document, ValueRef};
 use nestor_planner::kinds::expression;
@@ -52,6 +54,10 @@ pub(super) fn facts(
         _ => {}
     }
     let timing = own.map_or(Timing::AtOnce, |own| own.timing);
+    let exclusions = declared.iter().flat_map(|declared| &declared.exclusions);
+    if let Some(own) = exclusions.into_iter().find(|own| *own.name == *index.name) {
+        return of_exclusion(index, (table, own), said);
+    }
     IndexFacts {
         oid: system::index_oid(u64::from(index.id.0)),
         name: index_name(collection, index),
@@ -61,6 +67,7 @@ pub(super) fn facts(
         is_hash: included::is_hash(&index.spec),
         collations: included::collations_of(&index.spec),
         storage: included::storage_of(&index.spec),
+        exclusion: None,
         computed: indexed::types_of(&index.spec),
         included,
         unique: index.unique || primary || timing != Timing::AtOnce,
@@ -69,6 +76,41 @@ pub(super) fn facts(
         primary,
         comment: said.get(&index.name).and_then(ValueRef::as_str).map(str::to_owned),
         partial: predicate(index, table),
+    }
+}
+
+/// What is told of the index of an EXCLUDE constraint: what it compares, of which the index may have some alone.
+fn of_exclusion(index: &Index, (table, own): (&Table, &Exclusion), said: &Document) -> IndexFacts {
+    let columns = Arc::new(table.clone());
+    let bound = own.elements.iter().map(|element| {
+        let ast = crate::parse::expression(&element.text).ok()?;
+        indexed::bound(&columns, &ast).ok()
+    });
+    let parts = own.elements.iter().map(|element| {
+        let column = element.column.as_ref().and_then(|name| table.column(name));
+        match column {
+            Some(column) => (column.path.clone(), "1".to_owned()),
+            None => (element.text.clone(), expression::NAME.to_owned()),
+        }
+    });
+    IndexFacts {
+        oid: system::index_oid(u64::from(index.id.0)),
+        name: own.name.clone(),
+        parts: parts.collect(),
+        orders: vec![0; own.elements.len()],
+        classes: own.elements.iter().map(|element| element.class.clone()).collect(),
+        is_hash: false,
+        collations: Vec::new(),
+        storage: Vec::new(),
+        exclusion: Some(own.clone()),
+        computed: bound.map(|expr| expr.map_or(Type::Unknown, |expr| expr.ty())).collect(),
+        included: table.paths(&own.include),
+        unique: false,
+        timing: own.timing,
+        nulls_equal: false,
+        primary: false,
+        comment: said.get(&index.name).and_then(ValueRef::as_str).map(str::to_owned),
+        partial: own.predicate.as_ref().map(|text| (None, vec![text.clone()])),
     }
 }
 

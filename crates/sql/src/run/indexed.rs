@@ -395,7 +395,7 @@ pub fn check(expr: &Expr) -> Result<()> {
             let at_zone = function.name == "timezone"
                 || matches!(
                     function.name,
-                    "date_part" | "extract" | "=" | "<" | ">" | "<=" | ">=" | "<>"
+                    "date_part" | "extract" | "tstzrange" | "=" | "<" | ">" | "<=" | ">=" | "<>"
                 );
             let depends = args.iter().any(|arg| is_of_zone(&arg.ty())) && !at_zone;
             function.volatile || function.of_session || depends || CHANGING.contains(&function.name)

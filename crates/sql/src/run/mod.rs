@@ -10,6 +10,7 @@ mod costed;
 pub mod days;
 pub mod deferred;
 mod element_index;
+pub mod excluded;
 pub mod explain;
 mod explain_formats;
 mod facts;

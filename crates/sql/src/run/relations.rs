@@ -58,7 +58,12 @@ fn relation(collection: &Collection, table: Arc<Table>, comments: Option<Documen
         indexes: shown.map(index).collect(),
         keys: declared
             .as_ref()
-            .map(|declared| declared.unique.iter().map(|key| key.name.clone()).collect())
+            .map(|declared| {
+                let unique = declared.unique.iter().map(|key| key.name.clone());
+                unique
+                    .chain(declared.exclusions.iter().map(|own| own.name.clone()))
+                    .collect()
+            })
             .unwrap_or_default(),
         count: collection.state.documents(),
         definition: match &table.materialized {

@@ -1,7 +1,7 @@
 //! Rows become documents, and changes of documents.
 
 use super::conflict::Arbiter;
-use super::foreign::Changes;
+use super::foreign::{Changes, Settling};
 use super::leaves::{self, Entered};
 use super::triggers::{self, Calling};
 use super::{Before, WRITTEN_FACTOR};
@@ -279,6 +279,9 @@ impl Applying<'_, '_, '_> {
                 }
                 continue;
             }
+            if self.is_excluded(arbiter, doc.as_ref())? {
+                continue;
+            }
             match arbiter.is_any() {
                 false => {
                     let (record, doc) = self.writer.insert(raw.as_raw())?;
@@ -295,6 +298,22 @@ impl Applying<'_, '_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a document is excluded by one that is there.
+    ///
+    /// Errors: those of reading, and of [`RowWriter::check_stays`].
+    fn is_excluded(&mut self, arbiter: &Arbiter, doc: DocRef<'_>) -> Result<bool> {
+        let table = self.write.table.clone();
+        let mut settling = Settling::new(self.writer.statement(), self.calling.session, self.op);
+        for own in table.exclusions.iter().filter(|own| arbiter.asks(own)) {
+            let of = (&self.writer.collection().ns, &table, own);
+            if let Some(record) = settling.excluding(self.writer.view(), of, doc)? {
+                self.writer.check_stays(record)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// `DO UPDATE` of the document that is there.

@@ -2,8 +2,9 @@
 
 use super::refused::constraint_name;
 use crate::bind::write::{Conflict, Inferred};
-use crate::catalog::{Table, partial};
-use crate::error::fail;
+use crate::catalog::exclusion::Exclusion;
+use crate::catalog::{Table, Timing, partial};
+use crate::error::{Field, error, fail, with};
 use crate::expr::Expr;
 use crate::run::indexed;
 use crate::run::predicate;
@@ -11,7 +12,7 @@ use crate::run::probe::scanned;
 use nestor_database::write::rows::RowWriter;
 use nestor_exec::catalog::indexes;
 use nestor_exec::{Batch, BoxOperator, Step, find as find_by_plan, point};
-use nestor_model::{DocRef, Document, Result, Value, ValueRef};
+use nestor_model::{DocRef, Document, Error, Result, Value, ValueRef};
 use nestor_planner::access::{IndexBounds, implies};
 use nestor_planner::find::Wanted;
 use nestor_planner::interval::IntervalList;
@@ -36,6 +37,8 @@ enum By {
     Paths(Vec<String>, Option<Document>),
     /// One on expressions.
     Computed(Arc<IndexInfo>),
+    /// The EXCLUDE constraint of a name.
+    Excluding(String),
 }
 
 impl Arbiter {
@@ -47,8 +50,27 @@ impl Arbiter {
             Some(inferred) => By::inferred(inferred, table, collection, env)?,
             None => By::named(conflict, table, collection)?,
         };
-        Ok(Self { by })
+        let later = table.later.iter().map(|own| (&own.name, own.timing));
+        let excluding = table.exclusions.iter().map(|own| (&own.name, own.timing));
+        let mut later = later.chain(excluding).filter(|(_, timing)| *timing != Timing::AtOnce);
+        let named = conflict.constraint.as_ref();
+        let decides = |name: &String| matches!(by, By::Any) || named == Some(name);
+        match later.find(|(name, _)| decides(name)) {
+            Some((name, _)) => Err(deferrable(table, name)),
+            None => Ok(Self { by }),
+        }
     }
+}
+
+/// 55000: a constraint that may be looked at later decides nothing.
+fn deferrable(table: &Table, constraint: &str) -> Error {
+    let message = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
+    let fields = [
+        (Field::Schema, table.schema.as_str()),
+        (Field::Table, &table.name),
+        (Field::Constraint, constraint),
+    ];
+    with(error("55000", message), &fields)
 }
 
 fn none_matches<T>() -> Result<T> {
@@ -145,7 +167,18 @@ impl By {
         if let Some(name) = &conflict.constraint {
             // The index of `_id` has the name of the key where the table has no key of its own.
             let is_id = |paths: &[String]| matches!(paths, [path] if path == "_id");
-            let named = unique.into_iter().filter(|(own, _)| own == name);
+            if table.exclusions.iter().any(|own| own.name == *name) {
+                return match conflict.update {
+                    Some(_) => fail(
+                        "42809",
+                        "ON CONFLICT DO UPDATE not supported with exclusion constraints",
+                    ),
+                    None => Ok(Self::Excluding(name.clone())),
+                };
+            }
+            let later = table.later.iter().filter(|own| own.name == *name);
+            let later = later.map(|own| (own.name.clone(), table.paths(&own.columns)));
+            let named = unique.into_iter().chain(later).filter(|(own, _)| own == name);
             return match named.min_by_key(|(_, paths)| is_id(paths)) {
                 Some((_, paths)) => Ok(Self::Paths(paths, None)),
                 None => fail(
@@ -166,6 +199,15 @@ impl By {
 }
 
 impl Arbiter {
+    /// Whether an EXCLUDE constraint decides.
+    pub(super) fn asks(&self, own: &Exclusion) -> bool {
+        match &self.by {
+            By::Any => true,
+            By::Excluding(name) => *name == own.name,
+            By::Paths(..) | By::Computed(_) => false,
+        }
+    }
+
     /// Whether any unique index decides.
     pub(super) fn is_any(&self) -> bool {
         matches!(self.by, By::Any)
@@ -181,7 +223,7 @@ impl Arbiter {
         op: &OpContext,
     ) -> Result<Option<(Bytes, Bytes)>> {
         let (paths, filter) = match &self.by {
-            By::Any => return Ok(None),
+            By::Any | By::Excluding(_) => return Ok(None),
             By::Computed(index) => return find_computed(writer, index, doc, op),
             By::Paths(paths, filter) => (paths, filter),
         };

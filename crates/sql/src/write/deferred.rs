@@ -65,7 +65,9 @@ fn within(view: &dyn View, session: &SessionFacts, schema: &str, name: &str) -> 
         if has && schemas::split(view, &collection.ns).0 == schema {
             let foreign = declared.foreign.iter().find(|foreign| foreign.name == name);
             let own = declared.unique.iter().find(|unique| unique.name == name);
+            let excluding = declared.exclusions.iter().find(|own| own.name == name);
             let timing = foreign.map(|foreign| foreign.timing).or(own.map(|own| own.timing));
+            let timing = timing.or(excluding.map(|own| own.timing));
             let trigger = declared.triggers.iter().find(|own| own.name == name);
             let timing = timing.or_else(|| {
                 let (may_wait, waits) = trigger?.constraint?;
@@ -132,6 +134,13 @@ fn look(settling: &mut Settling<'_, '_>, ws: &mut WriteSet, waiting: &Waiting) -
         let own = table.later.iter().find(|own| own.name == waiting.constraint);
         return own.map_or(Ok(()), |own| settling.check_single(ws, (ns, &table), own, key));
     }
+    if waiting.question == Question::Apart {
+        let own = table.exclusions.iter().find(|own| own.name == waiting.constraint);
+        return match (own, key.first()) {
+            (Some(own), Some(id)) => settling.check_apart_late(ws, (ns, &table, own), id.as_ref()),
+            _ => Ok(()),
+        };
+    }
     let of_name = |foreign: &&Foreign| foreign.name == waiting.constraint;
     let Some(foreign) = table.foreign.iter().find(of_name) else {
         return Ok(());
@@ -143,7 +152,7 @@ fn look(settling: &mut Settling<'_, '_>, ws: &mut WriteSet, waiting: &Waiting) -
             true => Err(missing(&table, foreign, key)),
             false => Ok(()),
         },
-        Question::Single | Question::Called => Ok(()),
+        Question::Single | Question::Apart | Question::Called => Ok(()),
         Question::Unused => {
             let parent_ns = Namespace::new(&*ns.db, foreign.table.as_str());
             let Some(parent) = table_at(ws, &parent_ns) else {

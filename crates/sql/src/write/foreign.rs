@@ -17,6 +17,7 @@ use crate::catalog::{Foreign, Kind, Later, Referential, Table, Timing};
 use crate::error::{self, Field};
 use crate::parse::trigger::Event;
 use crate::run::deferred::{Question, Waiting};
+use crate::run::excluded::Excluded;
 use crate::run::gathered::Gathered;
 use crate::run::partitions::declared;
 use crate::run::references::{Reference, hold_keys, key_of, references};
@@ -83,7 +84,7 @@ fn timed(foreign: &Foreign) -> (&str, Timing) {
     (&foreign.name, foreign.timing)
 }
 
-fn filter_of(paths: &[String], key: &[Value]) -> Document {
+pub(super) fn filter_of(paths: &[String], key: &[Value]) -> Document {
     let mut filter = Document::new();
     for (path, value) in paths.iter().zip(key) {
         let mut equal = Document::new();
@@ -166,7 +167,7 @@ pub(super) fn still_used(
 impl Changes {
     /// Whether a table's rows have to be noted.
     pub(super) fn are_wanted(view: &dyn View, table: &Table, ns: &Namespace) -> bool {
-        let has_keys = !table.foreign.is_empty() || !table.later.is_empty();
+        let has_keys = !table.foreign.is_empty() || !table.later.is_empty() || !table.exclusions.is_empty();
         let is_wanted = has_keys || triggers::has_after(table);
         table.declared && (is_wanted || !references(view, ns).is_empty())
     }
@@ -242,7 +243,7 @@ impl Changes {
         self.settle_by(settling, ws, gathered)
     }
 
-    /// The same for all keys, deferred or not.
+    /// The same for all keys, deferred or not, of rows that were there before their keys.
     ///
     /// Errors: those of [`Changes::settle`].
     pub(crate) fn settle_all(
@@ -253,7 +254,8 @@ impl Changes {
         op: &OpContext,
         gathered: &mut Gathered,
     ) -> Result<()> {
-        let settling = Settling::new(statement, session, op);
+        let mut settling = Settling::new(statement, session, op);
+        settling.makes = true;
         self.settle_by(settling, ws, gathered).map(drop)
     }
 
@@ -271,6 +273,7 @@ impl Changes {
             }
             settling.keys_wanted(ws, &changed, gathered)?;
             settling.keys_single(ws, &changed, gathered)?;
+            settling.keys_apart(ws, &changed, gathered)?;
             if triggers::has_after(&changed.table) {
                 rows.push(changed);
             }
@@ -326,9 +329,13 @@ pub(crate) fn check_removed(
 
 /// Keys while they are looked at.
 pub(super) struct Settling<'a, 'r> {
-    statement: &'a Statement<'r>,
-    session: &'a SessionFacts,
-    op: &'a OpContext,
+    pub(super) statement: &'a Statement<'r>,
+    pub(super) session: &'a SessionFacts,
+    pub(super) op: &'a OpContext,
+    /// EXCLUDE constraints that are bound, by their tables and names.
+    pub(super) excluded: HashMap<(Namespace, String), Arc<Excluded>>,
+    /// The constraints are made, of rows that were there before.
+    pub(super) makes: bool,
     /// Rows that are held already.
     held: BTreeSet<(u32, Vec<u8>, Vec<String>)>,
     /// What is deferred waits.
@@ -343,6 +350,8 @@ impl<'a, 'r> Settling<'a, 'r> {
             statement,
             session,
             op,
+            excluded: HashMap::new(),
+            makes: false,
             held: BTreeSet::new(),
             defers: false,
             waiting: Vec::new(),
@@ -350,7 +359,7 @@ impl<'a, 'r> Settling<'a, 'r> {
     }
 
     /// Whether a constraint of `table` waits; if so its key is noted.
-    fn waits(
+    pub(super) fn waits(
         &mut self,
         (table, (name, timing)): (&Namespace, (&str, Timing)),
         written: &Namespace,
@@ -401,11 +410,11 @@ impl<'a, 'r> Settling<'a, 'r> {
     /// Refuses to tell by a key whether a masked field has a value.
     ///
     /// Errors: 13.
-    fn check_told(&self, collection: &Collection, paths: &[String], key: &str) -> Result<()> {
+    pub(super) fn check_told(&self, collection: &Collection, paths: &[String], key: &str) -> Result<()> {
         match masked(collection, self.op.caller.as_deref())? {
             Some(masked) if paths.iter().any(|path| masked.masking.touches(path)) => bail!(
                 Unauthorized,
-                "{} is masked for you: the foreign key '{key}' would tell of a masked field",
+                "{} is masked for you: the constraint '{key}' would tell of a masked field",
                 collection.ns
             ),
             _ => Ok(()),

@@ -10,6 +10,7 @@ mod child;
 mod conflict;
 pub mod deferred;
 mod duality;
+mod exclusion;
 pub mod foreign;
 mod instead;
 mod leaves;

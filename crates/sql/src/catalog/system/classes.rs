@@ -11,6 +11,25 @@ pub const HASH: i64 = 405;
 /// That of elements of arrays, and of what is in JSON.
 pub const GIN: i64 = 2742;
 
+/// Those of what EXCLUDE compares.
+pub const GIST: i64 = 783;
+/// That of space partitioned by what is searched for.
+pub const SPGIST: i64 = 4000;
+
+/// The access methods of indexes, by number and name.
+pub const METHODS: [(i64, &str); 5] = [
+    (BTREE, "btree"),
+    (HASH, "hash"),
+    (GIST, "gist"),
+    (GIN, "gin"),
+    (SPGIST, "spgist"),
+];
+
+/// The number of an access method.
+pub fn method(name: &str) -> Option<i64> {
+    METHODS.iter().find(|(_, own)| *own == name).map(|(number, _)| *number)
+}
+
 /// Number, access method, name, family, type, whether it is taken where nothing is said, type of what is kept in the index.
 type Class = (i64, i64, &'static str, i64, u32, bool, u32);
 
@@ -92,6 +111,37 @@ const CLASSES: &[Class] = &[
     (10064, 2742, "array_ops", 2745, 2277, true, 2283),
     (10090, 2742, "jsonb_ops", 4036, 3802, true, 25),
     (10091, 2742, "jsonb_path_ops", 4037, 3802, false, 23),
+    (10017, 783, "inet_ops", 3550, 869, false, 0),
+    (10078, 783, "range_ops", 3919, 3831, true, 0),
+    (10082, 783, "multirange_ops", 6158, 4537, true, 3831),
+    (10018, 4000, "inet_ops", 3794, 869, true, 0),
+    (10079, 4000, "range_ops", 3474, 3831, true, 0),
+    (10086, 4000, "text_ops", 4017, 25, true, 0),
+    // Of the extension btree_gist.
+    (13_840, 783, "gist_oid_ops", 13_870, 26, true, 0),
+    (13_841, 783, "gist_int2_ops", 13_871, 21, true, 0),
+    (13_842, 783, "gist_int4_ops", 13_872, 23, true, 0),
+    (13_843, 783, "gist_int8_ops", 13_873, 20, true, 0),
+    (13_844, 783, "gist_float4_ops", 13_874, 700, true, 0),
+    (13_845, 783, "gist_float8_ops", 13_875, 701, true, 0),
+    (13_846, 783, "gist_timestamp_ops", 13_876, 1114, true, 0),
+    (13_847, 783, "gist_timestamptz_ops", 13_877, 1184, true, 0),
+    (13_848, 783, "gist_time_ops", 13_878, 1083, true, 0),
+    (13_849, 783, "gist_timetz_ops", 13_879, 1266, true, 0),
+    (13_850, 783, "gist_date_ops", 13_880, 1082, true, 0),
+    (13_851, 783, "gist_interval_ops", 13_881, 1186, true, 0),
+    (13_852, 783, "gist_macaddr_ops", 13_882, 829, true, 0),
+    (13_853, 783, "gist_macaddr8_ops", 13_883, 774, true, 0),
+    (13_854, 783, "gist_text_ops", 13_884, 25, true, 0),
+    (13_855, 783, "gist_bpchar_ops", 13_885, 1042, true, 0),
+    (13_856, 783, "gist_bytea_ops", 13_886, 17, true, 0),
+    (13_857, 783, "gist_numeric_ops", 13_887, 1700, true, 0),
+    (13_858, 783, "gist_bit_ops", 13_888, 1560, true, 0),
+    (13_859, 783, "gist_vbit_ops", 13_889, 1562, true, 0),
+    (13_860, 783, "gist_inet_ops", 13_890, 869, true, 0),
+    (13_861, 783, "gist_uuid_ops", 13_891, 2950, true, 0),
+    (13_862, 783, "gist_enum_ops", 13_892, 3500, true, 0),
+    (13_863, 783, "gist_bool_ops", 13_893, 16, true, 0),
 ];
 
 /// The rows of `pg_opclass`.
@@ -141,6 +191,28 @@ pub fn number(method: i64, name: &str) -> i64 {
         .iter()
         .find(|(_, own, own_name, ..)| *own == method && *own_name == name);
     found.map_or(0, |(number, ..)| *number)
+}
+
+/// The name of the class that a part of an index has whose type is `ty`.
+pub fn default_of(method: i64, ty: &Type) -> Option<&'static str> {
+    let number = of(method, ty);
+    let found = CLASSES.iter().find(|(own, ..)| *own == number);
+    found.map(|(_, _, name, ..)| *name)
+}
+
+/// The name of the family that a class belongs to: that of the class, but for families of several types.
+pub fn family(method: i64, class: &str) -> &str {
+    let found = CLASSES
+        .iter()
+        .find(|(_, own, name, ..)| *own == method && *name == class);
+    match found.map(|(_, _, _, family, ..)| *family) {
+        Some(1976 | 1977) => "integer_ops",
+        Some(1970 | 1971) => "float_ops",
+        Some(434) => "datetime_ops",
+        Some(1994 | 1995) => "text_ops",
+        Some(1974 | 1975) => "network_ops",
+        _ => class,
+    }
 }
 
 /// The type by which classes take values of a type.

@@ -1,7 +1,9 @@
 //! Indexes in the catalogs: their rows, and the statements that would make them.
 
 use super::deparse::{self, Place};
+use super::server::operator_oid;
 use super::{INDEXES, IndexFacts, Relation, Row, classes, int, oid, shown, text};
+use crate::catalog::exclusion::Exclusion;
 use crate::catalog::{Column, Timing};
 use crate::types::Type;
 use crate::types::collation::{COLLATIONS, Collation};
@@ -47,15 +49,11 @@ pub(super) fn numbers(items: impl IntoIterator<Item = i32>) -> Value {
 pub(super) fn index_row(relation: &Relation, index: &IndexFacts) -> Row {
     let numbers_of = index.all().map(|path| number_of(relation, path));
     let (_, by) = method(relation, index);
-    let class_of = |(at, (path, _)): (usize, &(String, String))| {
+    let class_of = |(at, _): (usize, &(String, String))| {
         if let Some(said) = index.classes.get(at).filter(|said| !said.is_empty()) {
             return oid(classes::number(by, said));
         }
-        let path = path.strip_suffix(".$**").unwrap_or(path);
-        let column = relation.table.columns.iter().find(|column| column.path == path);
-        let computed = || index.computed.get(at);
-        let ty = column.map(|column| &column.ty).or_else(computed);
-        oid(ty.map_or(0, |ty| classes::of(by, ty)))
+        oid(type_of(relation, index, at).map_or(0, |ty| classes::of(by, ty)))
     };
     let paths = index.parts.iter().filter(|(path, _)| number_of(relation, path) == 0);
     let expressions: Vec<String> = paths.map(|part| expression_of(relation, part)).collect();
@@ -66,6 +64,7 @@ pub(super) fn index_row(relation: &Relation, index: &IndexFacts) -> Row {
         ("indnkeyatts", int(index.parts.len())),
         ("indisunique", Value::Bool(index.unique)),
         ("indnullsnotdistinct", Value::Bool(index.nulls_equal)),
+        ("indisexclusion", Value::Bool(index.exclusion.is_some())),
         ("indisprimary", Value::Bool(is_primary(relation, index))),
         ("indimmediate", Value::Bool(index.timing == Timing::AtOnce)),
         ("indisvalid", Value::Bool(true)),
@@ -96,6 +95,14 @@ pub(super) fn index_row(relation: &Relation, index: &IndexFacts) -> Row {
     ]
 }
 
+/// The type of a part of an index.
+fn type_of<'t>(relation: &'t Relation, index: &'t IndexFacts, at: usize) -> Option<&'t Type> {
+    let (path, _) = index.parts.get(at)?;
+    let path = path.strip_suffix(".$**").unwrap_or(path);
+    let column = relation.table.columns.iter().find(|column| column.path == path);
+    column.map(|column| &column.ty).or_else(|| index.computed.get(at))
+}
+
 /// The collation that was said of a part of an index.
 fn said_collation(index: &IndexFacts, at: usize) -> Option<&'static Collation> {
     let said = index.collations.get(at)?;
@@ -120,11 +127,27 @@ pub(super) fn constraint(relation: &Relation, index: &IndexFacts) -> Option<Row>
         return None;
     }
     let columns = index.parts.iter().map(|(path, _)| number_of(relation, path));
+    let operators = index.exclusion.as_ref().map(|own| {
+        let types = index
+            .parts
+            .iter()
+            .enumerate()
+            .map(|(at, _)| type_of(relation, index, at));
+        let each = own.elements.iter().zip(types);
+        let each = each.map(|(element, ty)| oid(ty.map_or(0, |ty| operator_oid(&element.operator, ty))));
+        Value::Array(Array::new(each.collect()))
+    });
+    let kind = match (&index.exclusion, is_primary(relation, index)) {
+        (Some(_), _) => "x",
+        (None, true) => "p",
+        (None, false) => "u",
+    };
     Some(vec![
         ("oid", oid(constraint_oid(index))),
         ("conname", text(&index.name)),
         ("connamespace", oid(relation.schema)),
-        ("contype", text(if is_primary(relation, index) { "p" } else { "u" })),
+        ("contype", text(kind)),
+        ("conexclop", operators.unwrap_or(Value::Null)),
         ("condeferrable", Value::Bool(index.timing != Timing::AtOnce)),
         ("condeferred", Value::Bool(index.timing == Timing::Deferred)),
         ("convalidated", Value::Bool(true)),
@@ -230,7 +253,40 @@ pub(super) fn indexdef(relation: &Relation, index: &IndexFacts) -> String {
     )
 }
 
-pub(super) fn constraintdef(relation: &Relation, index: &IndexFacts) -> String {
+/// An expression over the columns of a table as a part of an index is shown.
+pub fn shown_part(columns: &[Column], expr: &str) -> String {
+    let shown = deparse::condition(expr, Place::of(columns, &[]));
+    part(&(shown.unwrap_or_else(|| expr.to_owned()), expression::NAME.to_owned()))
+}
+
+/// What follows `EXCLUDE` in a constraint.
+fn excluding(relation: &Relation, index: &IndexFacts, exclusion: &Exclusion, pretty: bool) -> String {
+    let elements = index.parts.iter().zip(&exclusion.elements).map(|(each, element)| {
+        let class = match element.class.as_str() {
+            "" => String::new(),
+            class => format!(" {class}"),
+        };
+        format!("{}{class} WITH {}", part(&named_part(relation, each)), element.operator)
+    });
+    let elements: Vec<String> = elements.collect();
+    let predicate = match (predicate(relation, index), pretty) {
+        (Some(own), false) => format!(" WHERE ({own})"),
+        (Some(own), true) => format!(" WHERE {own}"),
+        (None, _) => String::new(),
+    };
+    format!(
+        "USING {} ({}){}{predicate}{}",
+        exclusion.method,
+        elements.join(", "),
+        including(relation, index),
+        index.timing.words()
+    )
+}
+
+pub(super) fn constraintdef(relation: &Relation, index: &IndexFacts, pretty: bool) -> String {
+    if let Some(exclusion) = &index.exclusion {
+        return format!("EXCLUDE {}", excluding(relation, index, exclusion, pretty));
+    }
     let kind = if is_primary(relation, index) {
         "PRIMARY KEY"
     } else {
@@ -265,6 +321,10 @@ pub(super) fn included_part(relation: &Relation, path: &str) -> String {
 
 /// The access method of an index, and its OID.
 pub(super) fn method(relation: &Relation, index: &IndexFacts) -> (&'static str, i64) {
+    if let Some(exclusion) = &index.exclusion {
+        let known = classes::METHODS.iter().find(|(_, name)| *name == exclusion.method);
+        return known.map_or(("btree", classes::BTREE), |(number, name)| (name, *number));
+    }
     match index.parts.as_slice() {
         [(_, direction)] if direction == "hashed" || index.is_hash => ("hash", 405),
         [(path, _)] if inverts(relation, path) => ("gin", 2742),

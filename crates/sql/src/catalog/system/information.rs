@@ -431,7 +431,7 @@ fn constraints(facts: &dyn Facts, rows: impl Fn(&Relation, &IndexFacts) -> Vec<R
         for index in relation
             .indexes
             .iter()
-            .filter(|index| keeps_constraint(relation, index))
+            .filter(|index| keeps_constraint(relation, index) && index.exclusion.is_none())
         {
             out.extend(rows(relation, index));
         }

@@ -22,12 +22,13 @@ mod shapes;
 mod statistics;
 mod triggers;
 
-pub use indexes::index_oid;
+pub use indexes::{index_oid, shown_part};
 pub use relations::quoted;
 pub use roles::{MAKES_DATABASES, Role};
 pub use server::spelled;
 pub use shapes::{name_of, oid_of};
 
+use super::exclusion::Exclusion;
 use super::routines::Routine;
 use super::{Column, Kind, Table, Timing, schemas};
 use crate::functions::part_key;
@@ -90,6 +91,8 @@ pub struct IndexFacts {
     pub collations: Vec<String>,
     /// Its storage parameters, each with its value.
     pub storage: Vec<String>,
+    /// The constraint that it is of, if rows exclude each other by it.
+    pub exclusion: Option<Exclusion>,
     /// The types of its parts, if one of them is an expression.
     pub computed: Vec<Type>,
     /// The paths of the columns that it includes beside its key.
@@ -209,6 +212,12 @@ pub const EXTENSIONS: &[Extension] = &[
         version: "1.3",
         about: "cryptographic functions",
         oid: 13_801,
+    },
+    Extension {
+        name: "btree_gist",
+        version: "1.7",
+        about: "support for indexing common datatypes in GiST",
+        oid: 13_803,
     },
     Extension {
         name: "plpgsql",

@@ -731,7 +731,7 @@ pub fn definition(function: &str, facts: &dyn Facts) -> Result<Vec<(i64, String)
                     .indexes
                     .iter()
                     .filter(|index| keeps_constraint(relation, index));
-                out.extend(all.map(|index| (constraint_oid(index), constraintdef(relation, index))));
+                out.extend(all.map(|index| (constraint_oid(index), constraintdef(relation, index, pretty))));
                 out.extend(declared_texts(&path, relation, &relations, pretty));
             }
             _ => {

@@ -39,15 +39,10 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             .into_iter()
             .map(|(n, name)| vec![("oid", oid(n)), ("spcname", text(name)), ("spcowner", oid(OWNER))])
             .collect(),
-        "pg_am" => [
-            (2i64, "heap", "t"),
-            (403, "btree", "i"),
-            (405, "hash", "i"),
-            (2742, "gin", "i"),
-        ]
-        .into_iter()
-        .map(|(n, name, ty)| vec![("oid", oid(n)), ("amname", text(name)), ("amtype", text(ty))])
-        .collect(),
+        "pg_am" => std::iter::once((2i64, "heap", "t"))
+            .chain(classes::METHODS.map(|(n, name)| (n, name, "i")))
+            .map(|(n, name, ty)| vec![("oid", oid(n)), ("amname", text(name)), ("amtype", text(ty))])
+            .collect(),
         "pg_collation" => COLLATIONS
             .iter()
             .map(|own| {
@@ -533,6 +528,23 @@ pub(super) fn operators() -> Vec<Row> {
         row
     };
     (FUNCTIONS + 10_000..).zip(&all).map(row).collect()
+}
+
+/// The OID of the operator that compares values of a type; 0 where there is none.
+pub(super) fn operator_oid(name: &str, ty: &Type) -> i64 {
+    let takes = |param: &Param| match param {
+        Param::Type(own) => own == ty || own.is_text() && ty.is_text(),
+        Param::Any => true,
+        Param::Element => ty.element().is_none(),
+        Param::Array => ty.element().is_some(),
+        Param::Range => ty.range_element().is_some(),
+        Param::Multirange => ty.multirange_element().is_some(),
+    };
+    let all = named(functions::Function::is_operator);
+    let found = (FUNCTIONS + 10_000..)
+        .zip(&all)
+        .find(|(_, own)| own.name == name && own.args.len() == 2 && own.args.iter().all(takes));
+    found.map_or(0, |(number, _)| i64::from(number))
 }
 
 /// The names of functions, which `regprocedure` shows with their arguments, by OID.

@@ -4,7 +4,7 @@ use super::found::{Found, depends};
 use crate::bind::alter::Source;
 use crate::bind::declared::names;
 use crate::bind::types::data_type;
-use crate::bind::{ident, storage};
+use crate::bind::{exclusion, ident, storage};
 use crate::error::{Field, error, fail, unsupported, with};
 use crate::notices::pass_over;
 use crate::parse;
@@ -79,6 +79,7 @@ fn columns_of(constraint: &TableConstraint) -> Vec<String> {
         TableConstraint::Unique(key) => with(&key.columns, &key.include),
         TableConstraint::ForeignKey(key) => key.columns.iter().map(ident).collect(),
         TableConstraint::Check(check) => parse::columns(&check.expr.to_string()),
+        TableConstraint::Exclude(own) => exclusion::columns(own),
         _ => Vec::new(),
     }
 }
@@ -89,6 +90,7 @@ pub(in crate::ddl) fn name_of(constraint: &TableConstraint) -> Option<String> {
         TableConstraint::Unique(key) => &key.name,
         TableConstraint::ForeignKey(key) => &key.name,
         TableConstraint::Check(check) => &check.name,
+        TableConstraint::Exclude(own) => &own.name,
         _ => &None,
     };
     name.as_ref().map(ident)
@@ -173,6 +175,10 @@ impl Editing<'_> {
                 create.table_options = storage::with_row_security(&create.table_options, said)?;
                 Ok(())
             }
+            Op::AddConstraint {
+                constraint: TableConstraint::Exclude(_),
+                not_valid: true,
+            } => fail("0A000", "EXCLUDE constraints cannot be marked NOT VALID"),
             Op::AddConstraint {
                 constraint,
                 not_valid: false,
@@ -716,6 +722,17 @@ pub(in crate::ddl) fn with_column_renamed(
                 *check.expr = anew(&check.expr)?;
                 continue;
             }
+            TableConstraint::Exclude(own) => {
+                for element in &mut own.elements {
+                    let expr = &mut element.column.column.expr;
+                    *expr = anew(expr)?;
+                }
+                if let Some(predicate) = &mut own.where_clause {
+                    **predicate = anew(predicate)?;
+                }
+                own.include.iter_mut().for_each(renamed);
+                continue;
+            }
             _ => continue,
         };
         include.iter_mut().for_each(renamed);
@@ -758,6 +775,7 @@ pub(in crate::ddl) fn with_constraint_renamed(
         TableConstraint::Unique(key) => key.name = name,
         TableConstraint::ForeignKey(key) => key.name = name,
         TableConstraint::Check(check) => check.name = name,
+        TableConstraint::Exclude(own) => own.name = name,
         _ => {}
     }
     Ok(out)

@@ -5,6 +5,7 @@ use crate::bind::alter::Source;
 use crate::bind::declared::Declared;
 use crate::catalog::Table;
 use crate::catalog::partial::with_paths;
+use crate::ddl::exclusion;
 use crate::ddl::keys::{check_is_whole, keyed, limit, only_where_not_null, spec};
 use crate::error::unsupported;
 use crate::run::index_facts::nulls_are_equal;
@@ -15,6 +16,7 @@ use nestor_database::write::catalog;
 use nestor_model::{Document, IndexSpec, Namespace, Result, ValueRef};
 use nestor_planner::kinds::expression;
 use nestor_storage::{Collection, Index, View as _, WriteSet};
+use std::sync::Arc;
 
 /// Where the field of a column is now; `None` when it is gone. Fields that are no columns stay where they are.
 pub(super) fn path_now(path: &str, old: &Declared, (new, sources): (&Declared, &[Source])) -> Option<String> {
@@ -113,7 +115,7 @@ pub(super) fn drop_changed(
     statement: &Statement<'_>,
     ws: &mut WriteSet,
     found: &Found,
-    (declared, sources): (&Declared, &[Source]),
+    (declared, table, sources): (&Declared, &Arc<Table>, &[Source]),
 ) -> Result<Vec<IndexSpec>> {
     let old = &found.declared;
     let mut wanted: Vec<IndexSpec> = Vec::new();
@@ -123,10 +125,13 @@ pub(super) fn drop_changed(
         }
         wanted.push(spec(unique, declared)?);
     }
+    for own in &table.exclusions {
+        wanted.push(exclusion::spec(table, own)?);
+    }
     let Some(collection) = now(ws, &found.collection) else {
         return Ok(Vec::new());
     };
-    let is_declared = |index: &Index| old.unique.iter().any(|unique| *unique.name == *index.name);
+    let is_declared = |index: &Index| old.keeps_by_index(&index.name);
     for index in collection.indexes.iter().filter(|index| !index.is_id()) {
         let anew = match is_declared(index) {
             true => wanted.iter().find(|spec| spec.name == index.name).cloned(),
@@ -147,7 +152,7 @@ pub(super) fn drop_changed(
     Ok(wanted)
 }
 
-fn now(ws: &WriteSet, collection: &Collection) -> Option<std::sync::Arc<Collection>> {
+fn now(ws: &WriteSet, collection: &Collection) -> Option<Arc<Collection>> {
     ws.catalog().by_id(collection.id).cloned()
 }
 

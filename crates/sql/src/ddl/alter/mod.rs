@@ -25,7 +25,7 @@ use self::rows::{Change, Rows};
 use super::keys::{check_expressions, check_keys};
 use super::keys::{keep_type, qualify};
 use super::sequence as own_sequence;
-use super::{index, namespace, partition, view};
+use super::{exclusion, index, namespace, partition, view};
 use crate::bind::alter::Source;
 use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry;
@@ -33,6 +33,7 @@ use crate::bind::{ident, numbers, object_name};
 use crate::catalog::{Column, IdentityKind, Table, schemas};
 use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
+use crate::parse;
 use crate::run::gathered::Gathered;
 use crate::run::numbers::{Sequence, of_collection};
 use crate::run::tables::{Reading, SessionFacts};
@@ -334,6 +335,7 @@ pub(super) fn declare(
         Arc::new(found.declared.table(ns, place)),
         Arc::new(declared.table(ns, place)),
     );
+    exclusion::check(&new)?;
     let foreign = new_keys(&old, &new, &edit.sources);
     let of_keys = Declared {
         foreign: foreign.foreign.clone(),
@@ -354,10 +356,10 @@ pub(super) fn declare(
     let mut gathered = Gathered::new();
     let mut keyed: Vec<RawDocBuf> = Vec::new();
     let mut look = |doc: &Document| keyed.push(doc.to_raw());
-    let wants = !foreign.foreign.is_empty();
+    let wants = !foreign.foreign.is_empty() || !foreign.exclusions.is_empty();
     let rows: Rows = change.gather(ws, &mut gathered, wants.then_some(&mut look))?;
     catalog::set_validator(statement, ws, &found.collection, &declared.validator(&text))?;
-    let missing = indexes::drop_changed(statement, ws, found, (&declared, &edit.sources))?;
+    let missing = indexes::drop_changed(statement, ws, found, (&declared, &new, &edit.sources))?;
     change.write(ws, ns, rows)?;
     indexes::make(statement, ws, &new, &missing)?;
     if wants {
@@ -440,7 +442,7 @@ fn said(
     })
 }
 
-/// The table with those of its keys of other tables alone that its rows have not been looked at for.
+/// The table with those of its keys of other tables, and of what its rows exclude each other by, alone that its rows have not been looked at for.
 fn new_keys(old: &Table, new: &Table, sources: &[Source]) -> Table {
     let turned = new.columns.iter().zip(sources);
     let turned = turned.filter(|(_, source)| matches!(source, Source::Turned(..)));
@@ -452,6 +454,12 @@ fn new_keys(old: &Table, new: &Table, sources: &[Source]) -> Table {
             .iter()
             .any(|before| before.name == key.name && before.is_valid);
         key.is_valid && (!was || key.columns.iter().any(|column| turned.contains(column)))
+    });
+    out.exclusions.retain(|own| {
+        let was = old.exclusions.iter().any(|before| before.name == own.name);
+        let is_turned = |text: &String| parse::columns(text).iter().any(|column| turned.contains(column));
+        let mut texts = own.elements.iter().map(|element| &element.text).chain(&own.predicate);
+        !was || texts.any(is_turned)
     });
     out
 }
