@@ -86,6 +86,8 @@ pub struct Declared {
     pub key: Vec<String>,
     /// The name of the primary key.
     pub key_name: String,
+    /// When the primary key is looked at.
+    pub key_timing: Timing,
     /// The columns that INCLUDE of the primary key names.
     pub key_include: Vec<String>,
     /// Keys of other tables.
@@ -158,6 +160,11 @@ impl Declared {
         out.extend(self.foreign.iter().map(|foreign| foreign.name.clone()));
         out.extend(self.exclusions.iter().map(|own| own.name.clone()));
         out
+    }
+
+    /// Whether the primary key is the `_id` of documents.
+    pub fn has_id_key(&self) -> bool {
+        self.key.len() == 1 && self.key_timing == Timing::AtOnce
     }
 
     /// Whether an index of this name keeps a constraint.
@@ -235,7 +242,7 @@ impl Declared {
                 let constraint = option.name.as_ref().map(ident);
                 match &option.option {
                     ColumnOption::PrimaryKey(key) => {
-                        at_once(key.characteristics)?;
+                        out.key_timing = timing(key.characteristics)?;
                         key_name = constraint;
                         keys.push(vec![column.clone()]);
                     }
@@ -262,7 +269,7 @@ impl Declared {
         for constraint in &create.constraints {
             match constraint {
                 TableConstraint::PrimaryKey(key) => {
-                    at_once(key.characteristics)?;
+                    out.key_timing = timing(key.characteristics)?;
                     key_name = key.name.as_ref().map(ident);
                     out.key_include = key.include.iter().map(ident).collect();
                     keys.push(names(&key.columns)?);
@@ -327,7 +334,8 @@ impl Declared {
                 (column.is_key, column.not_null) = (true, true);
             }
             match key.as_slice() {
-                [only] => {
+                // An `_id` is looked at when a document is written.
+                [only] if out.key_timing == Timing::AtOnce => {
                     for column in out.columns.iter_mut().filter(|column| column.name == *only) {
                         "_id".clone_into(&mut column.path);
                     }
@@ -336,7 +344,7 @@ impl Declared {
                     let key = Key {
                         name: Some(out.key_name.clone()),
                         columns: key,
-                        timing: Timing::AtOnce,
+                        timing: out.key_timing,
                         nulls_equal: false,
                         include: out.key_include.clone(),
                     };
@@ -345,8 +353,9 @@ impl Declared {
             }
         }
         // Documents have one `_id`.
-        if out.columns.iter().any(|column| column.name == "_id" && !column.is_key) {
-            return unsupported("a column \"_id\" that is not the primary key");
+        let is_at_once = out.key_timing == Timing::AtOnce;
+        if (out.columns.iter()).any(|column| column.name == "_id" && !(column.is_key && is_at_once)) {
+            return unsupported("a column \"_id\" that is not the primary key, or one that is looked at later");
         }
         for key in unique {
             let called = key.called();
@@ -413,14 +422,14 @@ impl Declared {
         let mut texts = Vec::new();
         if !self.key.is_empty() {
             texts.push(format!(
-                "CONSTRAINT {} PRIMARY KEY ({}){}",
+                "CONSTRAINT {} PRIMARY KEY ({}){}{}",
                 quote(&self.key_name),
                 list(&self.key),
-                including(&self.key_include)
+                including(&self.key_include),
+                self.key_timing.words()
             ));
         }
-        let is_key =
-            |unique: &&Unique| self.key.len() > 1 && unique.paths.iter().map(named).eq(self.key.iter().cloned());
+        let is_key = |unique: &&Unique| !self.key.is_empty() && unique.name == self.key_name;
         let key = self.unique.iter().position(|unique| is_key(&unique));
         for (at, unique) in self.unique.iter().enumerate() {
             if Some(at) == key {
@@ -568,14 +577,6 @@ pub(super) fn timing(said: Option<ConstraintCharacteristics>) -> Result<Timing> 
         (_, true) => Ok(Timing::Deferred),
         (Some(true), false) => Ok(Timing::Deferrable),
         (_, false) => Ok(Timing::AtOnce),
-    }
-}
-
-/// Refuses to look at primary keys later.
-fn at_once(said: Option<ConstraintCharacteristics>) -> Result<()> {
-    match timing(said)? {
-        Timing::AtOnce => Ok(()),
-        Timing::Deferrable | Timing::Deferred => unsupported("a PRIMARY KEY that is DEFERRABLE"),
     }
 }
 

@@ -328,6 +328,14 @@ pub fn is_duality(collection: &Collection) -> bool {
     }
 }
 
+/// The title of an entry, which says what it is.
+pub fn title(collection: &Collection) -> Option<&str> {
+    match collection.options.validator.as_ref()?.get("$jsonSchema")? {
+        ValueRef::Document(schema) => schema.get("title").and_then(ValueRef::as_str),
+        _ => None,
+    }
+}
+
 /// The text of the query of a stage.
 fn stage_text(stage: DocRef<'_>) -> Option<&str> {
     match stage.get("$sql")? {

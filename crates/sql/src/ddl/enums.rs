@@ -64,6 +64,54 @@ pub(super) fn create(
     })
 }
 
+/// Gives a type another name, and tells whatever has it.
+fn become_named(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &mut WriteSet,
+    (collection, own): (&Arc<Collection>, Type),
+    to: &Namespace,
+) -> Result<()> {
+    catalog::rename(statement, ws, collection, to, (false, false))?;
+    let name = to.coll.to_string();
+    let new = match own {
+        Type::Enum(own) => Type::Enum(Arc::new(Enum { name, ..(*own).clone() })),
+        Type::Composite(own) => Type::Composite(Arc::new(Composite { name, ..(*own).clone() })),
+        Type::Domain(own) => Type::Domain(Arc::new(Domain { name, ..(*own).clone() })),
+        other => other,
+    };
+    redeclare(statement, session, ws, &to.db, (&new, false))
+}
+
+/// ALTER TYPE and ALTER DOMAIN … SET SCHEMA, where the type gets a name in another schema.
+///
+/// Errors: 42704, 42710, 42809.
+pub(super) fn set_schema(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    (name, to): (&ObjectName, &Namespace),
+    of_domain: bool,
+    progress: &mut Progress,
+) -> Result<()> {
+    entries::alter(statement, session, name, progress, |ws, collection, own| {
+        if of_domain && !matches!(own, Type::Domain(_)) {
+            return fail("42809", format!("\"{}\" is not a domain", collection.ns.coll));
+        }
+        if collection.ns == *to {
+            return Ok(());
+        }
+        if ws.catalog().get(to).is_some() {
+            let (schema, name) = schemas::split(&*ws, to);
+            return fail(
+                "42710",
+                format!("type \"{name}\" already exists in schema \"{schema}\""),
+            );
+        }
+        become_named(statement, session, ws, (collection, own), to)
+    })?;
+    Ok(())
+}
+
 /// ALTER TYPE.
 pub(super) fn alter(
     statement: &Statement<'_>,
@@ -80,15 +128,7 @@ pub(super) fn alter(
             if ws.catalog().get(&to).is_some() || Type::of_name(&name).is_some() {
                 return fail("42710", format!("type \"{name}\" already exists"));
             }
-            catalog::rename(statement, ws, collection, &to, (false, false))?;
-            let name = to.coll.to_string();
-            let new = match own {
-                Type::Enum(own) => Type::Enum(Arc::new(Enum { name, ..(*own).clone() })),
-                Type::Composite(own) => Type::Composite(Arc::new(Composite { name, ..(*own).clone() })),
-                Type::Domain(own) => Type::Domain(Arc::new(Domain { name, ..(*own).clone() })),
-                other => other,
-            };
-            return redeclare(statement, session, ws, &ns.db, (&new, false));
+            return become_named(statement, session, ws, (collection, own), &to);
         }
         let Type::Enum(own) = own else {
             return fail("42809", format!("\"{}\" is not an enum", ns.coll));

@@ -291,6 +291,12 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             owner,
             if_exists,
         } => return owner::owner(statement, session, kind, (name, owner), *if_exists),
+        Own::SetSchema {
+            kind,
+            name,
+            schema,
+            if_exists,
+        } => return alter::set_schema(statement, session, (kind, name, schema), *if_exists, progress),
         Own::SetConstraints { .. } | Own::Maintain(_) | Own::Do { .. } | Own::TwoPhase { .. } => {
             return fail("XX000", "a choice of a transaction was run as one that changes tables");
         }

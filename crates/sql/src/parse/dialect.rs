@@ -5,7 +5,9 @@
 
 use super::prefixes::{self, call};
 use super::word::is;
-use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+use sqlparser::ast::{
+    BinaryOperator, ColumnOption, Expr, KeyOrIndexDisplay, NullsDistinctOption, UnaryOperator, UniqueConstraint,
+};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -57,6 +59,26 @@ fn between(parser: &mut Parser, arg: &Expr, symmetric: bool, negated: bool) -> R
             op: UnaryOperator::Not,
             expr: Box::new(Expr::Nested(Box::new(found))),
         },
+    })
+}
+
+/// What follows `UNIQUE NULLS` of a column.
+fn unique(parser: &mut Parser) -> Result<UniqueConstraint, ParserError> {
+    let nulls_distinct = match parser.parse_keyword(Keyword::NOT) {
+        true => NullsDistinctOption::NotDistinct,
+        false => NullsDistinctOption::Distinct,
+    };
+    parser.expect_keyword_is(Keyword::DISTINCT)?;
+    Ok(UniqueConstraint {
+        name: None,
+        index_name: None,
+        index_type_display: KeyOrIndexDisplay::None,
+        index_type: None,
+        columns: Vec::new(),
+        include: Vec::new(),
+        index_options: Vec::new(),
+        characteristics: parser.parse_constraint_characteristics()?,
+        nulls_distinct,
     })
 }
 
@@ -129,6 +151,16 @@ impl Dialect for Sql {
     // `f(name := 1)`, the older form of `f(name => 1)`.
     fn supports_named_fn_args_with_assignment_operator(&self) -> bool {
         true
+    }
+
+    fn parse_column_option(
+        &self,
+        parser: &mut Parser,
+    ) -> Result<Option<Result<Option<ColumnOption>, ParserError>>, ParserError> {
+        match parser.parse_keywords(&[Keyword::UNIQUE, Keyword::NULLS]) {
+            true => Ok(Some(unique(parser).map(|own| Some(own.into())))),
+            false => Ok(None),
+        }
     }
 
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {

@@ -41,12 +41,21 @@ pub fn begin() {
 
 /// Tells of what was cut since then.
 pub fn tell() {
-    for (whole, cut) in CUT.take() {
-        notices::told(
-            "42622",
-            &format!("identifier \"{whole}\" will be truncated to \"{cut}\""),
-        );
+    CUT.take().iter().for_each(|(whole, cut)| told(whole, cut));
+}
+
+fn told(whole: &str, cut: &str) {
+    let message = format!("identifier \"{whole}\" will be truncated to \"{cut}\"");
+    notices::told("42622", &message);
+}
+
+/// A value that is a name, cut where it is too long; who gave it is told of that.
+pub fn cut(text: &str) -> &str {
+    let cut = shortened(text);
+    if cut != text {
+        told(text, cut);
     }
+    cut
 }
 
 #[cfg(test)]

@@ -114,6 +114,17 @@ pub enum Own {
         /// Nothing happens when there is nothing.
         if_exists: bool,
     },
+    /// `ALTER TABLE name SET SCHEMA schema`, and the same of others but functions.
+    SetSchema {
+        /// What kind of thing it is, in capitals.
+        kind: String,
+        /// The name.
+        name: ObjectName,
+        /// The schema.
+        schema: Ident,
+        /// Nothing happens when there is nothing.
+        if_exists: bool,
+    },
     /// `ALTER TABLE name ATTACH PARTITION` and `DETACH PARTITION`
     Partition {
         /// The partitioned table.
@@ -341,6 +352,16 @@ fn is_owner(tokens: &[&Token]) -> bool {
     words[0] == "ALTER" && owner == "OWNER" && to == "TO" && !words.iter().any(|word| word == "RENAME")
 }
 
+/// Whether a statement is an ALTER of what is no function that ends in SET SCHEMA and a name.
+fn is_schema(tokens: &[&Token]) -> bool {
+    let words: Vec<String> = words(tokens.iter().copied()).collect();
+    let [first, kind, .., set, schema, _] = words.as_slice() else {
+        return false;
+    };
+    let kinds = ["TABLE", "VIEW", "MATERIALIZED", "SEQUENCE", "TYPE", "DOMAIN"];
+    first == "ALTER" && kinds.contains(&kind.as_str()) && set == "SET" && schema == "SCHEMA"
+}
+
 /// Whether a statement is an ALTER TYPE that says something of attributes.
 fn is_of_attributes(tokens: &[&Token]) -> bool {
     let words: Vec<String> = words(tokens.iter().copied()).collect();
@@ -364,7 +385,7 @@ fn begins(statement: &[TokenWithSpan]) -> bool {
     if is(first, "ALTER") {
         let all: Vec<&Token> = tokens().collect();
         let words: Vec<String> = words(tokens()).collect();
-        if is_owner(&all) || is_of_attributes(&all) || partitions::begins(&words) {
+        if is_owner(&all) || is_schema(&all) || is_of_attributes(&all) || partitions::begins(&words) {
             return true;
         }
     }
@@ -445,7 +466,8 @@ pub fn of(ast: &Statement) -> Result<Option<Own>> {
     if is_of_roles(tokens.iter()) {
         return whole(tokens, |parser| roles::read(parser).map(Own::Roles)).map(Some);
     }
-    let owns = is_owner(&tokens.iter().collect::<Vec<_>>());
+    let all: Vec<&Token> = tokens.iter().collect();
+    let owns = is_owner(&all) || is_schema(&all);
     if !owns && words(tokens.iter()).nth(1).is_some_and(|word| word == "DOMAIN") {
         return whole(tokens, |parser| domains::read(parser).map(Box::new).map(Own::Domain)).map(Some);
     }
@@ -680,7 +702,7 @@ pub(crate) fn shown(token: &Token) -> String {
     written(token)
 }
 
-/// ALTER … OWNER TO.
+/// ALTER … OWNER TO and SET SCHEMA.
 fn owner(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
     parser.expect_keyword(Keyword::ALTER)?;
     let mut kind = word(&parser.next_token().token);
@@ -701,6 +723,15 @@ fn owner(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
                 _ => {}
             }
         }
+    }
+    if parser.parse_keywords(&[Keyword::SET, Keyword::SCHEMA]) {
+        let schema = parser.parse_identifier()?;
+        return Ok(Own::SetSchema {
+            kind,
+            name,
+            schema,
+            if_exists,
+        });
     }
     parser.expect_keywords(&[Keyword::OWNER, Keyword::TO])?;
     let owner = parser.parse_identifier()?;

@@ -72,7 +72,10 @@ pub(super) fn facts(
         included,
         unique: index.unique || primary || timing != Timing::AtOnce,
         timing,
-        nulls_equal: table.declared && nulls_are_equal(index, &table.columns),
+        nulls_equal: match own {
+            Some(own) if timing != Timing::AtOnce => own.nulls_equal,
+            _ => table.declared && nulls_are_equal(index, &table.columns),
+        },
         primary,
         comment: said.get(&index.name).and_then(ValueRef::as_str).map(str::to_owned),
         partial: predicate(index, table),
@@ -175,7 +178,7 @@ pub fn index_name(collection: &Collection, index: &Index) -> String {
     let declared = Declared::of_collection(collection);
     let is_declared = || declared.is_some() || entry::materialized_of(collection).is_some();
     match index.is_id() {
-        true if declared.as_ref().is_some_and(|declared| declared.key.len() == 1) => {
+        true if declared.as_ref().is_some_and(|declared| declared.has_id_key()) => {
             declared.map(|declared| declared.key_name.clone()).unwrap_or_default()
         }
         true => format!("{table}_pkey"),

@@ -4,6 +4,7 @@ use super::block::Isolation;
 use super::steering;
 use crate::catalog::schemas;
 use crate::error::{Field, error, fail, unsupported, with};
+use crate::parse;
 use crate::run::columns::SETTING as COLUMNS;
 use crate::run::tables::SYNCHRONOUS;
 use crate::types::encoding::Encoding;
@@ -204,7 +205,13 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: Option<&s
     };
     let plain = text.trim().to_lowercase();
     let same = match name.as_str() {
-        "application_name" => true,
+        "application_name" => {
+            let is_shown = |byte: u8| matches!(byte, b' '..=b'~');
+            let bytes = parse::names::cut(text).bytes();
+            let shown = bytes.map(|byte| if is_shown(byte) { char::from(byte) } else { '?' });
+            *old = shown.collect();
+            return Ok(());
+        }
         "intervalstyle" => match Intervals::of(&plain) {
             Some(_) => {
                 *old = plain;

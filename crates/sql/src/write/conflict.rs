@@ -3,7 +3,7 @@
 use super::refused::constraint_name;
 use crate::bind::write::{Conflict, Inferred};
 use crate::catalog::exclusion::Exclusion;
-use crate::catalog::{Table, Timing, partial};
+use crate::catalog::{Later, Table, Timing, partial};
 use crate::error::{Field, error, fail, with};
 use crate::expr::Expr;
 use crate::run::indexed;
@@ -50,15 +50,7 @@ impl Arbiter {
             Some(inferred) => By::inferred(inferred, table, collection, env)?,
             None => By::named(conflict, table, collection)?,
         };
-        let later = table.later.iter().map(|own| (&own.name, own.timing));
-        let excluding = table.exclusions.iter().map(|own| (&own.name, own.timing));
-        let mut later = later.chain(excluding).filter(|(_, timing)| *timing != Timing::AtOnce);
-        let named = conflict.constraint.as_ref();
-        let decides = |name: &String| matches!(by, By::Any) || named == Some(name);
-        match later.find(|(name, _)| decides(name)) {
-            Some((name, _)) => Err(deferrable(table, name)),
-            None => Ok(Self { by }),
-        }
+        Ok(Self { by })
     }
 }
 
@@ -167,8 +159,12 @@ impl By {
         if let Some(name) = &conflict.constraint {
             // The index of `_id` has the name of the key where the table has no key of its own.
             let is_id = |paths: &[String]| matches!(paths, [path] if path == "_id");
-            if table.exclusions.iter().any(|own| own.name == *name) {
+            if table.later.iter().any(|own| own.name == *name) {
+                return Err(deferrable(table, name));
+            }
+            if let Some(own) = table.exclusions.iter().find(|own| own.name == *name) {
                 return match conflict.update {
+                    None if own.timing != Timing::AtOnce => Err(deferrable(table, name)),
                     Some(_) => fail(
                         "42809",
                         "ON CONFLICT DO UPDATE not supported with exclusion constraints",
@@ -176,9 +172,7 @@ impl By {
                     None => Ok(Self::Excluding(name.clone())),
                 };
             }
-            let later = table.later.iter().filter(|own| own.name == *name);
-            let later = later.map(|own| (own.name.clone(), table.paths(&own.columns)));
-            let named = unique.into_iter().chain(later).filter(|(own, _)| own == name);
+            let named = unique.into_iter().filter(|(own, _)| own == name);
             return match named.min_by_key(|(_, paths)| is_id(paths)) {
                 Some((_, paths)) => Ok(Self::Paths(paths, None)),
                 None => fail(
@@ -188,12 +182,22 @@ impl By {
             };
         }
         let Some(wanted) = &conflict.paths else {
-            return Ok(Self::Any);
+            let later = table.later.iter().map(|own| (&own.name, own.timing));
+            let excluding = table.exclusions.iter().map(|own| (&own.name, own.timing));
+            let mut all = later.chain(excluding);
+            return match all.find(|(_, timing)| *timing != Timing::AtOnce) {
+                Some((name, _)) => Err(deferrable(table, name)),
+                None => Ok(Self::Any),
+            };
         };
         let wanted = sorted(wanted.clone());
+        let later = |own: &&Later| sorted(table.paths(&own.columns)) == wanted;
         match unique.into_iter().find(|(_, paths)| sorted(paths.clone()) == wanted) {
             Some((_, paths)) => Ok(Self::Paths(paths, None)),
-            None => none_matches(),
+            None => match table.later.iter().find(later) {
+                Some(own) => Err(deferrable(table, &own.name)),
+                None => none_matches(),
+            },
         }
     }
 }

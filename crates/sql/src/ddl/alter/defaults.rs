@@ -137,16 +137,12 @@ pub(super) fn follow(
     ws: &WriteSet,
     (from, to): (&Namespace, &Namespace),
 ) -> Result<Vec<Changed>> {
-    let (schema, _) = schemas::split(ws, from);
-    let own = to
-        .coll
-        .strip_prefix(&format!("{schema}."))
-        .unwrap_or(&to.coll)
-        .to_owned();
-    let schema = schema.to_owned();
+    let (schema, own) = schemas::split(ws, to);
+    let (schema, own) = (schema.to_owned(), own.to_owned());
+    let moves = schema != schemas::split(ws, from).0;
     each(session, ws, from, &mut |_, options, at, name| {
         let new = match parts(name).len() {
-            1 => quoted(&own),
+            1 if !moves => quoted(&own),
             _ => format!("{}.{}", quoted(&schema), quoted(&own)),
         };
         if let ColumnOption::Default(expr) = &mut options[at].option

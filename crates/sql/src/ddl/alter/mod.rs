@@ -8,6 +8,7 @@ mod defaults;
 mod edit;
 mod found;
 mod indexes;
+mod moved;
 mod others;
 mod rename;
 mod rows;
@@ -19,6 +20,7 @@ pub(super) use self::edit::{
 };
 pub(super) use self::found::{Found, found};
 pub(super) use self::indexes::index_there;
+pub(super) use self::moved::set_schema;
 pub(super) use self::others::{check_index_goes, let_go};
 pub(super) use self::rename::{Kind, rename};
 use self::rows::{Change, Rows};

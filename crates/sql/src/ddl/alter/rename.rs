@@ -1,6 +1,6 @@
 //! Another name for a table, a view or a sequence.
 
-use super::{defaults, others, rename_sequence};
+use super::{defaults, moved, others, rename_sequence};
 use crate::bind::entry::{self, Object};
 use crate::bind::object_name;
 use crate::catalog::schemas;
@@ -46,6 +46,17 @@ pub(in crate::ddl) fn rename(
         let (schema, _) = schemas::split(read.view(), from);
         &checked(Namespace::new(&*from.db, schemas::collection(schema, &name)))?
     };
+    moved(statement, session, (from, to), (kind, if_exists), progress)
+}
+
+/// The same to a name in whatever schema.
+pub(super) fn moved(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    (from, to): (&Namespace, &Namespace),
+    (kind, if_exists): (Kind, bool),
+    progress: &mut Progress,
+) -> Result<()> {
     if let Some(account) = &session.account {
         let on = Resource::Database(from.db.clone());
         if !account.grants.on(&on).has(Right::RenameCollectionSameDb) {
@@ -62,7 +73,10 @@ pub(in crate::ddl) fn rename(
                 if !matches!(kind, Kind::Any | Kind::Sequence) {
                     return fail("42809", format!("\"{}\" is not a view", from.coll));
                 }
-                check_free(statement, session, ws, to)?;
+                if schemas::split(&*ws, from).0 != schemas::split(&*ws, to).0 {
+                    return Err(moved::check_column(&*ws, &found));
+                }
+                check_free(statement, session, ws, (to, false))?;
                 let asking = defaults::follow(session, ws, (from, to))?;
                 let name = schemas::split(&*ws, to).1.to_owned();
                 rename_sequence(statement, session, ws, (&found, &name))?;
@@ -84,27 +98,72 @@ pub(in crate::ddl) fn rename(
             return unsupported("to rename a time-series collection");
         }
         statement.check_plain(&source, "under another name you might see more of it")?;
-        check_free(statement, session, ws, to)?;
-        others::rename_table(statement, ws, (from, to))?;
-        sequence::follow(statement, ws, from, &|column| {
-            Some((to.coll.to_string(), column.to_owned()))
-        })?;
-        roles::follow(statement, ws, from, Some(to))?;
-        let asking = match entry::of(&source) {
-            Some(Object::Sequence(..)) => defaults::follow(session, ws, (from, to))?,
-            _ => Vec::new(),
-        };
-        catalog::rename(statement, ws, &source, to, (false, false))?;
-        defaults::declare(statement, session, ws, asking)
+        let moves = schemas::split(&*ws, from).0 != schemas::split(&*ws, to).0;
+        let mut all = vec![(from.clone(), to.clone())];
+        if moves {
+            moved::check_free(&*ws, &source)?;
+            let schema = schemas::split(&*ws, to).0.to_owned();
+            for own in moved::sequences_of(ws, from) {
+                let there = schemas::collection(&schema, schemas::split(&*ws, &own).1);
+                all.push((own.clone(), Namespace::new(&*own.db, there)));
+            }
+        }
+        for (from, to) in &all {
+            one(statement, session, ws, (from, to), moves)?;
+        }
+        Ok(())
     })
+}
+
+/// Gives one entry its new name; `moves` says that it is in another schema.
+fn one(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &mut WriteSet,
+    (from, to): (&Namespace, &Namespace),
+    moves: bool,
+) -> Result<()> {
+    let Some(source) = ws.catalog().get(from).cloned() else {
+        return Ok(());
+    };
+    check_free(statement, session, ws, (to, moves))?;
+    others::rename_table(statement, ws, (from, to))?;
+    sequence::follow(statement, ws, from, &|column| {
+        Some((to.coll.to_string(), column.to_owned()))
+    })?;
+    roles::follow(statement, ws, from, Some(to))?;
+    let asking = match entry::of(&source) {
+        Some(Object::Sequence(..)) => defaults::follow(session, ws, (from, to))?,
+        _ => Vec::new(),
+    };
+    let there = match moves {
+        true => moved::declared_there(ws, from, to)?,
+        false => None,
+    };
+    let source = ws.catalog().get(from).cloned().unwrap_or(source);
+    catalog::rename(statement, ws, &source, to, (false, false))?;
+    moved::declare(statement, ws, to, there.as_ref())?;
+    defaults::declare(statement, session, ws, asking)
 }
 
 /// Nothing has a name.
 ///
 /// Errors: 42P07.
-fn check_free(statement: &Statement<'_>, session: &SessionFacts, ws: &WriteSet, to: &Namespace) -> Result<()> {
+fn check_free(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &WriteSet,
+    (to, moves): (&Namespace, bool),
+) -> Result<()> {
     let (op, _) = statement.operation(None)?;
     match Reading::new(statement, ws, &op, session).has_relation(to) {
+        true if moves => {
+            let (schema, name) = schemas::split(ws, to);
+            fail(
+                "42P07",
+                format!("relation \"{name}\" already exists in schema \"{schema}\""),
+            )
+        }
         true => fail("42P07", format!("relation \"{}\" already exists", to.coll)),
         false => Ok(()),
     }
