@@ -572,3 +572,35 @@ def test_errors_name_the_routines_that_drivers_look_for(shop):
         sql.send(b"Q", text.encode() + b"\0")
         told = [body for tag, body in sql.until_ready() if tag == b"E"]
         assert len(told) == 1 and b"C" + state + b"\0" in told[0] and b"R" + routine + b"\0" in told[0], told
+
+
+def test_parameters_are_values_of_domains(shop):
+    """Whoever prepares a statement is told of the domain that a parameter is of; what is given is looked at as its values are."""
+    with psycopg.connect(host="127.0.0.1", port=shop, user="tester", dbname="shop", autocommit=True) as client:
+        client.execute("CREATE DOMAIN positive AS int CHECK (VALUE > 0); CREATE DOMAIN short AS varchar(3)")
+        client.execute("CREATE TABLE of_domains (a positive, b short, c positive[], d int)")
+        names = dict(client.execute("SELECT oid::int8, typname FROM pg_type").fetchall())
+        positive = next(oid for oid, name in names.items() if name == "positive")
+        protocol = client.pgconn
+        for text, given, expected in [
+            ("SELECT $1::positive + 1", None, ["positive"]),
+            ("SELECT $1::positive[]", None, ["_positive"]),
+            ("SELECT $1::int::positive", None, ["int4"]),
+            ("SELECT $1", [positive], ["positive"]),
+            ("INSERT INTO of_domains VALUES ($1, $2, $3, $4)", None, ["positive", "short", "_positive", "int4"]),
+            ("INSERT INTO of_domains (a) SELECT $1", None, ["positive"]),
+            ("UPDATE of_domains SET a = $1 WHERE a = $2 AND d = $3", None, ["positive", "int4", "int4"]),
+            ("INSERT INTO of_domains (d) VALUES ($1::positive)", None, ["positive"]),
+            ("INSERT INTO of_domains (b) VALUES ($1::text)", None, ["text"]),
+        ]:
+            protocol.prepare(b"", text.encode(), given)
+            told = protocol.describe_prepared(b"")
+            assert [names[told.param_type(at)] for at in range(told.nparams)] == expected, text
+        for values, state in [
+            ([b"1", b"abc", b"{1}", b"2"], None),
+            ([b"-1", b"abc", b"{1}", b"2"], b"23514"),
+            ([b"1", b"abcd", b"{1}", b"2"], b"22001"),
+            ([b"1", b"abc", b"{-1}", b"2"], b"23514"),
+        ]:
+            done = protocol.exec_params(b"INSERT INTO of_domains VALUES ($1, $2, $3, $4)", values)
+            assert done.error_field(psycopg.pq.DiagnosticField.SQLSTATE) == state, values

@@ -61,7 +61,7 @@ use crate::types::Type;
 use nestor_model::{Namespace, Result};
 use nestor_planner::relation::{Apply, ApplyKind, Call, Relation};
 use sqlparser::ast::{DataType, Ident};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Number of the first column that stands for a subquery.
@@ -186,6 +186,8 @@ pub struct Binder<'c> {
     pub held: Vec<Namespace>,
     /// Types of parameters, as far as they are known; `Unknown` otherwise.
     pub params: Vec<Type>,
+    /// The domains that parameters are values of, whose types are those behind them.
+    domains: BTreeMap<usize, Type>,
     outer: Vec<Scope>,
     /// Which level each scope of `outer` is of; none where it is that of no SELECT.
     outer_levels: Vec<Option<usize>>,
@@ -225,6 +227,7 @@ impl<'c> Binder<'c> {
             tables: Vec::new(),
             held: Vec::new(),
             params,
+            domains: BTreeMap::new(),
             outer: Vec::new(),
             outer_levels: Vec::new(),
             pending: Vec::new(),
@@ -488,8 +491,26 @@ impl<'c> Binder<'c> {
         plan
     }
 
+    /// The types of parameters as clients are told of them: domains where they are values of such.
+    pub fn declared_params(self) -> Vec<Type> {
+        let mut out = self.params;
+        for (number, domain) in self.domains {
+            if let Some(ty) = out.get_mut(number) {
+                *ty = domain;
+            }
+        }
+        out
+    }
+
     /// Makes a note of the type that a parameter turned out to have.
     fn note_params(&mut self, expr: &Expr) {
+        if let Node::Cast { arg, to, .. } = expr.node()
+            && to.is_constrained()
+            && let Node::Param(number, _) = uncast(arg).node()
+            && self.params.get(*number).is_none_or(|ty| *ty == Type::Unknown)
+        {
+            self.domains.insert(*number, to.clone());
+        }
         if let Node::Param(number, ty) = expr.node() {
             if *ty != Type::Unknown {
                 if self.params.len() <= *number {
@@ -503,5 +524,15 @@ impl<'c> Binder<'c> {
         for part in expr.parts() {
             self.note_params(part);
         }
+    }
+}
+
+/// An expression without the casts that nobody wrote.
+fn uncast(expr: &Expr) -> &Expr {
+    match expr.node() {
+        Node::Cast {
+            arg, explicit: false, ..
+        } => uncast(arg),
+        _ => expr,
     }
 }

@@ -1,6 +1,6 @@
 //! What an EXCLUDE constraint compares, bound to the columns of its table.
 
-use super::indexed;
+use super::indexed::{self, value};
 use super::reader::whole_row;
 use crate::bind::Binder;
 use crate::catalog::exclusion::Exclusion;
@@ -10,9 +10,7 @@ use crate::catalog::{Column, Kind, Table};
 use crate::expr::Expr;
 use crate::parse;
 use crate::types::{Type, output, stored};
-use nestor_model::{DocRef, Namespace, Result, Timestamp, Value};
-use nestor_planner::relation::{Env, Scalar as _};
-use nestor_query::env::OpContext;
+use nestor_model::{DocRef, Namespace, Result, Value};
 use std::sync::Arc;
 
 /// A column or an expression of a constraint, and how two of its values are compared.
@@ -51,19 +49,6 @@ fn pair(ty: &Type) -> Arc<Table> {
 pub(crate) fn compared(ty: &Type, operator: &str) -> Result<Expr> {
     let ast = parse::expression(&format!("a {operator} b"))?;
     Binder::new(&Nothing, Vec::new()).indexed(&pair(ty), &ast)
-}
-
-/// With the environment of what depends on neither time nor chance.
-fn value(expr: &Expr, row: &[Value]) -> Result<Value> {
-    let op = OpContext::new(0, Timestamp::default(), 0);
-    let env = Env {
-        op: &op,
-        params: &[],
-        outer: None,
-        effects: None,
-        compared: None,
-    };
-    expr.value(row, &env)
 }
 
 impl Excluded {

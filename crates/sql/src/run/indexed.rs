@@ -242,16 +242,7 @@ impl Indexed {
     /// Errors: those of the expressions.
     fn of_row<'e>(&self, exprs: &'e [Expr], doc: DocRef<'_>) -> Result<Vec<(&'e Expr, Value)>> {
         let row = row_of(&self.table, &vec![true; self.table.columns.len()], doc, None)?;
-        // What depends on neither time nor chance needs no more of it.
-        let op = OpContext::new(0, Timestamp::default(), 0);
-        let env = Env {
-            op: &op,
-            params: &[],
-            outer: None,
-            effects: None,
-            compared: None,
-        };
-        exprs.iter().map(|expr| Ok((expr, expr.value(&row, &env)?))).collect()
+        exprs.iter().map(|expr| Ok((expr, value(expr, &row)?))).collect()
     }
 
     /// The values of a row's key, as documents would hold them.
@@ -287,6 +278,21 @@ impl Computed for Indexed {
     fn as_any(&self) -> &dyn Any {
         self
     }
+}
+
+/// What an expression gives that depends on neither time nor chance nor the session.
+///
+/// Errors: those of the expression.
+pub fn value(expr: &Expr, row: &[Value]) -> Result<Value> {
+    let op = OpContext::new(0, Timestamp::default(), 0);
+    let env = Env {
+        op: &op,
+        params: &[],
+        outer: None,
+        effects: None,
+        compared: None,
+    };
+    expr.value(row, &env)
 }
 
 /// The expression of an index over a table.

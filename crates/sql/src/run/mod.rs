@@ -6,6 +6,7 @@
 mod activity;
 mod bounds;
 pub mod columns;
+pub mod constants;
 mod costed;
 pub mod days;
 pub mod deferred;

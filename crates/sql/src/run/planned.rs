@@ -2,6 +2,7 @@
 //!
 //! A plan was made of what the binder was told: [`Asked`] writes that down, and a kept plan is used again when the same questions get the same answers.
 
+use super::constants::broken;
 use super::element_index;
 use super::find;
 use super::ordered;
@@ -21,7 +22,7 @@ use crate::types::cast::Context;
 use nestor_columns::Statistics as Known;
 use nestor_database::read;
 use nestor_exec::Step;
-use nestor_model::{Document, Namespace, Result, Value, ValueRef};
+use nestor_model::{Document, Error, Namespace, Result, Value, ValueRef};
 use nestor_planner::interval::IntervalList;
 use nestor_planner::kinds::expression;
 use nestor_planner::relation::{Env, Relation, Scan};
@@ -462,6 +463,8 @@ pub struct Planned {
     pub held: Vec<Namespace>,
     /// It calls routines that run statements.
     pub calls: bool,
+    /// What it ends with, before it sees a row.
+    pub broken: Option<Error>,
     answers: Answers,
     switches: Switches,
 }
@@ -488,8 +491,10 @@ impl Planned {
         };
         let (answers, keeps) = asked.answers();
         let sizes = Sizes::new(&tables, reading);
+        let plan = rewrite(plan, &sizes);
         let planned = Self {
-            plan: rewrite(plan, &sizes),
+            broken: broken(&plan),
+            plan,
             tables,
             fields,
             params,

@@ -90,7 +90,7 @@ pub fn describe(
     let reading = Reading::new(statement, read.view(), &op, session);
     let mut binder = Binder::new(&reading, params);
     let bound = finished(binder.query(query)?)?;
-    Ok((fields(&bound), binder.params))
+    Ok((fields(&bound), binder.declared_params()))
 }
 
 /// The type that a text names, and its modifier.
@@ -338,6 +338,7 @@ fn with_root(
     pull: impl FnOnce(&mut BoxRows<Expr>, &Run<'_, '_, Expr>) -> Result<u64>,
 ) -> Result<u64> {
     check_given(&planned.params, params)?;
+    planned.broken.clone().map_or(Ok(()), Err)?;
     let statement = reading.statement;
     let tables = Tables {
         tables: &planned.tables,

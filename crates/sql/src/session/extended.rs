@@ -75,6 +75,13 @@ impl Session {
             false => Cow::Borrowed(text),
         };
         let text = &*text;
+        let said: Vec<(usize, u32)> = given
+            .iter()
+            .enumerate()
+            .filter(|(_, ty)| ty.is_constrained())
+            .map(|(at, ty)| (at, ty.oid()))
+            .collect();
+        let given = given.into_iter().map(Type::plain).collect();
         let mut prepared = Prepared::new(text, ast, given);
         self.check_block(prepared.ast.as_deref())?;
         let ast = prepared.ast.clone();
@@ -119,9 +126,16 @@ impl Session {
             }
             _ => {}
         }
-        for ty in &mut prepared.types {
+        prepared.declared = prepared.types.iter().map(Type::oid).collect();
+        for (ty, declared) in prepared.types.iter_mut().zip(&mut prepared.declared) {
             if *ty == Type::Unknown {
-                *ty = Type::Text;
+                (*ty, *declared) = (Type::Text, Type::Text.oid());
+            }
+            *ty = std::mem::replace(ty, Type::Unknown).plain();
+        }
+        for (at, oid) in said {
+            if let Some(declared) = prepared.declared.get_mut(at) {
+                *declared = oid;
             }
         }
         self.prepared.insert(name.to_owned(), Arc::new(prepared));
@@ -229,8 +243,7 @@ impl Session {
             },
         };
         if !portal {
-            let oids: Vec<u32> = prepared.types.iter().map(Type::oid).collect();
-            backend::parameters(out, &oids);
+            backend::parameters(out, &prepared.declared);
         }
         match &prepared.fields {
             Some(fields) => backend::row_description(out, fields, formats),

@@ -74,7 +74,10 @@ struct Prepared {
     text: Arc<str>,
     /// `None` for an empty statement.
     ast: Option<Arc<Ast>>,
+    /// The types of its parameters, of domains those behind them.
     types: Vec<Type>,
+    /// The OIDs of their types as clients are told of them.
+    declared: Vec<u32>,
     fields: Option<Vec<Field>>,
     /// The plan, once it has run, or how it writes.
     plan: PlanCell,
@@ -98,6 +101,7 @@ impl Prepared {
             text,
             ast,
             types,
+            declared: Vec::new(),
             fields: None,
             plan: PlanCell::default(),
             writes: WriteCell::default(),

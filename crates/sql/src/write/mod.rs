@@ -112,17 +112,23 @@ pub fn describe(
     binder.describes = true;
     if let (Ast::Query(query), None) = (ast, writing(ast)) {
         let bound = finished(binder.query(query)?)?;
-        return Ok((Some(bound.columns.iter().map(Field::of).collect()), binder.params));
+        return Ok((
+            Some(bound.columns.iter().map(Field::of).collect()),
+            binder.declared_params(),
+        ));
     }
     let write = match bound(&mut binder, ast) {
         Err(_) if binder.duality.is_some() => {
             let query = duality::parsed(&duality::query_of(ast)?)?;
             binder.query(&query)?;
-            return Ok((None, binder.params));
+            return Ok((None, binder.declared_params()));
         }
         write => write?,
     };
-    Ok((write.returning.is_some().then(|| fields(&write)), binder.params))
+    Ok((
+        write.returning.is_some().then(|| fields(&write)),
+        binder.declared_params(),
+    ))
 }
 
 /// Refuses a statement that is none, and one that would be run in batches though triggers are to be called once for it.
@@ -376,6 +382,7 @@ fn called_rows(
             tables: &planned.tables,
             reading: &reading,
         };
+        planned.broken.clone().map_or(Ok(()), Err)?;
         run_plan(&tables, &planned.plan, params, &Shared::default(), &mut |row| {
             gathered.grow(size_of::<Tuple>() + row.iter().map(Value::weight).sum::<usize>())?;
             rows.push(row);
@@ -447,6 +454,7 @@ fn attempt(
             reading: &reading,
         };
         let mut rows: Vec<Tuple> = Vec::new();
+        planned.broken.clone().map_or(Ok(()), Err)?;
         run_plan(&tables, &planned.plan, params, &Shared::default(), &mut |row| {
             gathered.grow(size_of::<Tuple>() + row.iter().map(Value::weight).sum::<usize>())?;
             rows.push(row);

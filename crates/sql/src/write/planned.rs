@@ -7,10 +7,11 @@ use crate::catalog::Table;
 use crate::catalog::answers::{Answers, Asked, Kept};
 use crate::plan::Plan;
 use crate::plan::rewrite::rewrite;
+use crate::run::constants::broken;
 use crate::run::planned::Sizes;
 use crate::run::tables::Reading;
 use crate::types::Type;
-use nestor_model::{Namespace, Result};
+use nestor_model::{Error, Namespace, Result};
 use sqlparser::ast::Statement as Ast;
 use std::sync::Arc;
 
@@ -30,6 +31,8 @@ pub struct Planned {
     pub held: Vec<Namespace>,
     /// It calls routines that run statements.
     pub calls: bool,
+    /// What it ends with, before it sees a row.
+    pub broken: Option<Error>,
     answers: Answers,
 }
 
@@ -67,6 +70,7 @@ pub(super) fn planned(
         plan = narrowed(plan, &write.action);
     }
     let planned = Arc::new(Planned {
+        broken: broken(&plan),
         write: Arc::new(write),
         plan,
         tables,
