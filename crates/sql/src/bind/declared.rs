@@ -98,6 +98,10 @@ pub struct Declared {
     pub storage: Vec<String>,
     /// What was said of policies.
     pub row_security: RowSecurity,
+    /// Nobody looks at its foreign keys, and at those of rows that refer to it.
+    pub keys_are_off: bool,
+    /// It was declared UNLOGGED.
+    pub is_unlogged: bool,
     /// Its triggers, by name.
     pub triggers: Arc<[Trigger]>,
     /// How it divides its rows.
@@ -185,6 +189,8 @@ impl Declared {
             exclusions: self.exclusions.clone(),
             storage: self.storage.clone(),
             row_security: self.row_security,
+            keys_are_off: self.keys_are_off,
+            is_unlogged: self.is_unlogged,
             triggers: self.triggers.clone(),
             division: self.division.clone(),
             partition_of: self.partition_of.clone(),
@@ -215,6 +221,8 @@ impl Declared {
         let mut out = Self {
             storage: storage::parameters(&create.table_options)?,
             row_security: storage::row_security(&create.table_options)?,
+            keys_are_off: storage::keys_are_off(&create.table_options)?,
+            is_unlogged: create.unlogged,
             division: create
                 .partition_by
                 .as_deref()

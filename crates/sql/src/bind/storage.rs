@@ -105,40 +105,74 @@ fn check(name: &str, value: &str) -> Result<()> {
 
 /// What a table keeps beside its parameters: names that no parameter has.
 const ROW_SECURITY: [&str; 2] = ["row security", "row security of the owner"];
+const KEYS_ARE_OFF: &str = "foreign keys are off";
 
-/// What was said of policies of a table.
-///
-/// Errors: those of [`parameters`].
-pub fn row_security(options: &CreateTableOptions) -> Result<RowSecurity> {
-    let CreateTableOptions::With(given) = options else {
-        return Ok(RowSecurity::default());
-    };
-    let names = given.iter().map(pair).collect::<Result<Vec<_>>>()?;
-    let [is_on, is_forced] = ROW_SECURITY.map(|own| names.iter().any(|(name, _)| name == own));
-    Ok(RowSecurity { is_on, is_forced })
+fn is_beside(name: &str) -> bool {
+    ROW_SECURITY.contains(&name) || name == KEYS_ARE_OFF
 }
 
-/// The options of a table of whose policies something else is said now.
-///
-/// Errors: those of [`parameters`].
-pub fn with_row_security(before: &CreateTableOptions, said: RowSecurity) -> Result<CreateTableOptions> {
+/// Whether a table keeps one of these.
+fn keeps(options: &CreateTableOptions, wanted: &str) -> Result<bool> {
+    let CreateTableOptions::With(given) = options else {
+        return Ok(false);
+    };
+    let names = given.iter().map(pair).collect::<Result<Vec<_>>>()?;
+    Ok(names.iter().any(|(name, _)| name == wanted))
+}
+
+/// The options of a table that keeps these, as far as they are so, beside its others.
+fn keeping(before: &CreateTableOptions, said: &[(&str, bool)]) -> Result<CreateTableOptions> {
     let mut all: Vec<SqlOption> = Vec::new();
     if let CreateTableOptions::With(before) = before {
         for option in before {
-            if !ROW_SECURITY.contains(&pair(option)?.0.as_str()) {
+            let name = pair(option)?.0;
+            if said.iter().all(|(own, _)| *own != name) {
                 all.push(option.clone());
             }
         }
     }
-    let kept = ROW_SECURITY.into_iter().zip([said.is_on, said.is_forced]);
-    all.extend(kept.filter(|(_, is_so)| *is_so).map(|(name, _)| SqlOption::KeyValue {
-        key: Ident::with_quote('"', name),
+    let kept = said.iter().filter(|(_, is_so)| *is_so);
+    all.extend(kept.map(|(name, _)| SqlOption::KeyValue {
+        key: Ident::with_quote('"', *name),
         value: Expr::value(Value::Boolean(true)),
     }));
     Ok(match all.is_empty() {
         true => CreateTableOptions::None,
         false => CreateTableOptions::With(all),
     })
+}
+
+/// Whether nobody looks at the foreign keys of a table's rows, and at those of rows that refer to it.
+///
+/// Errors: those of [`parameters`].
+pub fn keys_are_off(options: &CreateTableOptions) -> Result<bool> {
+    keeps(options, KEYS_ARE_OFF)
+}
+
+/// The options of a table whose foreign keys are looked at from now on, or no more.
+///
+/// Errors: those of [`parameters`].
+pub fn with_keys(before: &CreateTableOptions, are_off: bool) -> Result<CreateTableOptions> {
+    keeping(before, &[(KEYS_ARE_OFF, are_off)])
+}
+
+/// What was said of policies of a table.
+///
+/// Errors: those of [`parameters`].
+pub fn row_security(options: &CreateTableOptions) -> Result<RowSecurity> {
+    let [is_on, is_forced] = ROW_SECURITY.map(|own| keeps(options, own));
+    Ok(RowSecurity {
+        is_on: is_on?,
+        is_forced: is_forced?,
+    })
+}
+
+/// The options of a table of whose policies something else is said now.
+///
+/// Errors: those of [`parameters`].
+pub fn with_row_security(before: &CreateTableOptions, said: RowSecurity) -> Result<CreateTableOptions> {
+    let [on, forced] = ROW_SECURITY;
+    keeping(before, &[(on, said.is_on), (forced, said.is_forced)])
 }
 
 /// Refuses options of a statement that are what tables keep beside them.
@@ -150,7 +184,7 @@ pub fn check_given(options: &CreateTableOptions) -> Result<()> {
     };
     for option in given {
         let (name, _) = pair(option)?;
-        if ROW_SECURITY.contains(&name.as_str()) {
+        if is_beside(&name) {
             return fail("22023", format!("unrecognized parameter \"{name}\""));
         }
     }
@@ -172,7 +206,7 @@ pub fn parameters(options: &CreateTableOptions) -> Result<Vec<String>> {
         match (name.as_str(), value.as_str()) {
             // Rows had numbers of their own once.
             ("oids", "false" | "off" | "no" | "0") => {}
-            (name, _) if ROW_SECURITY.contains(&name) => {}
+            (name, _) if is_beside(name) => {}
             ("oids", _) => return unsupported("a table declared WITH OIDS"),
             (name, _) if OF_INDEXES.contains(&name) => {
                 return fail("22023", format!("unrecognized parameter \"{name}\""));

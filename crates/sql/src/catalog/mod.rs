@@ -312,6 +312,10 @@ pub struct Table {
     pub storage: Vec<String>,
     /// Its rows are those of policies, of which there are none: only superusers read and write it.
     pub row_security: RowSecurity,
+    /// Nobody looks at its foreign keys, and at those of rows that refer to it.
+    pub keys_are_off: bool,
+    /// It was declared UNLOGGED, which is kept and shown: its rows are on disk as those of others are.
+    pub is_unlogged: bool,
     /// Its triggers, by name.
     pub triggers: Arc<[Trigger]>,
     /// What gives its rows, of materialized views.
@@ -360,6 +364,8 @@ impl Table {
             exclusions: Vec::new(),
             storage: Vec::new(),
             row_security: RowSecurity::default(),
+            keys_are_off: false,
+            is_unlogged: false,
             triggers: Arc::default(),
             materialized: None,
             check_option: None,

@@ -88,6 +88,11 @@ pub(super) fn check_keys(
         }
         if other != *ns {
             session.check_right(&other, Right::Find)?;
+            let theirs = ws.catalog().get(&other).and_then(|own| Declared::of_collection(own));
+            if theirs.is_some_and(|theirs| theirs.is_unlogged) && !declared.is_unlogged {
+                let message = "constraints on permanent tables may reference only permanent tables";
+                return fail("42P16", message);
+            }
         }
         let collection = ws.catalog().get(&other).cloned();
         let found = match (other == *ns, collection.as_deref().map(entry::of)) {

@@ -199,6 +199,7 @@ pub(super) fn create_as(
             Some(Ast::CreateTable(create)) => create,
             _ => return unsupported("CREATE TABLE AS of these columns"),
         };
+        parsed.unlogged = create.unlogged;
         for def in &mut parsed.columns {
             keep_type(&*ws, session, &mut def.data_type)?;
         }
@@ -250,7 +251,6 @@ fn is_without_rows(query: &Query) -> bool {
 fn check(create: &CreateTable) -> Result<()> {
     let refused = create.or_replace
         || create.temporary
-        || create.unlogged
         || create.external
         || create.dynamic
         || create.global.is_some()

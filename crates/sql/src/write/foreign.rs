@@ -423,7 +423,9 @@ impl<'a, 'r> Settling<'a, 'r> {
 
     /// The keys that a row has are there, and are held.
     fn keys_wanted(&mut self, ws: &mut WriteSet, changed: &Changed, gathered: &mut Gathered) -> Result<()> {
-        let Some(after) = &changed.after else { return Ok(()) };
+        let Some(after) = changed.after.as_ref().filter(|_| !changed.table.keys_are_off) else {
+            return Ok(());
+        };
         for foreign in &changed.table.foreign {
             let paths = changed.table.paths(&foreign.columns);
             let Some(key) = key_of(after.as_raw().as_doc(), &paths) else {
@@ -585,7 +587,9 @@ impl<'a, 'r> Settling<'a, 'r> {
         further: &mut Changes,
         gathered: &mut Gathered,
     ) -> Result<()> {
-        let Some(before) = &changed.before else { return Ok(()) };
+        let Some(before) = changed.before.as_ref().filter(|_| !changed.table.keys_are_off) else {
+            return Ok(());
+        };
         for reference in references(ws, &changed.ns) {
             let names = changed.table.referred(&reference.foreign);
             let paths = changed.table.paths(&names);

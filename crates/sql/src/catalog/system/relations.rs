@@ -189,7 +189,12 @@ fn each_index(facts: &dyn Facts, row: impl Fn(&Relation, &IndexFacts) -> Option<
     Ok(all.filter_map(|(relation, index)| row(relation, index)).collect())
 }
 
-fn class(number: u32, name: &str, (schema, is_temporary): (i64, bool), kind: &str, columns: usize) -> Row {
+/// How long what stands in a schema stays.
+fn persistence(schema: &str) -> &'static str {
+    if is_temporary(schema) { "t" } else { "p" }
+}
+
+fn class(number: u32, name: &str, (schema, persistence): (i64, &str), kind: &str, columns: usize) -> Row {
     let has_storage = !matches!(kind, "v" | "p" | "I");
     vec![
         ("oid", oid(number)),
@@ -206,7 +211,7 @@ fn class(number: u32, name: &str, (schema, is_temporary): (i64, bool), kind: &st
         ),
         ("relfilenode", oid(if has_storage { number } else { 0 })),
         ("reltuples", Value::Double(-1.0)),
-        ("relpersistence", text(if is_temporary { "t" } else { "p" })),
+        ("relpersistence", text(persistence)),
         ("relkind", text(kind)),
         ("relnatts", int(columns)),
         ("relispopulated", Value::Bool(true)),
@@ -232,7 +237,10 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
             None if table.division.is_some() => "p",
             None => "r",
         };
-        let schema = (relation.schema, is_temporary(&table.schema));
+        let schema = match table.is_unlogged {
+            true => (relation.schema, "u"),
+            false => (relation.schema, persistence(&table.schema)),
+        };
         let mut row = class(relation.oid, &table.name, schema, kind, table.columns.len());
         row.retain(|(name, _)| !matches!(*name, "reltuples" | "relispopulated"));
         let populated = table.materialized.as_ref().is_none_or(|own| own.is_populated);
@@ -292,19 +300,13 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
         let Type::Composite(own) = own else { continue };
         let number = schema_number(facts, &schema);
         let name = own.name.rsplit('.').next().unwrap_or(&own.name);
-        let mut row = class(
-            own.oid,
-            name,
-            (number, is_temporary(&schema)),
-            "c",
-            own.attributes.len(),
-        );
+        let mut row = class(own.oid, name, (number, persistence(&schema)), "c", own.attributes.len());
         row.retain(|(name, _)| *name != "relfilenode");
         row.push(("reltype", oid(own.oid)));
         out.push(row);
     }
     for sequence in facts.sequences()? {
-        let schema = (schema_number(facts, &sequence.schema), is_temporary(&sequence.schema));
+        let schema = (schema_number(facts, &sequence.schema), persistence(&sequence.schema));
         out.push(class(sequence.oid, &sequence.name, schema, "S", 3));
     }
     Ok(out)
@@ -314,7 +316,7 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
 pub(super) fn own_classes() -> Vec<Row> {
     let each = shapes::all().map(|shape| {
         let kind = if shape.is_view { "v" } else { "r" };
-        let schema = (shape.namespace(), false);
+        let schema = (shape.namespace(), "p");
         let mut row = class(shape.oid, shape.name, schema, kind, shape.columns().count());
         row.push(("reltype", oid(shape.oid.saturating_add(ROW_TYPES))));
         row

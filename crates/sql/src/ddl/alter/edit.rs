@@ -160,6 +160,10 @@ impl Editing<'_> {
                 self.edit.create.constraints.push(TableConstraint::ForeignKey(key));
                 Ok(())
             }
+            Op::SetLogged | Op::SetUnlogged => {
+                self.edit.create.unlogged = *operation == Op::SetUnlogged;
+                Ok(())
+            }
             Op::EnableRowLevelSecurity
             | Op::DisableRowLevelSecurity
             | Op::ForceRowLevelSecurity

@@ -39,7 +39,7 @@ use crate::parse;
 use crate::run::gathered::Gathered;
 use crate::run::numbers::{Sequence, of_collection};
 use crate::run::tables::{Reading, SessionFacts};
-use crate::write::foreign::Changes;
+use crate::write::foreign::{Changes, referring};
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::sequence::Counting;
@@ -97,7 +97,8 @@ pub(super) fn alter(
     if let [operation] = alter.operations.as_slice()
         && let Some((name, is_off)) = triggers::switched(operation)?
     {
-        return triggers::switch(statement, &ns, (&name, is_off), alter.if_exists, progress).map(|()| "ALTER TABLE");
+        return triggers::switch(statement, session, (&ns, &name, is_off), alter.if_exists, progress)
+            .map(|()| "ALTER TABLE");
     }
     statement.atomically(progress, |ws| {
         let Some(found) = found(ws, &ns)? else {
@@ -338,6 +339,9 @@ pub(super) fn declare(
         Arc::new(declared.table(ns, place)),
     );
     exclusion::check(&new)?;
+    if declared.is_unlogged != found.declared.is_unlogged {
+        check_persistence(ws, &declared, &new, ns)?;
+    }
     let foreign = new_keys(&old, &new, &edit.sources);
     let of_keys = Declared {
         foreign: foreign.foreign.clone(),
@@ -381,6 +385,43 @@ pub(super) fn declare(
     release_sequences(statement, ws, found, (&declared, &edit.sources))?;
     numbers(statement, ws, found, (&declared, &edit.sources))?;
     partition::guarded(statement, session, ws, ns)
+}
+
+/// Tables that stay have keys of such tables alone: what is UNLOGGED may be empty after a crash in PostgreSQL.
+///
+/// Errors: 42P16.
+fn check_persistence(ws: &WriteSet, declared: &Declared, table: &Table, ns: &Namespace) -> Result<()> {
+    let is_unlogged = |name: &str| {
+        let own = ws.catalog().get(&Namespace::new(&*ns.db, name)).cloned();
+        own.and_then(|own| Declared::of_collection(&own))
+            .map(|own| own.is_unlogged)
+    };
+    let others: Vec<String> = match declared.is_unlogged {
+        true => referring(ws, ns)
+            .into_iter()
+            .map(|(other, _)| other.coll.to_string())
+            .collect(),
+        false => table
+            .foreign
+            .iter()
+            .map(|key| key.table.clone())
+            .filter(|own| *own != *ns.coll)
+            .collect(),
+    };
+    let Some(other) = others
+        .iter()
+        .find(|other| is_unlogged(other) == Some(!declared.is_unlogged))
+    else {
+        return Ok(());
+    };
+    let name = &table.name;
+    let message = match declared.is_unlogged {
+        true => format!("could not change table \"{name}\" to unlogged because it references logged table \"{other}\""),
+        false => {
+            format!("could not change table \"{name}\" to logged because it references unlogged table \"{other}\"")
+        }
+    };
+    Err(error("42P16", message))
 }
 
 /// Lets the sequences of serial columns stand for themselves that these do not count with any more.

@@ -3,7 +3,7 @@
 use super::{Edit, Found, found};
 use crate::bind::declared::Declared;
 use crate::bind::entry;
-use crate::bind::ident;
+use crate::bind::{ident, storage};
 use crate::catalog::routines::Returns;
 use crate::catalog::{Catalog as _, schemas};
 use crate::ddl::{namespace, partition};
@@ -11,6 +11,7 @@ use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
 use crate::parse::trigger::{Event, Trigger};
 use crate::run::partitions::descendants;
+use crate::run::references::references;
 use crate::run::tables::{Reading, SessionFacts};
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
@@ -33,12 +34,52 @@ pub(super) fn switched(operation: &AlterTableOperation) -> Result<Option<(String
     }
 }
 
+/// All triggers that somebody has made.
+const OF_USERS: &str = "*";
+/// Those and what keeps foreign keys.
+const ALL: &str = "**";
+
 /// The name of a trigger; `ALL` and `USER` are words.
 fn word(name: &Ident) -> String {
-    match name.quote_style {
-        None if ["ALL", "USER"].iter().any(|word| name.value.eq_ignore_ascii_case(word)) => "*".to_owned(),
+    let is = |word: &str| name.quote_style.is_none() && name.value.eq_ignore_ascii_case(word);
+    match (is("ALL"), is("USER")) {
+        (true, _) => ALL.to_owned(),
+        (_, true) => OF_USERS.to_owned(),
         _ => ident(name),
     }
+}
+
+/// Has the foreign keys of a table looked at from now on, or no more.
+///
+/// Errors: 42501 for who is no superuser.
+fn switch_keys(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &mut WriteSet,
+    (ns, are_off): (&Namespace, bool),
+) -> Result<()> {
+    if ws.catalog().get(ns).is_none_or(|own| own.is_view()) {
+        return Ok(());
+    }
+    let Some(mut found) = found(&*ws, ns)? else {
+        return Ok(());
+    };
+    let has_none = || found.declared.foreign.is_empty() && references(&*ws, ns).is_empty();
+    if found.declared.keys_are_off == are_off || are_off && has_none() {
+        return Ok(());
+    }
+    if !session.is_superuser() {
+        let name = format!("RI_ConstraintTrigger_a_{}", found.collection.id.0);
+        return fail("42501", format!("permission denied: \"{name}\" is a system trigger"));
+    }
+    let options = &mut found.create.table_options;
+    *options = storage::with_keys(options, are_off)?;
+    let declared = Declared {
+        keys_are_off: are_off,
+        ..(*found.declared).clone()
+    };
+    let text = declared.named(&found.create).to_string();
+    catalog::set_validator(statement, ws, &found.collection, &declared.validator(&text))
 }
 
 /// The triggers of a table that is declared anew: columns keep theirs under other names.
@@ -129,6 +170,10 @@ fn change(
     let mut triggers = found.declared.triggers.to_vec();
     change(&mut triggers)?;
     triggers.sort_by(|a, b| a.name.cmp(&b.name));
+    // Scripts switch the triggers of all tables off and on, most of which have none.
+    if *triggers == *found.declared.triggers {
+        return Ok(());
+    }
     let declared = Declared {
         triggers: triggers.into(),
         ..(*found.declared).clone()
@@ -501,8 +546,8 @@ pub(in crate::ddl) fn remove(statement: &Statement<'_>, ws: &mut WriteSet, ns: &
 /// Errors: 42704.
 pub(super) fn switch(
     statement: &Statement<'_>,
-    ns: &Namespace,
-    (name, is_off): (&str, bool),
+    session: &SessionFacts,
+    (ns, name, is_off): (&Namespace, &str, bool),
     if_exists: bool,
     progress: &mut Progress,
 ) -> Result<()> {
@@ -510,9 +555,10 @@ pub(super) fn switch(
         if ws.catalog().get(ns).is_none() {
             return pass_over(if_exists, no_table(ns));
         }
+        let is_any = matches!(name, ALL | OF_USERS);
         change(statement, ws, ns, |triggers| {
-            let mut any = name == "*";
-            for own in triggers.iter_mut().filter(|own| name == "*" || own.name == name) {
+            let mut any = is_any;
+            for own in triggers.iter_mut().filter(|own| is_any || own.name == name) {
                 own.is_off = is_off;
                 any = true;
             }
@@ -521,13 +567,19 @@ pub(super) fn switch(
                 false => Err(none(name, ns)),
             }
         })?;
-        for own in below(&*ws, ns) {
-            change(statement, ws, &own, |triggers| {
-                for own in triggers.iter_mut().filter(|own| name == "*" || own.name == name) {
+        if name == ALL {
+            switch_keys(statement, session, ws, (ns, is_off))?;
+        }
+        for below in below(&*ws, ns) {
+            change(statement, ws, &below, |triggers| {
+                for own in triggers.iter_mut().filter(|own| is_any || own.name == name) {
                     own.is_off = is_off;
                 }
                 Ok(())
             })?;
+            if name == ALL {
+                switch_keys(statement, session, ws, (&below, is_off))?;
+            }
         }
         Ok(())
     })
