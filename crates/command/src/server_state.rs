@@ -16,6 +16,7 @@ use nestor_database::session_id::Owner;
 use nestor_database::users::UserName;
 use nestor_database::uuid::Uuid;
 use nestor_exec::pipeline::{ServerState, resolve};
+use nestor_exec::search::listed;
 use nestor_model::namespace::ADMIN;
 use nestor_model::{Document, Error, Namespace, Result, Timestamp, Value, bail, doc};
 use nestor_query::env::OpContext;
@@ -51,6 +52,7 @@ impl ServerState for State {
             SourceStage::PlanCacheStats => self.plan_cache_stats(namespace, view),
             SourceStage::QuerySettings { debug_shape } => Ok(self.list_query_settings(*debug_shape)),
             SourceStage::QueryStats { hmac_key } => Ok(self.list_query_stats(hmac_key.as_deref())),
+            SourceStage::ListSearchIndexes { id, name } => Ok(listed(view, namespace, id.as_deref(), name.as_deref())),
             // No command samples queries, so there are none.
             SourceStage::ListSampledQueries => Ok(Vec::new()),
             // Its rows are the state of one statement only.
@@ -289,7 +291,7 @@ fn list_catalog(ns: &Namespace, view: &dyn View) -> Vec<Document> {
                     "md",
                     doc! {
                         "ns": c.ns.to_string(),
-                        "options": c.options.listed().clone(),
+                        "options": c.options.shown(),
                         "indexes": c.all_indexes().map(|i| Value::from(doc! {
                             "spec": i.spec.listed().clone(),
                             "ready": c.building_by_id(i.id).is_none(),

@@ -25,6 +25,7 @@ use nestor_columns::Columns;
 use nestor_exec::interrupt::while_waiting;
 use nestor_exec::pipeline::ServerState;
 use nestor_exec::plan_cache::Tuning;
+use nestor_exec::search::Searches;
 use nestor_exec::{Interrupt, PlanCache};
 use nestor_model::random::Random;
 use nestor_model::{Result, Str, Timestamp, bail, doc};
@@ -81,6 +82,8 @@ pub struct Database {
     pub open_buckets: OpenBuckets,
     /// Documents of collections kept path by path.
     pub columns: Arc<Columns>,
+    /// Search indexes.
+    pub searches: Arc<Searches>,
     /// Locks that sessions of SQL take by agreement.
     pub advisory: Arc<AdvisoryLocks>,
     /// Channels on which sessions of SQL tell each other something.
@@ -171,6 +174,7 @@ impl Database {
             false => Some(history::follow(&engine, &node.options.log)),
         };
         let columns = Arc::new(Columns::new(engine.clone(), options.column_bytes_max));
+        let searches = Arc::new(Searches::new(engine.clone(), options.search_bytes_max));
         let database = Self {
             snapshots: Snapshots::default(),
             users: Users::new(&engine),
@@ -189,6 +193,7 @@ impl Database {
             index_filters: IndexFilters::default(),
             open_buckets: OpenBuckets::default(),
             columns,
+            searches,
             advisory: Arc::default(),
             channels: Arc::default(),
             sequences: Sequences::default(),
@@ -252,6 +257,7 @@ impl Database {
         }
         self.engine.trim_history();
         self.columns.tidy();
+        self.searches.tidy();
         if self.sequences.is_full() {
             let snapshot = self.engine.snapshot();
             self.sequences.sweep(|uuid| snapshot.catalog().by_uuid(uuid).is_some());

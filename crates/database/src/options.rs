@@ -23,6 +23,8 @@ pub struct DatabaseOptions {
     pub profiler: profiler::AtStart,
     /// Bytes that columns may take in memory.
     pub column_bytes_max: usize,
+    /// Bytes that search indexes may take in memory.
+    pub search_bytes_max: usize,
     /// The directory whose files SQL may read; `None` for none.
     pub sql_files: Option<PathBuf>,
     /// Access control is on: users must log in and have the right to what they do.
@@ -39,6 +41,7 @@ impl Default for DatabaseOptions {
             oplog_age_min: Duration::ZERO,
             profiler: profiler::AtStart::default(),
             column_bytes_max: 256 << 20,
+            search_bytes_max: 1 << 30,
             sql_files: None,
             authorization: false,
         }

@@ -3,7 +3,7 @@
 //! Reading order: [`operator`] (the contract), [`batch`] (what operators see while they run), [`row`] and [`row_batch`] (what
 //! they pass up), [`ops`] (the operators), [`build()`] (from a plan to operators), [`multi_plan`] and [`plan_cache`] (which of
 //! several plans), [`pipeline`] (aggregation stages), [`changes`] (change streams), [`point`] (lookups without a plan), [`mod@write`] (insert, update, delete),
-//! [`by_columns`] (which finds read documents path by path), [`catalog`] (what is computed once for each version of a collection), [`index_writer`] (from documents to index entries),
+//! [`by_columns`] (which finds read documents path by path), [`search`] (search indexes), [`catalog`] (what is computed once for each version of a collection), [`index_writer`] (from documents to index entries),
 //! [`keys`] (bytes of index and sort keys), `key_sorter` (more of them than memory holds), `kept` (memory of operators), `leading` (which rows may be among the first), [`interrupt`], [`spill`], [`figures`], [`summary`] and [`reads`] (what was counted).
 //!
 //! It does not know commands, sessions or replies.
@@ -35,6 +35,7 @@ pub mod relation;
 pub mod row;
 pub mod row_batch;
 pub mod row_order;
+pub mod search;
 pub mod spill;
 pub mod summary;
 pub mod text;

@@ -13,6 +13,7 @@
 //! settled where collections are created and modified.
 
 use crate::number::safe_i64;
+use crate::search_index::SearchIndex;
 use crate::timeseries::TimeSeries;
 use crate::value::{Array, DocRef, Document, ValueRef};
 use crate::{Result, Str, bail, doc, storage_settings};
@@ -46,9 +47,14 @@ pub struct CollectionOptions {
     pub expire_after_secs: Option<i64>,
     /// Whether its documents are packed on disk, if `storageEngine` says.
     pub packs: Option<bool>,
+    /// Its search indexes.
+    pub search_indexes: Vec<SearchIndex>,
     /// Whether indexes of it are that don't say themselves, if `indexOptionDefaults` says.
     pub packs_indexes: Option<bool>,
 }
+
+/// The option that the catalog keeps search indexes under. No client gives it.
+const SEARCH_INDEXES: &str = "searchIndexes";
 
 /// The limits of a capped collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -176,6 +182,7 @@ impl CollectionOptions {
                 }
                 "masking" => out.masking = Some(document(name, value)?.to_document()),
                 "expireAfterSeconds" => out.expire_after_secs = Some(number(name, value)?),
+                SEARCH_INDEXES => out.search_indexes = SearchIndex::parse_all(document(name, value)?)?,
                 "storageEngine" => out.packs = storage_settings::packs(document(name, value)?),
                 "indexOptionDefaults" => {
                     let engines = document(name, value)?
@@ -202,6 +209,24 @@ impl CollectionOptions {
     /// The options as the catalog keeps them.
     pub fn listed(&self) -> &Document {
         &self.listed
+    }
+
+    /// The options as clients see them: search indexes have a list of their own.
+    pub fn shown(&self) -> Document {
+        let mut shown = self.listed.clone();
+        shown.remove(SEARCH_INDEXES);
+        shown
+    }
+
+    /// The same with these search indexes.
+    ///
+    /// Errors: as [`CollectionOptions::parse`].
+    pub fn with_search_indexes(&self, indexes: &[SearchIndex]) -> Result<Self> {
+        let mut listed = self.shown();
+        if !indexes.is_empty() {
+            listed.push(SEARCH_INDEXES, SearchIndex::listed(indexes));
+        }
+        Self::parse(listed)
     }
 }
 
@@ -266,6 +291,28 @@ mod tests {
         let checked = parse(doc! { "validator": doc! { "a": 1 }, "validationLevel": "moderate" });
         assert_eq!(checked.validation_level, ValidationLevel::Moderate);
         assert_eq!(checked.validation_action, ValidationAction::Error);
+    }
+
+    #[test]
+    fn search_indexes_are_kept_and_not_shown() {
+        let index = SearchIndex {
+            name: "default".into(),
+            id: crate::ObjectId([7; 12]),
+            kind: "search".into(),
+            version: 2,
+            definition: doc! { "mappings": doc! { "dynamic": true } },
+        };
+        let plain = parse(doc! { "validationLevel": "moderate" });
+        let with = plain
+            .with_search_indexes(std::slice::from_ref(&index))
+            .expect("valid options");
+        let again = parse(with.listed().clone());
+        assert_eq!(format!("{:?}", again.search_indexes), format!("{:?}", [index]));
+        assert_eq!(format!("{:?}", with.shown()), format!("{:?}", plain.listed()));
+        let without = with.with_search_indexes(&[]).expect("valid options");
+        assert_eq!(format!("{:?}", without.listed()), format!("{:?}", plain.listed()));
+        let wrong = CollectionOptions::parse(doc! { "searchIndexes": doc! { "a": 1 } });
+        assert_eq!(wrong.expect_err("refused").code().number(), 72);
     }
 
     #[test]

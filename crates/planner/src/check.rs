@@ -120,6 +120,13 @@ fn check_pipeline(pipeline: &PipelinePlan, is_given: bool) -> Result<()> {
                     return failed("a pipeline of it is not planned");
                 }
             }
+            StageOp::Parsed(Stage::Fusion(fusion)) => {
+                if let Some(InnerPlan::Facets(plans) | InnerPlan::Inputs(plans)) = stage.inner.as_deref()
+                    && plans.len() != fusion.inputs.len()
+                {
+                    return failed("a pipeline of it is not planned");
+                }
+            }
             StageOp::LookupUnwind(join) => {
                 if join.unwind.path != join.lookup.as_path {
                     return failed("another field than that of the matches is unwound");
@@ -152,6 +159,7 @@ pub(crate) fn check_inner(inner: &InnerPlan) -> Result<()> {
         }
         InnerPlan::ByValue => Ok(()),
         InnerPlan::Facets(plans) => plans.iter().try_for_each(|(_, plan)| check_source(plan, None, true)),
+        InnerPlan::Inputs(plans) => plans.iter().try_for_each(|(_, plan)| check_source(plan, None, false)),
     }
 }
 

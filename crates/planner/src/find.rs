@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// The metadata that a text search notes.
 const TEXT_SCORE: &str = "textScore";
 
+/// The metadata in which the score of a text search is found.
+pub(crate) const TEXT_SCORES: [&str; 2] = [TEXT_SCORE, "score"];
+
 /// A find, parsed.
 #[derive(Clone, Debug)]
 pub struct FindQuery {
@@ -133,9 +136,11 @@ impl FindQuery {
 
     /// Whether its own sort or projection asks for that.
     pub(crate) fn wants_own_score(&self) -> bool {
-        let sorts_by = |spec: &Arc<SortSpec>| spec.parts().iter().any(|part| part.by == SortBy::Meta(TEXT_SCORE));
-        self.sort.as_ref().is_some_and(sorts_by)
-            || self.projection.as_ref().is_some_and(|p| reads_metadata(p, TEXT_SCORE))
+        TEXT_SCORES.iter().any(|name| {
+            let sorts_by = |spec: &Arc<SortSpec>| spec.parts().iter().any(|part| part.by == SortBy::Meta(name));
+            self.sort.as_ref().is_some_and(sorts_by)
+                || self.projection.as_ref().is_some_and(|p| reads_metadata(p, name))
+        })
     }
 
     /// Refuses a sort or a projection by what nothing scores.

@@ -83,6 +83,10 @@ pub enum NodeKind {
     Unpack,
     /// Stored time-series buckets in their public form.
     PublicBuckets,
+    /// `$rankFusion`.
+    RankFusion,
+    /// `$scoreFusion`.
+    ScoreFusion,
     /// `$redact`.
     Redact,
     /// `$replaceRoot`.
@@ -144,6 +148,8 @@ impl NodeKind {
             Self::Mask => "$mask",
             Self::PublicBuckets => "$_internalPublicBuckets",
             Self::Unpack => "$_internalUnpackBucket",
+            Self::RankFusion => "$rankFusion",
+            Self::ScoreFusion => "$scoreFusion",
             Self::Redact => "$redact",
             Self::ReplaceRoot => "$replaceRoot",
             Self::Sample => "$sample",

@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 /// Largest string or buffer an expression may build, in bytes.
 pub const RESULT_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -56,6 +56,8 @@ pub struct OpContext {
     random: Random,
     /// How many times it has given to empty timestamps.
     times_given: AtomicU32,
+    /// `$$SEARCH_META`.
+    search: OnceLock<Arc<Value>>,
 }
 
 /// Finds the functions that databases store for scripts.
@@ -79,7 +81,18 @@ impl OpContext {
             library: None,
             random: Random::new(seed),
             times_given: AtomicU32::new(0),
+            search: OnceLock::new(),
         }
+    }
+
+    /// Notes what the search of this operation found out about all documents: `$$SEARCH_META`. Of several the first one counts.
+    pub fn note_search(&self, meta: &Arc<Value>) {
+        let _ = self.search.set(meta.clone());
+    }
+
+    /// What [`OpContext::note_search`] noted.
+    pub(crate) fn search(&self) -> Option<&Value> {
+        self.search.get().map(|meta| &**meta)
     }
 
     /// The same operation with other values for the variables (`let` of `$lookup`, per outer document).
@@ -94,6 +107,7 @@ impl OpContext {
             library: self.library.clone(),
             random: Random::new(self.random_u64()),
             times_given: AtomicU32::new(self.times_given.load(Relaxed)),
+            search: self.search.clone(),
         }
     }
 
@@ -158,8 +172,12 @@ impl Default for OpContext {
 pub struct DocMeta {
     /// `textScore`.
     pub text_score: Option<f64>,
-    /// `searchScore`, `vectorSearchScore` and `score`.
+    /// `searchScore`.
     pub search_score: Option<f64>,
+    /// `vectorSearchScore`.
+    pub vector_search_score: Option<f64>,
+    /// `score` of a `$rankFusion`.
+    pub fused_score: Option<f64>,
     /// `geoNearDistance`.
     pub geo_distance: Option<f64>,
     /// `geoNearPoint`.
@@ -174,6 +192,30 @@ pub struct DocMeta {
     pub sort_key: Option<Value>,
     /// `searchHighlights`.
     pub highlights: Option<Value>,
+    /// `searchScoreDetails`.
+    pub search_score_details: Option<Value>,
+    /// `scoreDetails` of a `$rankFusion`.
+    pub fused_score_details: Option<Value>,
+    /// `searchSequenceToken`.
+    pub sequence_token: Option<Value>,
+}
+
+impl DocMeta {
+    /// `score`: whatever score there is.
+    pub fn score(&self) -> Option<f64> {
+        let scores = [
+            self.fused_score,
+            self.search_score,
+            self.vector_search_score,
+            self.text_score,
+        ];
+        scores.into_iter().flatten().next()
+    }
+
+    /// `scoreDetails`: how the score came about, if somebody wanted to know.
+    pub fn score_details(&self) -> Option<&Value> {
+        self.fused_score_details.as_ref().or(self.search_score_details.as_ref())
+    }
 }
 
 /// Which variable a name stands for.
@@ -191,7 +233,9 @@ pub enum Var {
     ClusterTime,
     /// `$$USER_ROLES`.
     UserRoles,
-    /// `$$REMOVE`, `$$SEARCH_META` without a search: always missing.
+    /// `$$SEARCH_META`: missing without a search.
+    SearchMeta,
+    /// `$$REMOVE`: always missing.
     Missing,
 }
 
@@ -389,7 +433,8 @@ impl Scope {
         Ok(match name {
             "ROOT" => Var::Root,
             "CURRENT" => self.current(),
-            "REMOVE" | "SEARCH_META" => Var::Missing,
+            "REMOVE" => Var::Missing,
+            "SEARCH_META" => Var::SearchMeta,
             "NOW" | "CLUSTER_TIME" if self.no_clock => {
                 return Err(Error::location(
                     51144,

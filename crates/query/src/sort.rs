@@ -196,7 +196,9 @@ impl SortSpec {
 fn meta_value<'d>(meta: Option<&'d DocMeta>, name: &str) -> ValueRef<'d> {
     let number = meta.and_then(|meta| match name {
         "textScore" => meta.text_score,
-        "searchScore" | "vectorSearchScore" | "score" => meta.search_score,
+        "searchScore" => meta.search_score,
+        "vectorSearchScore" => meta.vector_search_score,
+        "score" => meta.score(),
         "geoNearDistance" => meta.geo_distance,
         _ => meta.rand_val,
     });

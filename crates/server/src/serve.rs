@@ -467,6 +467,7 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
     };
     let service_options = DatabaseOptions {
         column_bytes_max: cache_bytes(&options) / 4,
+        search_bytes_max: cache_bytes(&options) / 2,
         replica_set: options.replica_set.as_deref().map(Into::into),
         host: host.as_str().into(),
         process: ProcessOptions {

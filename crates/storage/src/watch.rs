@@ -30,6 +30,11 @@ impl Watch {
         }
         self.brakes.count.store(slowed.len(), Ordering::Release);
     }
+
+    /// How many records were written since it was read last.
+    pub fn noted(&self) -> usize {
+        self.state.touched.lock().expect("no holder of the lock panics").len()
+    }
 }
 
 impl Drop for Watch {

@@ -137,6 +137,7 @@ fn run(snapshot: &Snapshot, pipeline: &Pipeline, rules: &'static [Rule]) -> Resu
     let namespace = Namespace::new("test", "c");
     let source = PipelineSource {
         columns: None,
+        searches: None,
         namespace: namespace.clone(),
         server: Arc::new(NoServerState),
         collator: None,
@@ -171,6 +172,7 @@ fn run_by_batches(
     let namespace = Namespace::new("test", "c");
     let source = PipelineSource {
         columns: None,
+        searches: None,
         namespace: namespace.clone(),
         server: Arc::new(NoServerState),
         collator: None,

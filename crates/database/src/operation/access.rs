@@ -235,6 +235,7 @@ impl Access {
                     self.need_on(Resource::Cluster, Action::QueryStatsReadTransformed);
                 }
             }
+            SourceStage::ListSearchIndexes { .. } => self.need(ns, Action::ListSearchIndexes),
             SourceStage::ListSampledQueries => self.need_on(Resource::Cluster, Action::ListSampledQueries),
             // Its tables are known once it is bound, and who may not read one is told then. No pipeline that was parsed holds the other.
             SourceStage::Sql(_) | SourceStage::Unsupported(_) => {}

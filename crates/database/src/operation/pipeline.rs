@@ -84,6 +84,7 @@ impl Statement<'_> {
     /// The source by which stages open other collections and read the server's state.
     pub fn pipeline_source(&self, ns: &Namespace, collator: Option<&Collator>) -> PipelineSource {
         PipelineSource {
+            searches: Some(self.database.searches.clone()),
             columns: self.are_columns_used().then(|| self.database.columns.clone()),
             namespace: ns.clone(),
             server: self.database.state.clone(),

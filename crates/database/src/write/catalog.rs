@@ -130,7 +130,7 @@ pub fn set_validator(
     ws.set_options(collection.id, CollectionOptions::parse(options)?)?;
     if statement.origin(&collection.ns.db).is_some() {
         let mut old = doc! { "uuid": Uuid(collection.uuid).to_value() };
-        for (name, value) in collection.options.listed().iter() {
+        for (name, value) in collection.options.shown().iter() {
             old.push(name, value);
         }
         let before = doc! { "collectionOptions_old": old };

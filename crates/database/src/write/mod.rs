@@ -366,7 +366,7 @@ impl Statement<'_> {
 /// The oplog entry of a new collection.
 pub fn create_entry(ns: &Namespace, uuid: [u8; 16], options: &CollectionOptions) -> nestor_model::RawDocBuf {
     let mut command = doc! { "create": ns.coll.clone() };
-    for (name, value) in options.listed().iter() {
+    for (name, value) in options.shown().iter() {
         command.push(name, value);
     }
     if options.view.is_none() && options.clustered.is_none() {

@@ -1,6 +1,6 @@
 //! Pipelines that are explained: it is decided by which plan each of them reads, and every stage has a [`Probe`](super::probe::Probe).
 //!
-//! The pipelines that stages run (`$unionWith`, `$facet`) are explained with the one around them, before anything runs: explain
+//! The pipelines that stages run (`$unionWith`, `$facet`, `$rankFusion`) are explained with the one around them, before anything runs: explain
 //! shows their plans also where they do not run. Those that were not planned with the one around it, because there are too many
 //! (views that join views), are shown as they are written.
 
@@ -75,7 +75,16 @@ pub(super) fn explain_union(
     context: &PipelineSource,
     batch: &mut Batch<'_>,
 ) -> Result<Explained> {
-    let namespace = union.coll.as_ref().unwrap_or(&context.namespace);
+    explain_on(union.coll.as_ref().unwrap_or(&context.namespace), plan, context, batch)
+}
+
+/// A pipeline on a namespace by the plan that was made with the one around it.
+pub(super) fn explain_on(
+    namespace: &Namespace,
+    plan: &PlanNode,
+    context: &PipelineSource,
+    batch: &mut Batch<'_>,
+) -> Result<Explained> {
     let mut explained = explain_plan(plan, namespace, None, context, batch)?;
     explained.root = bounded(explained.root);
     Ok(explained)

@@ -160,14 +160,14 @@ impl Explain for FacetOp {
 }
 
 /// Gives collected rows again.
-struct Replay {
+pub(super) struct Replay {
     rows: Arc<OnceLock<Vec<Row>>>,
     at: usize,
     counters: Counters,
 }
 
 impl Replay {
-    fn of(rows: &Arc<OnceLock<Vec<Row>>>) -> BoxOperator {
+    pub(super) fn of(rows: &Arc<OnceLock<Vec<Row>>>) -> BoxOperator {
         Box::new(Self {
             rows: rows.clone(),
             at: 0,

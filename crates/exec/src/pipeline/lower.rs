@@ -3,8 +3,8 @@
 use super::by_columns::Gives;
 use super::explained::explain_union;
 use super::{
-    PipelineSource, Probe, bucket_auto, by_columns, densify, depth, documents, facet, geo_near, graph_lookup, group,
-    lookup, map, sample, union_with, unpack, unwind, window,
+    PipelineSource, Probe, bucket_auto, by_columns, densify, depth, documents, facet, fusion, geo_near, graph_lookup,
+    group, lookup, map, sample, search, union_with, unpack, unwind, window,
 };
 use crate::batch::Batch;
 use crate::changes;
@@ -37,7 +37,7 @@ pub(super) fn lower(
     let source = match (source, given) {
         (PlanNode::Find(find), _) => lower_find(find, view)?,
         (PlanNode::Given, Some(given)) => given,
-        (PlanNode::Made { stage, .. }, _) => made(stage, context)?,
+        (PlanNode::Made { stage, .. }, _) => made(stage, false, view, context)?,
         (PlanNode::Eof, _) => Box::new(Eof::default()),
         (other, _) => return Err(no_source(other)),
     };
@@ -58,7 +58,7 @@ pub(super) fn lower_probed(
     }
     let context = &on_source(from, context);
     let source = match from {
-        PlanNode::Made { stage, .. } => Probe::new(made(stage, context)?, stage.shown()),
+        PlanNode::Made { stage, .. } => Probe::new(made(stage, true, batch.view, context)?, stage.shown()),
         _ => Probe::new(source, shown),
     };
     lower_stages(
@@ -134,13 +134,14 @@ fn lower_find(find: &FindPlan, view: &dyn View) -> Result<BoxOperator> {
     }
 }
 
-fn made(stage: &StageNode, context: &PipelineSource) -> Result<BoxOperator> {
+fn made(stage: &StageNode, is_explained: bool, view: &dyn View, context: &PipelineSource) -> Result<BoxOperator> {
     match stage.parsed() {
         Some(Stage::Documents(expr)) => Ok(Box::new(documents::DocumentsOp::of_expression(expr.clone()))),
         Some(Stage::Source(source)) => {
             let context = context.clone();
             Ok(Box::new(documents::DocumentsOp::of_server(source.clone(), context)))
         }
+        Some(Stage::Search(stage)) => search::open(stage, is_explained, view, context),
         _ => Err(Error::new(
             ErrorCode::InternalError,
             "a stage that makes no documents is no source",
@@ -269,8 +270,20 @@ fn lower_stage(
             Some(inner) => Box::new(facet::FacetOp::new(node, inner.clone(), context.clone(), probes)?),
             None => return Err(misplaced(plan)),
         },
-        Stage::Documents(_) | Stage::Source(_) => made(&plan.node, context)?,
-        Stage::ChangeStream(_) | Stage::SplitLargeEvent => return Err(misplaced(plan)),
+        Stage::Fusion(fusion) => {
+            let inner = plan.inner.clone();
+            Box::new(fusion::FusionOp::new(
+                node,
+                fusion.clone(),
+                inner,
+                context.clone(),
+                probes,
+            )?)
+        }
+        // They are sources.
+        Stage::Documents(_) | Stage::Source(_) | Stage::Search(_) | Stage::ChangeStream(_) | Stage::SplitLargeEvent => {
+            return Err(misplaced(plan));
+        }
         // The consumer of the pipeline writes.
         Stage::Out(_) | Stage::OutFile(_) | Stage::Merge(_) => node,
     })

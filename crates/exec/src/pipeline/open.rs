@@ -6,6 +6,7 @@ use super::{ServerState, by_columns};
 use crate::catalog::{id_collation, indexes, masked, refuse_log};
 use crate::operator::BoxOperator;
 use crate::plan_cache::PlanCache;
+use crate::search::Searches;
 use nestor_columns::Columns;
 use nestor_model::statement::{ROW, work};
 use nestor_model::{Namespace, Result};
@@ -38,6 +39,8 @@ pub struct PipelineSource {
     pub plans: Option<Arc<PlanCache>>,
     /// Documents of collections path by path; `None` to read them one by one.
     pub columns: Option<Arc<Columns>>,
+    /// Search indexes; `None` where there are none.
+    pub searches: Option<Arc<Searches>>,
     /// The user it is run for; `None` without access control.
     pub caller: Option<Arc<Caller>>,
     /// The catalog that the plan was made with which the stages are part of; none before there is a plan.
@@ -54,6 +57,7 @@ impl PipelineSource {
             rules: self.rules,
             plans: self.plans.clone(),
             columns: self.columns.clone(),
+            searches: self.searches.clone(),
             caller: self.caller.clone(),
             planned_with: self.planned_with.clone(),
         }

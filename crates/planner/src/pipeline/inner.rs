@@ -1,4 +1,4 @@
-//! The plans of pipelines that stages run: `$lookup`, `$graphLookup`, `$unionWith` and `$facet`.
+//! The plans of pipelines that stages run: `$lookup`, `$graphLookup`, `$unionWith`, `$facet` and `$rankFusion`.
 //!
 //! They are part of the tree of the outer pipeline and are planned with it. What depends on an outer document is bound when that
 //! is known: variables are values of the operation, and the value of an equality is bound to an [`EqualityPlan`](crate::plan::EqualityPlan). Only where
@@ -87,6 +87,25 @@ pub(super) fn of_stage(
                 Ok((name.clone(), unchecked(query, namespaces, allowance)?))
             });
             return Ok(Some(InnerPlan::Facets(plans.collect::<Result<_>>()?)));
+        }
+        StageOp::Parsed(Stage::Fusion(fusion)) => {
+            let namespace = outer.namespace.map(|_| &fusion.namespace);
+            // Views that rank views would make as large a tree as those that join them.
+            if namespace.is_some() && !fusion.inputs.iter().all(|_| allowance.take()) {
+                return Ok(None);
+            }
+            let plans = fusion.inputs.iter().map(|input| {
+                let query = like_outer(
+                    namespace,
+                    StageNode::all(&input.pipeline.stages, &input.pipeline.written),
+                );
+                Ok((input.name.clone(), unchecked(query, namespaces, allowance)?))
+            });
+            let plans = plans.collect::<Result<_>>()?;
+            return Ok(Some(match namespace {
+                Some(_) => InnerPlan::Inputs(plans),
+                None => InnerPlan::Facets(plans),
+            }));
         }
         StageOp::Parsed(Stage::Lookup(lookup)) => (
             lookup.from.as_ref(),
@@ -184,7 +203,7 @@ mod tests {
                 format!("table({}, {})", tree(source), rest.as_ref().map_or("-".into(), tree))
             }
             Some(InnerPlan::ByValue) => "by value".into(),
-            Some(InnerPlan::Facets(facets)) => {
+            Some(InnerPlan::Facets(facets) | InnerPlan::Inputs(facets)) => {
                 let facets: Vec<String> = facets
                     .iter()
                     .map(|(name, plan)| format!("{name}: {}", tree(plan)))
@@ -235,6 +254,51 @@ mod tests {
             planned(&facet),
             "MULTI_PLAN > facets(f: QUEUED_DATA > equality(-), g: QUEUED_DATA > SKIP)"
         );
+    }
+
+    #[test]
+    fn ranked_pipelines_read_what_the_stage_is_on() {
+        let ranked = |stages: &str| {
+            format!(
+                r#"{{"$rankFusion": {{"input": {{"pipelines": {{"p": {stages}, "q": [{{"$sort": {{"b": 1}}}}]}}}}}}}}"#
+            )
+        };
+        let first = ranked(r#"[{"$sort": {"a": 1}}, {"$sample": {"size": 2}}]"#);
+        assert_eq!(
+            planned(&format!(r#"[{first}, {{"$limit": 1}}]"#)),
+            "EOF > facets(p: MULTI_PLAN > $sample, q: MULTI_PLAN) > LIMIT"
+        );
+        let within = ranked(r#"[{"$sort": {"a": 1}}]"#);
+        assert_eq!(
+            planned(&format!(r#"[{{"$facet": {{"f": [{within}]}}}}]"#)),
+            "MULTI_PLAN > facets(f: QUEUED_DATA > facets(p: QUEUED_DATA > SORT, q: QUEUED_DATA > SORT))"
+        );
+    }
+
+    #[test]
+    fn metadata_has_to_come_from_somewhere() {
+        let ranked = |details: bool| {
+            format!(
+                r#"{{"$rankFusion": {{"input": {{"pipelines": {{"p": [{{"$sort": {{"a": 1}}}}]}}}}, "scoreDetails": {details}}}}}"#
+            )
+        };
+        let asked = |name: &str| format!(r#"{{"$project": {{"m": {{"$meta": "{name}"}}}}}}"#);
+        let group = r#"{"$group": {"_id": "$a"}}"#;
+        for (stages, is_good) in [
+            (format!("[{}, {}]", ranked(false), asked("score")), true),
+            (format!("[{}, {}]", ranked(false), asked("scoreDetails")), false),
+            (format!("[{}, {}]", ranked(true), asked("scoreDetails")), true),
+            (format!("[{}, {}]", ranked(true), asked("searchScore")), true),
+            (format!("[{group}, {}]", asked("score")), true),
+            (format!("[{}]", asked("score")), false),
+            (format!("[{}]", asked("vectorSearchScore")), true),
+            (r#"[{"$sort": {"s": {"$meta": "score"}}}]"#.to_string(), false),
+        ] {
+            let namespace = Namespace::new("test", "c");
+            let plan = plan(query(&namespace, &stages), &OneCollection::with(Vec::new()));
+            let code = plan.err().map(|error| error.code().number());
+            assert_eq!(code, (!is_good).then_some(40218), "{stages}");
+        }
     }
 
     /// Each view joins the next one twice.

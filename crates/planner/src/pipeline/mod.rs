@@ -6,7 +6,7 @@
 //!                                                                     candidates      StagePlans
 //! ```
 //!
-//! Pipelines within stages (`$lookup`, `$graphLookup`, `$unionWith`, `$facet`) are planned with the pipeline around them and are part of its tree:
+//! Pipelines within stages (`$lookup`, `$graphLookup`, `$unionWith`, `$facet`, `$rankFusion`) are planned with the pipeline around them and are part of its tree:
 //! see [`InnerPlan`].
 //!
 //! A logical stage is a [`StageNode`]: a stage as it was parsed, or several that are better done together. What rules may
@@ -21,6 +21,7 @@ mod inner;
 mod into_find;
 mod join;
 mod loose;
+mod metadata;
 mod physical;
 mod reads;
 #[cfg(test)]

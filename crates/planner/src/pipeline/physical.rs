@@ -2,6 +2,7 @@
 
 use super::geo_near::geo_near_find;
 use super::inner::{self, Allowance};
+use super::metadata::check_metadata;
 use super::reads::{keeping, paths_read, projection_to};
 use super::{Namespaces, group_scan, into_find, resolve};
 use crate::catalog::Indexes;
@@ -10,9 +11,9 @@ use crate::choose::{candidates, cover};
 use crate::find::{FindQuery, Hint, no_scores};
 use crate::plan::{FindPlan, PipelinePlan, PlanNode, StageNode, StageOp, StagePlan};
 use crate::rules::{Rule, rewrite};
-use nestor_model::{Error, Namespace, Result};
+use nestor_model::{Error, Namespace, Result, bail};
 use nestor_query::collation::Collator;
-use nestor_query::stage::{SourceStage, Stage, not_first, text_not_first};
+use nestor_query::stage::{SearchStage, SourceStage, Stage, not_first, text_not_first};
 use std::sync::Arc;
 
 /// Restricts the indexes that a query on a namespace may use; true when it did.
@@ -32,7 +33,7 @@ pub struct PipelineQuery<'q> {
     pub restrict: Option<Restrict<'q>>,
     /// What it is rewritten by: [`RULES`](crate::rules::RULES), except in tests of them.
     pub rules: &'static [Rule],
-    /// Whether whoever pulls the rows may ask for the keys that sorts attached.
+    /// Whether whoever pulls the rows may ask for the keys that sorts attached, and for the scores of text searches.
     pub keeps_sort_keys: bool,
     /// Whether it is explained, so that stages of views have to keep their text.
     pub is_explained: bool,
@@ -61,14 +62,22 @@ pub(super) fn unchecked(
     };
     let found = resolved.map(|mut resolved| {
         let is_mask = |stage: &StageNode| matches!(stage.parsed(), Some(Stage::Mask(_)));
-        if stages.first().is_some_and(makes_rows) && resolved.stages.first().is_some_and(is_mask) {
+        let is_of_server = |stage: &StageNode| makes_rows(stage) && !matches!(stage.parsed(), Some(Stage::Search(_)));
+        if stages.first().is_some_and(is_of_server) && resolved.stages.first().is_some_and(is_mask) {
             // A stage that makes documents itself masks the stored ones that it shows.
             resolved.stages.remove(0);
         }
-        if let Some(Stage::Source(source)) = stages.first().and_then(StageNode::parsed) {
-            check_source_on_view(source, &resolved.stages)?;
+        match stages.first().and_then(StageNode::parsed) {
+            Some(Stage::Source(source)) => check_source_on_view(source, &resolved.stages)?,
+            Some(Stage::Search(search)) => check_search(search, &resolved.stages)?,
+            _ => {}
         }
         stages.splice(0..0, resolved.stages);
+        let is_fusion = |stage: &StageNode| matches!(stage.parsed(), Some(Stage::Fusion(_)));
+        if let Some(at) = stages.iter().position(is_fusion) {
+            // Its pipelines read the view, or what it is on, themselves.
+            check_fusion_on(stages.drain(..at).as_slice())?;
+        }
         Ok::<_, Error>((resolved.namespace, resolved.exists))
     });
     let found = found.transpose()?;
@@ -76,11 +85,17 @@ pub(super) fn unchecked(
     if stages.iter().skip(1).any(searches) {
         return Err(text_not_first());
     }
+    if found.is_some() {
+        check_metadata(&stages)?;
+    }
     rewrite(&mut stages, query.rules);
     let namespace = found.as_ref().map(|(namespace, _)| namespace);
     let source = match (made(&mut stages, namespace), found) {
         (Some(made), _) => made,
         (None, None) => PlanNode::Given,
+        (None, Some(_)) if matches!(stages.first().and_then(StageNode::parsed), Some(Stage::Fusion(_))) => {
+            PlanNode::Eof
+        }
         (None, Some((namespace, exists))) => {
             let indexes = match exists {
                 true => namespaces.indexes(&namespace)?,
@@ -99,7 +114,7 @@ pub(super) fn unchecked(
             if let Some(hint) = query.hint {
                 hint.apply(&mut find.query);
             }
-            find.query.keeps_score = stages.iter().any(StageNode::may_read_text_score);
+            find.query.keeps_score = query.keeps_sort_keys || stages.iter().any(StageNode::may_read_text_score);
             check_text(&mut find.query, &stages, indexes)?;
             find.restricted = query
                 .restrict
@@ -168,9 +183,38 @@ fn check_source_on_view(source: &SourceStage, of_view: &[StageNode]) -> Result<(
     }
 }
 
+/// Refuses a search behind the stages of a view, and of who may not see the collection plain (it would tell of what is masked).
+///
+/// Errors: 13, 40602.
+fn check_search(search: &SearchStage, of_view: &[StageNode]) -> Result<()> {
+    match of_view.first().map(StageNode::parsed) {
+        None => Ok(()),
+        Some(Some(Stage::Mask(_))) => bail!(Unauthorized, "{} is for who sees the collection plain", search.name()),
+        Some(_) => Err(not_first(search.name())),
+    }
+}
+
+/// Refuses a `$rankFusion` or `$scoreFusion` over time-series buckets. `below`: the stages of what it is on.
+///
+/// Error: 10557301.
+fn check_fusion_on(below: &[StageNode]) -> Result<()> {
+    let is_of_buckets = |stage: &StageNode| matches!(stage.parsed(), Some(Stage::Unpack(_) | Stage::PublicBuckets(_)));
+    match below.iter().any(is_of_buckets) {
+        true => bail!(
+            10557301,
+            "$rankFusion and $scoreFusion are not supported on time-series collections"
+        ),
+        false => Ok(()),
+    }
+}
+
 /// Whether a stage makes documents itself.
 fn makes_rows(stage: &StageNode) -> bool {
-    stage.changes().is_some() || matches!(stage.parsed(), Some(Stage::Documents(_) | Stage::Source(_)))
+    let is_source = matches!(
+        stage.parsed(),
+        Some(Stage::Documents(_) | Stage::Source(_) | Stage::Search(_))
+    );
+    is_source || stage.changes().is_some()
 }
 
 /// The source that the first stage is, taken out.
@@ -181,7 +225,7 @@ fn made(stages: &mut Vec<StageNode>, namespace: Option<&Namespace>) -> Option<Pl
             stage: stages.remove(0),
         });
     }
-    matches!(first.parsed(), Some(Stage::Documents(_) | Stage::Source(_))).then(|| PlanNode::Made {
+    makes_rows(first).then(|| PlanNode::Made {
         stage: stages.remove(0),
         namespace: namespace.cloned(),
     })

@@ -1,4 +1,4 @@
-//! The part of the tree that stages run: plans of pipelines within `$lookup`, `$graphLookup`, `$unionWith` and `$facet`.
+//! The part of the tree that stages run: plans of pipelines within `$lookup`, `$graphLookup`, `$unionWith`, `$facet` and `$rankFusion`.
 
 use super::PlanNode;
 use crate::catalog::IndexInfo;
@@ -24,8 +24,10 @@ pub enum InnerPlan {
     },
     /// `$lookup`, `$graphLookup`: by a plan for each value, or for each step.
     ByValue,
-    /// `$facet`: its pipelines by their fields; each reads [`PlanNode::Given`].
+    /// `$facet`: its pipelines by their fields; each reads [`PlanNode::Given`]. Likewise the pipelines of a `$rankFusion` in a `$facet`.
     Facets(Vec<(Str, PlanNode)>),
+    /// `$rankFusion`: its pipelines by their names.
+    Inputs(Vec<(Str, PlanNode)>),
 }
 
 impl InnerPlan {

@@ -1,12 +1,13 @@
 //! Stages of a logical plan.
 
+use crate::find::TEXT_SCORES;
 use crate::kind::NodeKind;
 use nestor_model::{Document, Value, ValueRef, doc};
 use nestor_query::expr::Deps;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::Mode;
 use nestor_query::sort::{SortBy, SortSpec};
-use nestor_query::stage::{ChangeStream, Lookup, Stage, Unwind, Written};
+use nestor_query::stage::{ChangeStream, FusionMethod, Lookup, Stage, Unwind, Written};
 use std::sync::Arc;
 
 /// A stage, and how it was written.
@@ -176,11 +177,15 @@ impl StageNode {
             Stage::SetWindowFields(_) => NodeKind::SetWindowFields,
             Stage::Densify(_) => NodeKind::Densify,
             Stage::Facet(_) => NodeKind::Facet,
+            Stage::Fusion(fusion) => match fusion.method {
+                FusionMethod::Ranks => NodeKind::RankFusion,
+                FusionMethod::Scores { .. } => NodeKind::ScoreFusion,
+            },
             Stage::GeoNear(_) => NodeKind::GeoNear,
             Stage::Lookup(_) => NodeKind::Lookup,
             Stage::GraphLookup(_) => NodeKind::GraphLookup,
             Stage::UnionWith(_) => NodeKind::UnionWith,
-            Stage::Documents(_) | Stage::Source(_) => NodeKind::Documents,
+            Stage::Documents(_) | Stage::Source(_) | Stage::Search(_) => NodeKind::Documents,
             Stage::ChangeStream(_) => NodeKind::ChangeStream,
             Stage::SplitLargeEvent => NodeKind::SplitLargeEvent,
             // They are done by whoever drains the pipeline.
@@ -237,10 +242,10 @@ impl StageNode {
 
     /// False for stages that certainly do not ask for what a text search noted.
     pub fn may_read_text_score(&self) -> bool {
+        let reads = || TEXT_SCORES.iter().any(|name| self.reads_metadata(name));
         match self.parsed() {
-            Some(Stage::Sort(_)) => self.reads_metadata("textScore"),
-            _ if matches!(self.op, StageOp::TopSort { .. }) => self.reads_metadata("textScore"),
-            Some(Stage::Project { .. } | Stage::ReplaceRoot(_) | Stage::Group(_)) => self.reads_metadata("textScore"),
+            Some(Stage::Sort(_) | Stage::Project { .. } | Stage::ReplaceRoot(_) | Stage::Group(_)) => reads(),
+            _ if matches!(self.op, StageOp::TopSort { .. }) => reads(),
             _ => self.may_read_sort_key(),
         }
     }

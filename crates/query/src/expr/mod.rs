@@ -23,6 +23,7 @@ pub(crate) use families::arithmetic::DIVIDE_BY_ZERO;
 pub use families::compare::Comparison;
 pub use families::date::Unit;
 pub use families::hashing::hashed_index_key;
+pub use families::meta::metadata;
 pub(crate) use families::percentile::PercentileOptions;
 pub(crate) use families::script;
 
@@ -321,6 +322,7 @@ fn read_variable<'a>(var: Var, env: &Env<'a>) -> Val<'a> {
         Var::Now => Val::Ref(ValueRef::DateTime(env.op.now_ms)),
         Var::ClusterTime => Val::Ref(ValueRef::Timestamp(env.op.cluster_time)),
         Var::UserRoles => Val::Ref(env.op.user_roles()),
+        Var::SearchMeta => env.op.search().map_or(Val::MISSING, |meta| Val::Ref(meta.as_ref())),
         Var::Missing => Val::MISSING,
     }
 }

@@ -116,6 +116,13 @@ impl Predicate {
         }
     }
 
+    /// Whether one of the values passes that a path reaches, elements of arrays being values of their own.
+    ///
+    /// Errors: those of regular expressions, of locations and of the statement's interrupt.
+    pub fn accepts(&self, value: ValueRef<'_>, op: &OpContext) -> Result<bool> {
+        self.test(value, op, &mut None)
+    }
+
     /// Tests one value, arrays not being looked into except by `$elemMatch`, which reports the index it
     /// found in `position`.
     pub(crate) fn test(&self, value: ValueRef<'_>, op: &OpContext, position: &mut Option<usize>) -> Result<bool> {

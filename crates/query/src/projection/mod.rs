@@ -221,7 +221,7 @@ impl Projection {
                 "recordId" | "indexKey" => {}
                 "sortKey" if sorted => {}
                 "geoNearDistance" | "geoNearPoint" if measured => {}
-                "textScore" if searched => {}
+                "textScore" | "score" if searched => {}
                 "sortKey" => bail!(BadValue, "cannot use sortKey $meta projection without a sort"),
                 _ => bail!(40218, "query requires {name} metadata, but it is not available"),
             }

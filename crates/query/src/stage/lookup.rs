@@ -5,7 +5,7 @@ use super::{ParseContext, Pipeline, Place, Stage, collection_named};
 use crate::Expr;
 use crate::env::check_user_variable;
 use crate::field_names::validate_path;
-use nestor_model::{Error, Namespace, Path, Result, Str, Value, ValueRef};
+use nestor_model::{Error, ErrorCode, Namespace, Path, Result, Str, Value, ValueRef};
 use std::sync::Arc;
 
 /// A parsed `$lookup`.
@@ -111,6 +111,12 @@ pub(super) fn parse(
         Some(pipeline) => inner.nested(pipeline, Place::Lookup, namespace)?,
         None => Pipeline::default(),
     };
+    if let (Some(_), Some(Stage::Search(_) | Stage::Fusion(_))) = (&join, parsed.stages.first()) {
+        return Err(Error::new(
+            ErrorCode::CommandNotSupported,
+            "$lookup with 'localField' and a pipeline that begins with a search is not supported: put the condition behind the search",
+        ));
+    }
     out.push(Stage::Lookup(Arc::new(Lookup {
         from,
         as_path: Path::new(as_path),

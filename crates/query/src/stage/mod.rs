@@ -16,6 +16,7 @@ pub mod change_stream;
 mod densify;
 mod documents;
 mod facet;
+mod fusion;
 mod geo_near;
 mod graph_lookup;
 mod group;
@@ -26,6 +27,7 @@ mod out;
 mod out_file;
 mod redact;
 mod replace_root;
+mod search;
 mod simple;
 mod sources;
 mod union_with;
@@ -39,6 +41,7 @@ pub use bucket_auto::{BucketAuto, Granularity};
 pub use change_stream::ChangeStream;
 pub use densify::{Densify, DensifyBounds};
 pub use facet::Facet;
+pub use fusion::{Combination, Fusion, FusionInput, FusionMethod, Normalization, Ties};
 pub use geo_near::GeoNear;
 pub use graph_lookup::GraphLookup;
 pub use group::{Group, GroupField};
@@ -48,6 +51,7 @@ pub use merge::{Merge, WhenMatched, WhenNotMatched};
 pub use out::Out;
 pub use out_file::OutFile;
 pub use redact::{Redact, redact};
+pub use search::{SearchKind, SearchStage};
 pub use sources::{CollStats, CurrentOp, SessionsOf, SourceStage, SqlQuery};
 pub use union_with::UnionWith;
 pub use unpack::Unpack;
@@ -110,6 +114,8 @@ pub enum Stage {
     /// Adds the distances that the find of a `$geoNear` measured as fields; together with that find it is the whole stage.
     GeoNear(Arc<GeoNear>),
     Facet(Arc<Facet>),
+    /// `$rankFusion` and `$scoreFusion`.
+    Fusion(Arc<Fusion>),
     Lookup(Arc<Lookup>),
     GraphLookup(Arc<GraphLookup>),
     UnionWith(Arc<UnionWith>),
@@ -121,6 +127,8 @@ pub enum Stage {
     Merge(Arc<Merge>),
     /// A stage that makes documents of the server's own state.
     Source(SourceStage),
+    /// `$search`, `$searchMeta` and `$vectorSearch`.
+    Search(Arc<SearchStage>),
     ChangeStream(Arc<ChangeStream>),
     /// `$changeStreamSplitLargeEvent`.
     SplitLargeEvent,
@@ -137,6 +145,8 @@ pub enum Place {
     Lookup,
     /// The pipeline of `$unionWith`.
     UnionWith,
+    /// A pipeline of `$rankFusion`.
+    Fusion,
     /// The definition of a view.
     View,
 }
@@ -380,13 +390,43 @@ static TABLE: &[StageDef] = &[
             ..FIRST
         },
     ),
-    def("$listSearchIndexes", sources::parse, FIRST),
-    def("$search", sources::parse, FIRST),
-    def("$searchMeta", sources::parse, FIRST),
+    def(
+        "$listSearchIndexes",
+        sources::parse,
+        Rules {
+            collectionless: Some(false),
+            ..FIRST
+        },
+    ),
+    def("$search", search::parse, FIRST),
+    def("$searchMeta", search::parse, FIRST),
     def("$searchBeta", sources::parse, FIRST),
-    def("$vectorSearch", sources::parse, FIRST),
-    def("$rankFusion", sources::parse, FIRST),
-    def("$scoreFusion", sources::parse, FIRST),
+    def(
+        "$vectorSearch",
+        search::parse,
+        Rules {
+            not_in_lookup: true,
+            ..FIRST
+        },
+    ),
+    def(
+        "$rankFusion",
+        fusion::parse,
+        Rules {
+            not_in_facet: false,
+            collectionless: Some(false),
+            ..FIRST
+        },
+    ),
+    def(
+        "$scoreFusion",
+        fusion::parse,
+        Rules {
+            not_in_facet: false,
+            collectionless: Some(false),
+            ..FIRST
+        },
+    ),
     // It has to be first of what is left of the pipeline: see the planner.
     def(
         "$geoNear",
@@ -445,16 +485,10 @@ impl Pipeline {
             };
             let mut fields = doc.iter();
             let (Some((name, value)), None) = (fields.next(), fields.next()) else {
-                return Err(Error::location(
-                    40323,
-                    "a pipeline stage specification object must contain exactly one field",
-                ));
+                return Err(no_single_field());
             };
             let Some(def) = TABLE.iter().find(|def| def.name == name) else {
-                return Err(Error::location(
-                    40324,
-                    format!("Unrecognized pipeline stage name: '{name}'"),
-                ));
+                return Err(unknown_stage(name));
             };
             check_nesting(def, context)?;
             (def.parse)(def.name, value, context, &mut stages)?;
@@ -494,6 +528,10 @@ impl Pipeline {
                     union.pipeline.involved_namespaces(found);
                 }
                 Stage::Facet(facet) => facet.pipelines.iter().for_each(|(_, p)| p.involved_namespaces(found)),
+                Stage::Fusion(fusion) => {
+                    let inputs = fusion.inputs.iter();
+                    inputs.for_each(|input| input.pipeline.involved_namespaces(found));
+                }
                 Stage::Out(out) => found.push(out.target.clone()),
                 Stage::Merge(merge) => found.push(merge.into.clone()),
                 _ => {}
@@ -511,8 +549,13 @@ impl Pipeline {
             Stage::UnionWith(_) => Some("$unionWith"),
             Stage::ChangeStream(_) => Some("$changeStream"),
             Stage::Source(source) => Some(source.name()),
+            Stage::Search(search) => Some(search.name()),
             Stage::Lookup(lookup) => lookup.pipeline.outside_transactions(),
             Stage::Facet(facet) => facet.pipelines.iter().find_map(|(_, p)| p.outside_transactions()),
+            Stage::Fusion(fusion) => {
+                let mut inputs = fusion.inputs.iter();
+                inputs.find_map(|input| input.pipeline.outside_transactions())
+            }
             _ => None,
         })
     }
@@ -524,6 +567,17 @@ impl Pipeline {
             Some(Stage::Out(_) | Stage::OutFile(_) | Stage::Merge(_))
         )
     }
+}
+
+fn no_single_field() -> Error {
+    Error::location(
+        40323,
+        "a pipeline stage specification object must contain exactly one field",
+    )
+}
+
+fn unknown_stage(name: &str) -> Error {
+    Error::location(40324, format!("Unrecognized pipeline stage name: '{name}'"))
 }
 
 /// The error 40602 of a stage that must be the first one.
@@ -589,7 +643,10 @@ fn check_positions(placed: &[&StageDef], context: &ParseContext<'_>) -> Result<(
     }
     for (at, def) in placed.iter().enumerate() {
         if def.rules.first && at > 0 {
-            return Err(not_first(def.name));
+            return Err(match fusion::is_fusion(def.name) {
+                true => fusion::fusion_not_first(def.name),
+                false => not_first(def.name),
+            });
         }
         if def.rules.last && at + 1 < placed.len() {
             return Err(Error::location(

@@ -1,65 +1,60 @@
 //! Languages: their names, stop words and stemmers.
 //!
-//! The stemmers are Snowball's, from the crate `frostem`; of the two for Dutch the older one, which MongoDB has, too. Stems are what indexes store, so another version of the crate may
-//! need another version of these: a test compares the stems of some words of each language with those that indexes have.
+//! Stems are what indexes store, so another version of the crate that makes them may need another version of these: a test compares the stems of some words of each language with
+//! those that indexes have.
 //!
 //! Stop words come from files in `stop_words`: those of Snowball (BSD), for Romanian and Turkish those of NLTK as the crate
 //! `stop-words` has them (MIT or Apache).
 
-use frostem::{Algorithm, Stemmer};
+use super::stems::Stems;
 use nestor_model::Result;
-use nestor_model::statement::work;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-/// Longer words are their own stems: some stemmers take time that grows with the square of a word's length.
-const STEMMED_BYTES_MAX: usize = 1024;
-/// The length of a word, in bytes, from which on stemming takes a unit of work, and four where it is twice as long.
-const STEMMED_PER_UNIT: usize = 32;
 /// The longest stop words have fewer bytes.
 const STOP_WORD_BYTES_END: usize = 64;
 
 struct Definition {
     name: &'static str,
     code: &'static str,
-    algorithm: Option<Algorithm>,
     stop_words: &'static str,
 }
 
 macro_rules! languages {
-    ($($name:literal $code:literal $algorithm:ident)*) => {
+    ($($name:literal $code:literal)*) => {
         [
             $(Definition {
                 name: $name,
                 code: $code,
-                algorithm: Some(Algorithm::$algorithm),
                 stop_words: include_str!(concat!("stop_words/", $name, ".txt")),
             },)*
-            Definition { name: "none", code: "none", algorithm: None, stop_words: "" },
+            Definition { name: "none", code: "none", stop_words: "" },
         ]
     };
 }
 
 static LANGUAGES: [Definition; 16] = languages! {
-    "danish" "da" Danish
-    "dutch" "nl" DutchPorter
-    "english" "en" English
-    "finnish" "fi" Finnish
-    "french" "fr" French
-    "german" "de" German
-    "hungarian" "hu" Hungarian
-    "italian" "it" Italian
-    "norwegian" "nb" Norwegian
-    "portuguese" "pt" Portuguese
-    "romanian" "ro" Romanian
-    "russian" "ru" Russian
-    "spanish" "es" Spanish
-    "swedish" "sv" Swedish
-    "turkish" "tr" Turkish
+    "danish" "da"
+    "dutch" "nl"
+    "english" "en"
+    "finnish" "fi"
+    "french" "fr"
+    "german" "de"
+    "hungarian" "hu"
+    "italian" "it"
+    "norwegian" "nb"
+    "portuguese" "pt"
+    "romanian" "ro"
+    "russian" "ru"
+    "spanish" "es"
+    "swedish" "sv"
+    "turkish" "tr"
 };
 
 static STOP_WORDS: [OnceLock<HashSet<&'static str>>; LANGUAGES.len()] = [const { OnceLock::new() }; LANGUAGES.len()];
+
+static STEMS: [OnceLock<Option<Stems>>; LANGUAGES.len()] = [const { OnceLock::new() }; LANGUAGES.len()];
 
 /// A language of texts, or none: then each word is a term as it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -84,18 +79,23 @@ impl Language {
         LANGUAGES[self.0].name
     }
 
+    /// The words that say nothing by themselves, in lower case.
+    pub fn stop_words(self) -> impl Iterator<Item = &'static str> {
+        LANGUAGES[self.0].stop_words.lines()
+    }
+
     /// Whether an apostrophe is part of a word. English stop words (`don't`) and the English stemmer (`fox's`) know it.
     pub(super) fn has_apostrophes(self) -> bool {
         self.name() == "english"
     }
 
     /// Whether `I` is the capital of `ı`, and `İ` that of `i`.
-    pub(super) fn has_dotless_i(self) -> bool {
+    pub fn has_dotless_i(self) -> bool {
         self.name() == "turkish"
     }
 
     /// Whether a word, in lower case, says nothing by itself.
-    pub(super) fn is_stop_word(self, word: &str) -> bool {
+    pub fn is_stop_word(self, word: &str) -> bool {
         if word.len() >= STOP_WORD_BYTES_END {
             return false;
         }
@@ -104,14 +104,11 @@ impl Language {
     }
 
     /// The stem of a word. Errors: those of the statement's interrupt.
-    pub(super) fn stem(self, word: &str) -> Result<Cow<'_, str>> {
-        Ok(match LANGUAGES[self.0].algorithm {
-            Some(algorithm) if word.len() <= STEMMED_BYTES_MAX => {
-                work((word.len() / STEMMED_PER_UNIT).pow(2))?;
-                Stemmer::new(algorithm).stem(word)
-            }
-            _ => Cow::Borrowed(word),
-        })
+    pub fn stem(self, word: &str) -> Result<Cow<'_, str>> {
+        match STEMS[self.0].get_or_init(|| Stems::named(self.name())) {
+            Some(stems) => stems.stem(word),
+            None => Ok(Cow::Borrowed(word)),
+        }
     }
 }
 

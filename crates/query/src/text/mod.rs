@@ -6,7 +6,7 @@
 //! '"brown fox" -red'  ──TextSearch──►  terms brown, fox; phrase "brown fox"; without red
 //! ```
 //!
-//! Reading order: `language` (stop words and stemmers), `words` (from a text to its terms), `spec` (which texts of a document
+//! Reading order: `stems` (stemmers), `language` (stop words), `words` (from a text to its terms), `spec` (which texts of a document
 //! count, and what their terms score), `search` (what `$text` asks for, and which documents have it).
 //!
 //! An index has one of three versions, which differ in what they see as the same letter: see [`Version`].
@@ -15,10 +15,13 @@
 mod language;
 mod search;
 mod spec;
+mod stems;
 mod unicode;
 mod words;
 
 pub use language::Language;
 pub use search::{TextQuery, TextSearch, TextTest};
 pub use spec::{DEFAULT_LANGUAGE, TextSpec, WHOLE_DOCUMENT};
+pub use stems::Stems;
+pub use unicode::is_mark;
 pub use words::{Version, stored_term};

@@ -10,7 +10,7 @@ pub(super) fn is_delimiter(c: char) -> bool {
 }
 
 /// Whether a character is a mark that text indexes leave out.
-pub(super) fn is_mark(c: char) -> bool {
+pub fn is_mark(c: char) -> bool {
     c >= '\u{300}' && is_within(MARKS, c)
 }
 

@@ -160,7 +160,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 fn oplog_entry(collection: &Collection, changed: &Document, body: RawDoc<'_>) -> nestor_model::RawDocBuf {
     let ns = &collection.ns;
     let mut options = doc! { "uuid": Uuid(collection.uuid).to_value() };
-    for (name, value) in collection.options.listed().iter() {
+    for (name, value) in collection.options.shown().iter() {
         options.push(name, value);
     }
     let mut before = doc! { "collectionOptions_old": options };

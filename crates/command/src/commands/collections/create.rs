@@ -432,7 +432,7 @@ fn default_collation(args: &CreateArgs<'_>) -> Result<Option<Collation>> {
 /// Making what exists already is no error when it is the same.
 fn same_or_error(existing: &Collection, options: &CollectionOptions) -> Result<()> {
     let same = values_equal(
-        ValueRef::Document(existing.options.listed().as_ref()),
+        ValueRef::Document(existing.options.shown().as_ref()),
         ValueRef::Document(options.listed().as_ref()),
     );
     if same {

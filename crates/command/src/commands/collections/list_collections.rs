@@ -88,7 +88,7 @@ pub(crate) fn describe(collection: &Collection, name_only: bool) -> Document {
     if name_only {
         return row;
     }
-    let mut options = collection.options.listed().clone();
+    let mut options = collection.options.shown();
     if collection.timeseries().is_some() {
         // How it is a view is nobody's concern.
         options.remove("viewOn");

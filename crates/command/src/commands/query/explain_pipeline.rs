@@ -208,16 +208,27 @@ impl Shown<'_, '_> {
     }
 }
 
-/// Puts a pipeline where it is written in a stage. `{$unionWith: "c"}` stands for one with an empty pipeline.
+/// Puts a pipeline where it is written in a stage, at a dotted path. `{$unionWith: "c"}` stands for one with an empty pipeline.
 fn set_within(stage: &mut Document, field: &str, pipeline: Value) {
     let Some((_, written)) = stage.fields_mut().first_mut() else {
         return;
     };
     if let Value::Document(spec) = written {
-        spec.set(field, pipeline);
+        set_at(spec, field, pipeline);
         return;
     }
     let mut spec = doc! { "coll": std::mem::replace(written, Value::Null) };
     spec.push(field, pipeline);
     *written = spec.into();
+}
+
+fn set_at(spec: &mut Document, path: &str, value: Value) {
+    let Some((head, rest)) = path.split_once('.') else {
+        return spec.set(path, value);
+    };
+    for (name, inner) in spec.fields_mut() {
+        if let (true, Value::Document(inner)) = (name == head, inner) {
+            return set_at(inner, rest, value);
+        }
+    }
 }

@@ -121,6 +121,8 @@ fn meta_document(meta: &DocMeta) -> Document {
     let mut doc = Document::new();
     doc.push("t", meta.text_score);
     doc.push("s", meta.search_score);
+    doc.push("v", meta.vector_search_score);
+    doc.push("f", meta.fused_score);
     doc.push("d", meta.geo_distance);
     doc.push("p", meta.geo_point.clone());
     doc.push("r", meta.rand_val);
@@ -128,6 +130,9 @@ fn meta_document(meta: &DocMeta) -> Document {
     doc.push("x", meta.index_key.clone());
     doc.push("k", meta.sort_key.clone());
     doc.push("h", meta.highlights.clone());
+    doc.push("e", meta.search_score_details.clone());
+    doc.push("c", meta.fused_score_details.clone());
+    doc.push("n", meta.sequence_token.clone());
     doc
 }
 
@@ -140,6 +145,8 @@ fn meta_of(doc: &Document) -> DocMeta {
     DocMeta {
         text_score: number("t"),
         search_score: number("s"),
+        vector_search_score: number("v"),
+        fused_score: number("f"),
         geo_distance: number("d"),
         geo_point: value("p"),
         rand_val: number("r"),
@@ -153,6 +160,9 @@ fn meta_of(doc: &Document) -> DocMeta {
         },
         sort_key: value("k"),
         highlights: value("h"),
+        search_score_details: value("e"),
+        fused_score_details: value("c"),
+        sequence_token: value("n"),
     }
 }
 

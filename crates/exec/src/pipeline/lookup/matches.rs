@@ -382,7 +382,7 @@ impl Finder {
                     }
                 }
             }
-            InnerPlan::ByValue | InnerPlan::Facets(_) => {}
+            InnerPlan::ByValue | InnerPlan::Facets(_) | InnerPlan::Inputs(_) => {}
         }
         Ok(())
     }

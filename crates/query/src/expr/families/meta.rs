@@ -25,6 +25,11 @@ const KINDS: &[&str] = &[
     "sortKey",
 ];
 
+/// The names of all kinds of metadata.
+pub fn metadata() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().copied()
+}
+
 /// The static name of a kind of metadata.
 pub(crate) fn known(kind: &str) -> Option<&'static str> {
     KINDS.iter().find(|k| **k == kind).copied()
@@ -46,7 +51,9 @@ fn meta<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     };
     Ok(match kind.as_str() {
         "textScore" => meta.text_score.into(),
-        "searchScore" | "score" | "vectorSearchScore" => meta.search_score.into(),
+        "searchScore" => meta.search_score.into(),
+        "vectorSearchScore" => meta.vector_search_score.into(),
+        "score" => meta.score().into(),
         "geoNearDistance" => meta.geo_distance.into(),
         "geoNearPoint" => meta.geo_point.clone().into(),
         "randVal" => meta.rand_val.into(),
@@ -54,6 +61,9 @@ fn meta<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         "indexKey" => meta.index_key.clone().into(),
         "sortKey" => meta.sort_key.clone().into(),
         "searchHighlights" => meta.highlights.clone().into(),
+        "searchScoreDetails" => meta.search_score_details.clone().into(),
+        "scoreDetails" => meta.score_details().cloned().into(),
+        "searchSequenceToken" => meta.sequence_token.clone().into(),
         _ => Val::MISSING,
     })
 }

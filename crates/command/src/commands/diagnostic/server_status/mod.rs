@@ -307,6 +307,18 @@ fn store(context: &Context<'_>, reply: &mut RawWriter) {
         reply.append(name, as_long(value));
     }
     reply.end();
+    let searches = context.service.searches.figures();
+    reply.begin_document("searchIndexes");
+    for (name, value) in [
+        ("held", searches.held),
+        ("bytes", searches.bytes),
+        ("bytesMax", searches.bytes_max),
+        ("asked", searches.asked),
+        ("made", searches.made),
+    ] {
+        reply.append(name, as_long(value));
+    }
+    reply.end();
     let engine = &context.service.engine;
     reply.begin_document("log");
     reply.append("bytes", as_long(engine.log_bytes()));

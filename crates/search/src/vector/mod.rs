@@ -1,0 +1,179 @@
+//! The kind `vectorSearch`, and what `$vectorSearch` asks of it.
+//!
+//! An index is a list of immutable segments. A change makes a new one of what has changed, and marks in the others what is not there any more;
+//! small segments are merged into larger ones, so that there are few and each vector is copied seldom.
+//!
+//! All searches compare all vectors that pass the filters: `numCandidates` and the options of graphs and of quantization are checked, and the
+//! results are those of an exact search.
+//!
+//! Reading order: [`definition`], `values` (vectors in BSON), `segment`, `column` (what filters see), [`query`], `filter`, `nearest` (the
+//! search), `distance`.
+//! Source: manual, "`$vectorSearch`", "How to Index Fields for Vector Search".
+
+mod bits;
+mod column;
+mod definition;
+mod distance;
+mod filter;
+mod nearest;
+mod query;
+mod read;
+mod segment;
+#[cfg(test)]
+mod tests;
+mod values;
+
+pub use definition::Definition;
+pub use query::Nearest;
+
+use crate::found::Found;
+use bits::Bits;
+use nearest::Prepared;
+use nestor_model::memory::Held;
+use nestor_model::{RawDoc, Result};
+use segment::Segment;
+use std::sync::Arc;
+
+impl Definition {
+    /// Checks a query without looking for anything.
+    ///
+    /// Errors: 8, as [`Index::nearest`].
+    pub fn check(&self, nearest: &Nearest) -> Result<()> {
+        Prepared::new(self, nearest).map(drop)
+    }
+}
+
+/// The vectors of one state of a collection.
+#[derive(Clone, Default)]
+pub struct Index {
+    parts: Vec<Part>,
+}
+
+/// A segment and what of it is not there any more.
+#[derive(Clone)]
+struct Part {
+    segment: Arc<Segment>,
+    deleted: Arc<Bits>,
+    /// How many of its documents are there.
+    live: usize,
+}
+
+impl Part {
+    fn new(segment: Segment) -> Self {
+        let live = segment.documents();
+        Self {
+            deleted: Arc::new(Bits::none(live)),
+            segment: Arc::new(segment),
+            live,
+        }
+    }
+
+    fn delete(&mut self, key: &[u8]) {
+        if let Some(document) = self.segment.find(key)
+            && !self.deleted.has(document)
+        {
+            Arc::make_mut(&mut self.deleted).set(document);
+            self.live -= 1;
+        }
+    }
+}
+
+impl Index {
+    /// Begins the next state of the index.
+    pub fn change(&self) -> Change {
+        Change {
+            parts: self.parts.clone(),
+            fresh: None,
+            held: Held::by_this_statement(),
+        }
+    }
+
+    /// About how many bytes of memory it takes.
+    pub fn bytes(&self) -> usize {
+        self.parts
+            .iter()
+            .map(|part| part.segment.bytes() + part.deleted.bytes())
+            .sum()
+    }
+
+    /// How many documents it holds.
+    pub fn documents(&self) -> u64 {
+        self.parts.iter().map(|part| part.live as u64).sum()
+    }
+
+    /// The documents that a `$vectorSearch` asks for.
+    ///
+    /// Errors: 8 for what this index cannot tell, those of the statement's interrupt and memory.
+    pub fn nearest(&self, definition: &Definition, nearest: &Nearest) -> Result<Found> {
+        let parts = self.parts.iter().map(|part| (&*part.segment, &*part.deleted));
+        Prepared::new(definition, nearest)?.find(parts)
+    }
+}
+
+/// The next state while it is made.
+pub struct Change {
+    parts: Vec<Part>,
+    fresh: Option<Segment>,
+    held: Held,
+}
+
+/// After so many documents the memory of a change is counted again.
+const COUNTED: usize = 1024;
+
+impl Change {
+    /// A record as it is now: its document, or that there is none any more.
+    ///
+    /// Errors: those of the statement's interrupt and memory.
+    pub fn record(&mut self, definition: &Definition, key: &[u8], document: Option<RawDoc<'_>>) -> Result<()> {
+        for part in &mut self.parts {
+            part.delete(key);
+        }
+        let Some(document) = document else {
+            return Ok(());
+        };
+        let fresh = self.fresh.get_or_insert_with(|| Segment::new(definition));
+        fresh.add(definition, key, document)?;
+        if fresh.documents().is_multiple_of(COUNTED) {
+            self.held.set(fresh.bytes());
+        }
+        Ok(())
+    }
+
+    /// The state with all of these.
+    ///
+    /// Errors: as [`Change::record`].
+    pub fn finish(mut self) -> Result<Index> {
+        if let Some(fresh) = self.fresh.take() {
+            self.parts.push(Part::new(fresh.seal()));
+        }
+        self.parts.retain(|part| part.live > 0);
+        for part in &mut self.parts {
+            if part.live * 2 < part.segment.documents() {
+                *part = merged(std::slice::from_ref(part))?;
+            }
+        }
+        self.merge_last()?;
+        Ok(Index { parts: self.parts })
+    }
+
+    /// Merges the last segments when they are together at least half as large as the one before them.
+    fn merge_last(&mut self) -> Result<()> {
+        let Some(last) = self.parts.last() else { return Ok(()) };
+        let (mut from, mut live) = (self.parts.len() - 1, last.live);
+        while from > 0 && live * 2 >= self.parts[from - 1].live {
+            from -= 1;
+            live += self.parts[from].live;
+        }
+        if from + 1 < self.parts.len() {
+            let merged = merged(&self.parts[from..])?;
+            self.parts.truncate(from);
+            self.parts.push(merged);
+        }
+        Ok(())
+    }
+}
+
+fn merged(parts: &[Part]) -> Result<Part> {
+    let parts: Vec<_> = parts.iter().map(|part| (&*part.segment, &*part.deleted)).collect();
+    Segment::merge(&parts).map(Part::new)
+}
