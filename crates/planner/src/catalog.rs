@@ -174,6 +174,11 @@ pub trait Computed: fmt::Debug + Send + Sync {
         Ok(true)
     }
 
+    /// Whether the value of the first part is an array each of whose items is a key.
+    fn spreads(&self) -> bool {
+        false
+    }
+
     /// The paths of the fields that are looked at.
     fn paths(&self) -> Vec<Str>;
 

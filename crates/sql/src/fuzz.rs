@@ -1,10 +1,10 @@
 //! What the fuzz target `sql` runs: everything of this crate that reads what a client sends, before any table is asked for.
 
 use crate::types::{Type, input};
-use crate::{functions, parse, protocol, types};
+use crate::{functions, parse, protocol, search, types};
 
 /// Reads `bytes` as a startup, as a message (its tag first), as statements, as a literal and a binary value of each type, and as
-/// patterns. Each is read or refused; what was read as a statement is shown as text.
+/// patterns, and as texts to be searched. Each is read or refused; what was read as a statement is shown as text.
 pub fn any(bytes: &[u8]) {
     let _ = protocol::frontend::startup(bytes);
     if let Some((tag, body)) = bytes.split_first() {
@@ -24,6 +24,10 @@ pub fn any(bytes: &[u8]) {
     let _ = types::regex::compile(text, types::regex::Flags::default());
     let _ = types::jsonpath::path(text);
     functions::read_pattern(text);
+    let config = types::regconfig::Config::default();
+    let _ = search::words::vector_of(config, text);
+    let _ = search::words::query_of_web(config, text);
+    let _ = search::headline::Options::parse(text);
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! SQL over documents: PostgreSQL's dialect and its wire protocol.
 //!
-//! Reading order: [`types`] (what values there are), [`expr`], [`current`] (whose statement a thread runs), [`functions`] and [`aggregates`] (what is computed of them), [`parse`],
+//! Reading order: [`types`] (what values there are), [`expr`], [`current`] (whose statement a thread runs), [`search`] (text search), [`functions`] and [`aggregates`] (what is computed of them), [`parse`],
 //! [`catalog`] (tables), [`bind`] (from statements to plans), [`plan`] (rules), [`run`] (queries on the statement service), [`write`](mod@write) (statements that write), [`ddl`] (those that change what tables there are), [`mod@copy`] (files of rows), then
 //! [`protocol`] (bytes to messages and back) and [`session`] (what a connection is at).
 //!
@@ -23,6 +23,7 @@ pub mod parse;
 pub mod plan;
 pub mod protocol;
 pub mod run;
+pub mod search;
 pub mod session;
 pub mod stage;
 pub mod types;

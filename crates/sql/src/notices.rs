@@ -105,6 +105,11 @@ pub fn told(state: &str, message: &str) {
     tell(Severity::Notice, error(state, message));
 }
 
+/// Tells of what would be an error elsewhere, with its state and what else it says.
+pub fn tell_of(said: Error) {
+    tell(Severity::Notice, said);
+}
+
 /// Warns of a statement that does nothing.
 pub fn warn(state: &str, message: &str) {
     tell(Severity::Warning, error(state, message));

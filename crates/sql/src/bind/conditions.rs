@@ -56,7 +56,7 @@ impl Binder<'_> {
             if let Some(refused) = refused {
                 return Err(refused);
             }
-            if value.is_volatile() {
+            if value.is_of_session() {
                 return fail("42P17", "generation expression is not immutable");
             }
             let mut target = Target::of(column);

@@ -652,11 +652,12 @@ fn bson_types(ty: &Type) -> Option<&'static [&'static str]> {
     Some(match ty {
         Type::Bool => &["bool"],
         Type::Int2 | Type::Int4 => &["int"],
-        Type::Int8 | Type::Oid | Type::Tid => &["long", "int"],
+        Type::Int8 | Type::Oid | Type::Tid | Type::Regconfig | Type::Regdictionary => &["long", "int"],
         Type::Float4 | Type::Float8 => &["double", "int", "long"],
         Type::Numeric => &["decimal", "int", "long", "double"],
         Type::Text | Type::Varchar | Type::Bpchar | Type::Name | Type::Char | Type::Interval => &["string"],
         Type::Bit | Type::Varbit | Type::Timetz | Type::Jsonpath | Type::Refcursor => &["string"],
+        Type::TsVector | Type::TsQuery => &["string"],
         ty if ty.is_address() => &["string"],
         ty if ty.is_ranges() => &["string"],
         Type::Bytea | Type::Uuid => &["binData"],

@@ -82,6 +82,7 @@ impl Binder<'_> {
                         _ => functions::call("-", vec![arg]),
                     },
                     UnaryOperator::BitwiseNot => functions::call("~", vec![arg]),
+                    UnaryOperator::PGPrefixFactorial => functions::call("!!", vec![arg]),
                     UnaryOperator::PGAbs => functions::call("@", vec![arg]),
                     UnaryOperator::PGSquareRoot => {
                         functions::call("sqrt", vec![coerce(arg, &Type::Float8, Context::Implicit)?])
@@ -752,7 +753,7 @@ impl Binder<'_> {
             return self.object(arg, to);
         }
         // Numbers are shown by the names that the catalog has for them.
-        if to.is_text() && arg.ty().is_reg() {
+        if to.is_text() && arg.ty().is_reg() && !arg.ty().has_fixed_names() {
             let texts = self.catalog_texts(&arg.ty().name())?;
             let number = coerce(arg.clone(), &Type::Oid, Context::Implicit)?;
             let name = functions::call("catalog_text", vec![number.clone(), texts])?;

@@ -245,6 +245,7 @@ pub fn of_index(given: &[Expr], method: &str) -> Result<Vec<String>> {
             "fillfactor" => method != "gin",
             "deduplicate_items" => method == "btree",
             "fastupdate" => method == "gin",
+            "buffering" => method == "gist",
             _ => false,
         };
         if !is_known {

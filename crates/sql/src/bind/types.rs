@@ -91,8 +91,6 @@ fn is_left_out(name: &str) -> bool {
         "path",
         "polygon",
         "circle",
-        "tsvector",
-        "tsquery",
         "xml",
         "money",
         "xid",

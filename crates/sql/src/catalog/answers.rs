@@ -95,6 +95,7 @@ impl<'c> Asked<'c> {
         self.setting("datestyle");
         self.setting("intervalstyle");
         self.setting("bytea_output");
+        self.setting("default_text_search_config");
         let answers = self.answers.into_inner();
         let may_hold = !self.once.get() && answers.may_hold();
         (answers, may_hold)

@@ -1,6 +1,6 @@
 //! EXCLUDE constraints mean something, and have indexes.
 
-use super::index::{Part, computed, plain};
+use super::index::{Method, Part, computed, plain};
 use crate::bind::Binder;
 use crate::catalog::Table;
 use crate::catalog::exclusion::{Element, Exclusion};
@@ -156,8 +156,8 @@ pub(super) fn spec(table: &Arc<Table>, exclusion: &Exclusion) -> Result<IndexSpe
         conditions.push((text.clone(), bound));
     }
     let (listed, ..) = match parts.iter().any(|part| part.is_computed()) {
-        true => computed(table, &parts, (&exclusion.name, false), conditions)?,
-        false => plain(table, &parts, super::index::Method::Ordered, &exclusion.name)?,
+        true => computed(table, &parts, Method::Ordered, (&exclusion.name, false), conditions)?,
+        false => plain(table, &parts, Method::Ordered, &exclusion.name)?,
     };
     IndexSpec::parse(listed.to_raw())
 }

@@ -113,19 +113,24 @@ pub(super) fn create(
                 Some(predicate) => predicate::of(&Reading::new(statement, &*ws, &op, session), &table, predicate)?,
                 None => Predicate::default(),
             };
-            let is_computed = !predicate.conditions.is_empty() || parts.iter().any(|part| part.expr.is_some());
+            let is_of_lexemes = method.has_lexemes(&table, &parts)?;
+            let is_computed =
+                is_of_lexemes || !predicate.conditions.is_empty() || parts.iter().any(|part| part.expr.is_some());
             let included = included_columns(&table, &include)?;
             // In a unique index they would be part of what is unique.
             let read = readable(&parts, &included, create.unique);
             let all: Vec<&Part<'_>> = parts.iter().chain(&read).collect();
-            if is_computed && method == Method::Inverted {
+            if is_computed && method == Method::Inverted && !is_of_lexemes {
                 return unsupported(
                     "an index of the access method \"gin\" on expressions, or with conditions that no filter says",
                 );
             }
             let is_hash = is_computed && method == Method::Hash;
             let (mut listed, nullable, mut classes) = match is_computed {
-                true => computed(&table, &all, (&name, create.unique), predicate.conditions)?,
+                true => {
+                    let method = if is_of_lexemes { method } else { Method::Ordered };
+                    computed(&table, &all, method, (&name, create.unique), predicate.conditions)?
+                }
                 false => plain(&table, &all, method, &name)?,
             };
             classes.truncate(parts.len());
@@ -139,7 +144,8 @@ pub(super) fn create(
             let is_said = parts
                 .iter()
                 .any(|part| part.order() != if part.descends { 3 } else { 0 } || part.descends && is_computed);
-            if !included.is_empty() || is_said || has_classes || has_collations || is_hash || !storage.is_empty() {
+            let says_more = is_said || has_classes || has_collations || is_hash || is_of_lexemes;
+            if !included.is_empty() || says_more || !storage.is_empty() {
                 let mut option = listed
                     .get(expression::OPTION)
                     .and_then(ValueRef::as_document)
@@ -156,6 +162,9 @@ pub(super) fn create(
                 }
                 if is_hash {
                     included::say_hash(option.get_or_insert_default());
+                }
+                if is_of_lexemes {
+                    indexed::say_lexemes(option.get_or_insert_default(), method.named().1);
                 }
                 if has_collations {
                     included::say_collations(option.get_or_insert_default(), &collations);
@@ -228,8 +237,10 @@ pub(super) enum Method {
     Ordered,
     /// By hashes of values.
     Hash,
-    /// By the elements of arrays, or by what is anywhere in JSON.
+    /// By the elements of arrays, by what is anywhere in JSON, or by the lexemes of texts.
     Inverted,
+    /// By the lexemes of texts.
+    Searched,
 }
 
 impl Method {
@@ -239,6 +250,7 @@ impl Method {
             Self::Ordered => (classes::BTREE, "btree"),
             Self::Hash => (classes::HASH, "hash"),
             Self::Inverted => (classes::GIN, "gin"),
+            Self::Searched => (classes::GIST, "gist"),
         }
     }
 
@@ -250,6 +262,7 @@ impl Method {
             None | Some(IndexType::BTree) => return Ok(Self::Ordered),
             Some(IndexType::Hash) => Self::Hash,
             Some(IndexType::GIN) => Self::Inverted,
+            Some(IndexType::GiST) => Self::Searched,
             Some(other) => return unsupported(format!("the access method {other}")),
         };
         let (_, word) = method.named();
@@ -271,6 +284,28 @@ impl Method {
             true => cannot("ASC/DESC options"),
             false => Ok(method),
         }
+    }
+
+    /// Whether an index has the lexemes of texts.
+    ///
+    /// Errors: those of the expression; 0A000 for a method that has nothing else.
+    fn has_lexemes(self, table: &Arc<Table>, parts: &[Part<'_>]) -> Result<bool> {
+        if !matches!(self, Self::Inverted | Self::Searched) {
+            return Ok(false);
+        }
+        let mut all = true;
+        for part in parts {
+            let ty = match (part.expr, table.column(&part.name)) {
+                (Some(expr), _) => indexed::bound(table, expr)?.ty(),
+                (None, Some(column)) => column.ty.clone(),
+                (None, None) => return missing(&part.name),
+            };
+            all &= ty == Type::TsVector;
+            if ty != Type::TsVector && self == Self::Searched {
+                return unsupported(format!("an index of the access method \"gist\" on values of type {ty}"));
+            }
+        }
+        Ok(all)
     }
 }
 
@@ -399,8 +434,9 @@ pub(super) fn plain<'p>(table: &Table, parts: &[&Part<'p>], method: Method, name
             (Method::Hash, _) => key.push(path, "hashed"),
             (Method::Inverted, Type::Array(_)) => key.push(path, 1),
             (Method::Inverted, Type::Jsonb) => key.push(format!("{path}.$**"), 1),
-            (Method::Inverted, ty) => {
-                let message = format!("data type {ty} has no default operator class for access method \"gin\"");
+            (Method::Inverted | Method::Searched, ty) => {
+                let word = method.named().1;
+                let message = format!("data type {ty} has no default operator class for access method \"{word}\"");
                 return fail("42704", message);
             }
             (Method::Ordered, _) => key.push(path, if part.descends { -1 } else { 1 }),
@@ -416,6 +452,7 @@ pub(super) fn plain<'p>(table: &Table, parts: &[&Part<'p>], method: Method, name
 pub(super) fn computed<'p>(
     table: &Arc<Table>,
     parts: &[&Part<'p>],
+    method: Method,
     (name, create_unique): (&str, bool),
     conditions: Vec<(String, BoundExpr)>,
 ) -> Result<Specified<'p>> {
@@ -438,7 +475,7 @@ pub(super) fn computed<'p>(
                     return missing(&part.name);
                 };
                 let bound = indexed::bound(table, &column)?;
-                if indexed::is_hashed(&bound) {
+                if indexed::is_hashed(&bound) && method == Method::Ordered {
                     let ty = bound.ty();
                     return unsupported(format!(
                         "a column of type {ty} in an index beside expressions or conditions"
@@ -451,7 +488,7 @@ pub(super) fn computed<'p>(
             return unsupported(format!("an expression of type {} in a unique index", bound.ty()));
         }
         check_collation(part, &bound.ty())?;
-        classes.push(class_of(part.class, Method::Ordered, &bound.ty())?);
+        classes.push(class_of(part.class, method, &bound.ty())?);
         use_columns(&bound);
         let is_computed = part.expr.is_some() || !has_expressions && texts.is_empty();
         match is_computed {

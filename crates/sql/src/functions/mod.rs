@@ -32,6 +32,7 @@ mod ranges;
 mod records;
 pub mod routine;
 pub(crate) mod sample;
+mod search;
 mod sizes;
 pub(crate) mod spread;
 mod system;
@@ -45,7 +46,7 @@ pub(crate) use records::{DATES_MS, typed_into};
 pub use records::{is_of_records, records, whole_records};
 pub(crate) use system::PRIVILEGES;
 pub use system::{AMBIGUOUS, HOLDS, STANDARD, folded, object_number, part_key, sequences_key, type_number};
-pub use tables::{Table, as_documents, once, side_by_side, table};
+pub use tables::{Table, as_documents, once, side_by_side};
 pub use uuids::uuid_v7;
 
 use crate::error::{error, fail, no_function, no_operator};
@@ -119,6 +120,7 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
         uuids::ROWS,
         advisory::ROWS,
         sample::ROWS,
+        search::ROWS,
     ];
     let mut out: HashMap<&'static str, Vec<Function>> = HashMap::new();
     for row in families.into_iter().chain(ranges::TABLES.iter().copied()).flatten() {
@@ -128,8 +130,25 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
         let all = out.get_mut(row.0).into_iter().flatten();
         all.for_each(|function| function.of_session = true);
     }
+    for row in search::OF_SESSION {
+        let of_session = true;
+        out.entry(row.0).or_default().push(Function {
+            of_session,
+            ..parse(*row)
+        });
+    }
     out
 });
+
+/// The function `name` with these arguments; `None` when it is none that gives rows.
+///
+/// Errors: 42883 for arguments that it does not take.
+pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
+    match search::table(name, args)? {
+        None => tables::table(name, args),
+        found => Ok(found),
+    }
+}
 
 /// Reads a text as a pattern of digits, for the fuzz target.
 pub(crate) fn read_pattern(text: &str) {

@@ -2,7 +2,7 @@
 
 use super::leaves;
 use super::patterns::{regexp_matches, regexp_split};
-use crate::error::{error, fail};
+use crate::error::{error, fail, no_function};
 use crate::expr::Expr;
 use crate::functions::{arithmetic, coerce, keywords};
 use crate::types::arrays;
@@ -26,7 +26,8 @@ pub struct Table {
     pub columns: Vec<(String, Type)>,
 }
 
-type Rows = Box<dyn Iterator<Item = Result<Tuple>> + Send>;
+/// Rows of a function, one after the other.
+pub(super) type Rows = Box<dyn Iterator<Item = Result<Tuple>> + Send>;
 
 struct Plain {
     name: &'static str,
@@ -49,7 +50,7 @@ impl TableFunction for Plain {
     }
 }
 
-fn listed(rows: Vec<Tuple>) -> Result<Rows> {
+pub(super) fn listed(rows: Vec<Tuple>) -> Result<Rows> {
     Ok(Box::new(rows.into_iter().map(Ok)))
 }
 
@@ -105,6 +106,52 @@ fn series_numeric(args: &[Value]) -> Result<Rows> {
         }
         Some(Ok(vec![Value::Decimal128(now)]))
     })))
+}
+
+/// A function that takes arguments of these types; it has no rows where one is null.
+///
+/// Errors: 42883 for other arguments.
+pub(super) fn fixed(
+    name: &'static str,
+    run: fn(&[Value]) -> Result<Rows>,
+    (args, types): (&[Expr], &[Type]),
+    columns: Vec<(String, Type)>,
+) -> Result<Option<Table>> {
+    let fit = args.len() == types.len()
+        && args
+            .iter()
+            .zip(types)
+            .all(|(arg, ty)| exists(&arg.ty(), ty, Context::Implicit));
+    if !fit {
+        let shown: Vec<String> = args.iter().map(|arg| arg.ty().to_string()).collect();
+        return Err(no_function(format!("{name}({})", shown.join(", "))));
+    }
+    let args = args
+        .iter()
+        .zip(types)
+        .map(|(arg, ty)| coerce(arg.clone(), ty, Context::Implicit));
+    Ok(Some(Table {
+        call: Arc::new(Strict(Plain { name, run })),
+        args: args.collect::<Result<_>>()?,
+        columns,
+    }))
+}
+
+/// A function that has no rows where an argument is null.
+#[derive(Debug)]
+struct Strict(Plain);
+
+impl TableFunction for Strict {
+    fn name(&self) -> &str {
+        self.0.name
+    }
+
+    fn rows(&self, args: &[Value], env: &Env<'_>) -> Result<Rows> {
+        match args.iter().any(|arg| matches!(arg, Value::Null)) {
+            true => listed(Vec::new()),
+            false => self.0.rows(args, env),
+        }
+    }
 }
 
 /// A series of instants, whose days and months are those of the session's clocks.

@@ -108,7 +108,8 @@ impl Trigger {
             true => condition,
             false => format!("({condition})"),
         });
-        self.written(table, condition, &self.call(path))
+        let path: Vec<String> = path.iter().cloned().chain(["pg_catalog".to_owned()]).collect();
+        self.written(table, condition, &self.call(&path))
     }
 
     /// What has to hold, as the catalog shows it.

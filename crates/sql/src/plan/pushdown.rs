@@ -303,7 +303,23 @@ fn is_computed(condition: &Expr) -> bool {
         Node::Quantified { op, arg, array, all } => {
             *op == Comparison::Equal && !all && of_row(arg) && array.is_constant()
         }
+        Node::Call { .. } => is_search(condition).is_some_and(|(vector, query)| of_row(vector) && query.is_constant()),
         _ => false,
+    }
+}
+
+/// The vector and the query of a condition that the one has what the other looks for.
+pub fn is_search(condition: &Expr) -> Option<(&Expr, &Expr)> {
+    let Node::Call { function, args, .. } = condition.node() else {
+        return None;
+    };
+    match (function.name, args.as_slice()) {
+        ("@@" | "@@@", [a, b]) => match (a.ty(), b.ty()) {
+            (Type::TsVector, Type::TsQuery) => Some((a, b)),
+            (Type::TsQuery, Type::TsVector) => Some((b, a)),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

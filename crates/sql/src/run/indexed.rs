@@ -17,6 +17,7 @@ use crate::catalog::{Column, Kind, Table};
 use crate::error::{Field, error, fail, with};
 use crate::expr::{Expr, Node};
 use crate::parse::with_column_renamed;
+use crate::types::tsvector::TsVector;
 use crate::types::{Type, json, stored};
 use nestor_model::fnv::Fnv;
 use nestor_model::{
@@ -44,6 +45,8 @@ pub struct Indexed {
     normal: Vec<String>,
     /// What holds of the rows that the index has.
     conditions: Vec<Expr>,
+    /// It has the lexemes of vectors.
+    pub is_of_lexemes: bool,
 }
 
 /// Lets indexes on expressions be computed in this process.
@@ -70,6 +73,46 @@ const JSON_NULLS: &str = "jsonNulls";
 
 /// The name of the conditions in the option.
 const CONDITIONS: &str = "where";
+
+/// The name of the access method in the option of an index of lexemes, each of which is a key of it.
+const LEXEMES: &str = "lexemes";
+/// More lexemes of a vector are in the index as [`TOO_MANY`] alone.
+const LEXEMES_MAX: usize = 20_000;
+/// Of longer lexemes the index has the beginning.
+pub const LEXEME_BYTES_MAX: usize = 256;
+/// The key of vectors with too many lexemes.
+pub const TOO_MANY: Value = Value::Int32(0);
+
+/// Says in the option by which access method an index has lexemes.
+pub fn say_lexemes(option: &mut Document, method: &str) {
+    option.push(LEXEMES, method);
+}
+
+/// The access method of an index of lexemes, as it was asked for.
+pub fn method_of_lexemes(spec: &IndexSpec) -> Option<String> {
+    let option = spec.option(expression::OPTION).and_then(ValueRef::as_document)?;
+    option.get(LEXEMES)?.as_str().map(str::to_owned)
+}
+
+/// A lexeme as an index has it.
+pub fn lexeme(lexeme: &str) -> &str {
+    let end = (0..=lexeme.len().min(LEXEME_BYTES_MAX)).rev();
+    let end = end.into_iter().find(|at| lexeme.is_char_boundary(*at)).unwrap_or(0);
+    &lexeme[..end]
+}
+
+/// The keys that a vector has in an index.
+///
+/// Errors: those of the statement's limits.
+fn lexemes(vector: &Value) -> Result<Value> {
+    let vector = TsVector::of(vector)?;
+    if vector.entries.len() > LEXEMES_MAX {
+        return Ok(Value::Array(Array::new(vec![TOO_MANY])));
+    }
+    let mut keys: Vec<&str> = vector.entries.iter().map(|entry| lexeme(&entry.lexeme)).collect();
+    keys.dedup();
+    Ok(Value::Array(Array::new(keys.into_iter().map(Value::from).collect())))
+}
 
 /// The option `sql` of an index on expressions over a table, with the conditions that hold of the rows that it has.
 pub fn option(
@@ -195,7 +238,12 @@ impl Indexed {
         }
         let table = Table::new("t", columns, Kind::Collection(Namespace::new("", "t")));
         let conditions = texts(option, CONDITIONS).unwrap_or_default();
-        Self::over(Arc::new(table), texts(option, "parts")?, &conditions)
+        let own = Self::over(Arc::new(table), texts(option, "parts")?, &conditions)?;
+        let is_of_lexemes = option.get(LEXEMES).is_some();
+        if is_of_lexemes && own.parts.iter().map(Expr::ty).ne([Type::TsVector]) {
+            return Err(wrong());
+        }
+        Ok(Self { is_of_lexemes, ..own })
     }
 
     /// Expressions over a table.
@@ -218,6 +266,7 @@ impl Indexed {
             parts,
             texts,
             normal,
+            is_of_lexemes: false,
         })
     }
 
@@ -249,11 +298,15 @@ impl Indexed {
     ///
     /// Errors: those of the expressions.
     fn key(&self, doc: DocRef<'_>) -> Result<Vec<Value>> {
-        let each = self
-            .of_row(&self.parts, doc)?
-            .into_iter()
-            .map(|(part, value)| entry(part, value));
-        Ok(each.collect())
+        let each = self.of_row(&self.parts, doc)?.into_iter();
+        if self.is_of_lexemes {
+            let each = each.map(|(_, value)| match value {
+                Value::Null => Ok(Value::Array(Array::new(Vec::new()))),
+                value => lexemes(&value),
+            });
+            return each.collect();
+        }
+        Ok(each.map(|(part, value)| entry(part, value)).collect())
     }
 }
 
@@ -265,6 +318,10 @@ impl Computed for Indexed {
     fn has(&self, doc: DocRef<'_>) -> Result<bool> {
         let all = self.of_row(&self.conditions, doc)?;
         Ok(all.iter().all(|(_, value)| matches!(value, Value::Bool(true))))
+    }
+
+    fn spreads(&self) -> bool {
+        self.is_of_lexemes
     }
 
     fn paths(&self) -> Vec<Str> {

@@ -18,7 +18,7 @@ impl Names {
     pub fn of(reading: &Reading<'_, '_>, fields: &[Field]) -> Result<Self> {
         let mut out = Vec::new();
         for (at, field) in fields.iter().enumerate() {
-            if field.ty.is_reg() {
+            if field.ty.is_reg() && !field.ty.has_fixed_names() {
                 // Types that nobody made have names anyway.
                 let names = reading.texts(&field.ty.name())?.unwrap_or_default();
                 if field.ty != Type::Regtype || !names.is_empty() {

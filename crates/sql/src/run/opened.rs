@@ -406,7 +406,7 @@ impl Tables<'_, '_> {
         // What else indexes have: expressions, and elements of arrays.
         let may_spare = fields.as_ref().is_some_and(|fields| covers(collection, fields));
         if !may_spare && table.elements.is_none() {
-            if let Some(root) = probe::computed(&scan.conditions, table, collection, env)? {
+            if let Some(root) = probe::computed(&scan.conditions, table, collection, (env, reading.view))? {
                 return Ok(Some((root, false)));
             }
             if let Some(root) = probe::within(&scan.conditions, table, collection, env)? {

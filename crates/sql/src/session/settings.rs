@@ -9,6 +9,7 @@ use crate::run::columns::SETTING as COLUMNS;
 use crate::run::tables::SYNCHRONOUS;
 use crate::types::encoding::Encoding;
 use crate::types::names;
+use crate::types::regconfig::Config;
 use crate::types::style::{Dates, Intervals, Order, Style};
 use crate::types::zone::{self, Zone};
 use nestor_model::{Error, Result};
@@ -81,6 +82,7 @@ pub fn initial() -> BTreeMap<String, String> {
         ("datestyle", "ISO, MDY"),
         ("default_table_access_method", "heap"),
         ("default_tablespace", ""),
+        ("default_text_search_config", "pg_catalog.english"),
         ("default_transaction_deferrable", "off"),
         ("default_transaction_isolation", "read committed"),
         ("default_transaction_read_only", "off"),
@@ -289,6 +291,13 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: Option<&s
             }
             _ => return invalid(&name, text),
         },
+        "default_text_search_config" => match Config::named(text.trim()) {
+            Ok(config) => {
+                *old = format!("pg_catalog.{}", config.name());
+                return Ok(());
+            }
+            Err(_) => return invalid(&name, text),
+        },
         "timezone" => {
             *old = zone_name(text)?;
             return Ok(());
@@ -423,6 +432,7 @@ pub(super) fn style(settings: &BTreeMap<String, String>) -> Style {
         intervals: Intervals::of(value("intervalstyle")).unwrap_or_default(),
         escapes: value("bytea_output") == "escape",
         encoding: Encoding::of(value("client_encoding")).unwrap_or_default(),
+        config: Config::named(value("default_text_search_config")).unwrap_or_default(),
     }
 }
 

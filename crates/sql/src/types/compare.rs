@@ -1,6 +1,8 @@
 //! Order and equality of values of a type.
 
 use super::timetz::TimeTz;
+use super::tsquery::TsQuery;
+use super::tsvector::TsVector;
 use super::{INTERVAL_SUBTYPE, Type, interval, range};
 use nestor_model::order::compare_f64;
 use nestor_model::{Array, Value};
@@ -62,6 +64,19 @@ pub fn compare(ty: &Type, a: &Value, b: &Value) -> Ordering {
         (Value::Int64(a), Value::Int64(b)) => a.cmp(b),
         (Value::String(a), Value::String(b)) if *ty == Type::Bpchar => {
             a.trim_end_matches(' ').cmp(b.trim_end_matches(' '))
+        }
+        (Value::String(x), Value::String(y)) if matches!(ty, Type::TsVector | Type::TsQuery) => {
+            if x == y {
+                return Ordering::Equal;
+            }
+            let order = match ty {
+                Type::TsVector => TsVector::of(a).and_then(|own| Ok(own.compare(&TsVector::of(b)?))),
+                _ => TsQuery::of(a).and_then(|own| Ok(own.compare(&TsQuery::of(b)?))),
+            };
+            // What cannot be read because the statement ends is in whatever order.
+            order
+                .unwrap_or(Ordering::Equal)
+                .then_with(|| x.as_str().cmp(y.as_str()))
         }
         (Value::String(a), Value::String(b)) => a.as_str().cmp(b.as_str()),
         // Not a number is larger than all others here, and smaller in BSON.

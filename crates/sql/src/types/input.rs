@@ -4,7 +4,10 @@ use super::cast::cast;
 use super::interval::Interval;
 use super::output::{EPOCH_2000_DAYS, EPOCH_2000_US};
 use super::range::Range;
+use super::regconfig::{Config, Dictionary};
 use super::timetz::TimeTz;
+use super::tsquery::TsQuery;
+use super::tsvector::TsVector;
 use super::{INTERVAL_SUBTYPE, Type, bits, datetime, encoding, interval, json, jsonpath, network, numeric, range};
 use crate::error::{error, fail};
 use nestor_model::value::Binary;
@@ -64,6 +67,8 @@ pub fn text(ty: &Type, text: &str) -> Result<Value> {
         }
         Type::Jsonb => json::parse(text)?,
         Type::Jsonpath => Value::String(jsonpath::path(text)?.to_string().into()),
+        Type::TsVector => TsVector::parse(text)?.to_value()?,
+        Type::TsQuery => TsQuery::parse(text)?.to_value()?,
         Type::ObjectId => Value::ObjectId(object_id(trimmed).ok_or_else(|| wrong(ty, text))?),
         Type::Array(element) => array(element, text)?,
         Type::Int2vector | Type::Oidvector => {
@@ -71,6 +76,12 @@ pub fn text(ty: &Type, text: &str) -> Result<Value> {
             let items = text.split_whitespace().map(|item| self::text(element, item));
             Value::Array(Array::new(items.collect::<Result<_>>()?))
         }
+        Type::Regconfig | Type::Regdictionary => match trimmed.parse::<u32>() {
+            Ok(oid) => Value::Int64(i64::from(oid)),
+            Err(_) if trimmed == "-" => Value::Int64(0),
+            Err(_) if *ty == Type::Regconfig => Value::Int64(Config::named(trimmed)?.oid()),
+            Err(_) => Value::Int64(Dictionary::named(trimmed)?.oid()),
+        },
         Type::Regclass
         | Type::Regtype
         | Type::Regproc
@@ -375,6 +386,8 @@ fn decode(ty: &Type, bytes: &[u8]) -> Option<Result<Value>> {
         }),
         Type::Jsonb => return Some(sent(bytes.strip_prefix(&[1])?).and_then(|text| json::parse(&text))),
         Type::Jsonpath => return Some(sent(bytes.strip_prefix(&[1])?).and_then(|own| text(ty, &own))),
+        Type::TsVector => return Some(TsVector::of_binary(bytes)?.and_then(|own| own.to_value())),
+        Type::TsQuery => return Some(TsQuery::of_binary(bytes)?.and_then(|own| own.to_value())),
         Type::Composite(own) => return own.of_binary(bytes),
         Type::Array(element) => return binary_array(element, bytes),
         Type::Int2vector | Type::Oidvector => return binary_array(ty.element()?, bytes),

@@ -10,7 +10,7 @@
 //! | `bigint`, `oid`, `time`, `timestamp`, `timestamptz` (microseconds; the last two since 1970) | `Int64` |
 //! | `real`, `double precision` | `Double` |
 //! | `numeric` | `Decimal128`: 34 digits, whose exponent is the scale |
-//! | `text`, `varchar`, `char`, `name`, `json`, `jsonpath`, `bit`, `bit varying`, `refcursor` | `String` |
+//! | `text`, `varchar`, `char`, `name`, `json`, `jsonpath`, `bit`, `bit varying`, `refcursor`, `tsvector`, `tsquery` | `String` |
 //! | `bytea`, `uuid`, `interval`, `timetz` | `Binary` of subtypes 0, 4, [`INTERVAL_SUBTYPE`] and [`TIMETZ_SUBTYPE`] |
 //! | `inet`, `cidr`, `macaddr` ([`network`]) | `Binary` of subtypes [`INET_SUBTYPE`] and [`MAC_SUBTYPE`] |
 //! | `jsonb` | any value; JSON's null is `Undefined`, because `Null` is SQL's |
@@ -44,11 +44,14 @@ pub mod numeric;
 pub mod output;
 pub mod range;
 pub mod record;
+pub mod regconfig;
 pub mod regex;
 pub mod stored;
 pub mod style;
 pub mod timetz;
 mod tokens;
+pub mod tsquery;
+pub mod tsvector;
 pub mod units;
 pub mod zone;
 
@@ -127,12 +130,18 @@ pub enum Type {
     Regrole,
     Regprocedure,
     Regoperator,
+    Regconfig,
+    Regdictionary,
     /// Numbers with spaces between, counted from 0: what catalogs hold of columns.
     Int2vector,
     /// The same of OIDs.
     Oidvector,
     /// The name of a cursor.
     Refcursor,
+    /// A text to be searched: [`mod@tsvector`].
+    TsVector,
+    /// What is searched for: [`tsquery`].
+    TsQuery,
     /// BSON's ObjectId, which PostgreSQL does not have.
     ObjectId,
     /// One that somebody has made, held as `Int32`.
@@ -208,6 +217,10 @@ static TYPES: &[Entry] = entries! {
     Record 2249 2287 "record" "record" -1 'P';
     Void 2278 0 "void" "void" 4 'P';
     Uuid 2950 2951 "uuid" "uuid" 16 'U';
+    TsVector 3614 3643 "tsvector" "tsvector" -1 'U';
+    TsQuery 3615 3645 "tsquery" "tsquery" -1 'U';
+    Regconfig 3734 3735 "regconfig" "regconfig" 4 'N';
+    Regdictionary 3769 3770 "regdictionary" "regdictionary" 4 'N';
     Jsonb 3802 3807 "jsonb" "jsonb" -1 'U';
     Int4Range 3904 3905 "int4range" "int4range" -1 'R';
     Int4Multirange 4451 6150 "int4multirange" "int4multirange" -1 'R';
@@ -460,7 +473,7 @@ impl Type {
         match self {
             Self::Domain(own) => own.base.storage(),
             Self::Numeric => "m",
-            Self::Int2vector | Self::Oidvector => "p",
+            Self::Int2vector | Self::Oidvector | Self::TsQuery => "p",
             _ if self.length() < 0 => "x",
             _ => "p",
         }
@@ -572,7 +585,14 @@ impl Type {
                 | Self::Regrole
                 | Self::Regprocedure
                 | Self::Regoperator
+                | Self::Regconfig
+                | Self::Regdictionary
         )
+    }
+
+    /// Whether its values are numbers of what all databases have, so that their names are known without a catalog.
+    pub fn has_fixed_names(&self) -> bool {
+        matches!(self, Self::Regconfig | Self::Regdictionary)
     }
 
     /// Its name with a modifier, as `format_type` prints it.

@@ -2,7 +2,10 @@
 
 use super::range::{self, Range};
 use super::record;
+use super::regconfig::{Config, Dictionary};
 use super::timetz::TimeTz;
+use super::tsquery::TsQuery;
+use super::tsvector::TsVector;
 use super::{Type, bits, datetime, encoding, integer, interval::Interval, json, network, numeric, style};
 use nestor_model::{Decimal128, Value, ValueRef};
 
@@ -42,6 +45,17 @@ pub fn text(ty: &Type, value: &Value) -> String {
             ValueRef::String(name) => name.to_owned(),
             _ => String::new(),
         }),
+        (Type::Regconfig | Type::Regdictionary, value) => match integer(value) {
+            Some(0) => "-".to_owned(),
+            Some(oid) => {
+                let name = match ty {
+                    Type::Regconfig => Config::of_oid(oid).map(|own| own.name().to_owned()),
+                    _ => Dictionary::of_oid(oid).map(Dictionary::name),
+                };
+                name.unwrap_or_else(|_| oid.to_string())
+            }
+            None => String::new(),
+        },
         (Type::Regtype, value) => match integer(value).and_then(|oid| u32::try_from(oid).ok()) {
             Some(0) => "-".to_owned(),
             Some(oid) => Type::of_oid(oid).map_or_else(|| oid.to_string(), |ty| ty.to_string()),
@@ -280,6 +294,9 @@ pub fn binary(ty: &Type, value: &Value, out: &mut Vec<u8>) {
             encoding::put(&text(ty, value), out);
         }
         (Type::Bit | Type::Varbit, Value::String(bits)) => bits::to_binary(bits, out),
+        // What is held was checked against the limits.
+        (Type::TsVector, value) => TsVector::of(value).unwrap_or_default().to_binary(out),
+        (Type::TsQuery, value) => TsQuery::of(value).unwrap_or_default().to_binary(out),
         (ty, value) if ty.is_ranges() => match (ty.range_element(), ty.multirange_element()) {
             (Some(element), _) => range::to_binary(&element, &Range::of(value), out),
             (_, element) => {

@@ -23,8 +23,10 @@ pub fn read(ty: &Type, value: ValueRef<'_>, path: &str) -> Result<Value> {
         (Type::Composite(own), value @ V::Document(_)) => own.read(value, path)?,
         (Type::Bool, V::Bool(b)) => Value::Bool(b),
         (Type::Int2 | Type::Int4, V::Int32(n)) => Value::Int32(n),
-        (Type::Int8 | Type::Oid | Type::Tid, V::Int32(n)) => Value::Int64(i64::from(n)),
-        (Type::Int8 | Type::Oid | Type::Tid, V::Int64(n)) => Value::Int64(n),
+        (Type::Int8 | Type::Oid | Type::Tid | Type::Regconfig | Type::Regdictionary, V::Int32(n)) => {
+            Value::Int64(i64::from(n))
+        }
+        (Type::Int8 | Type::Oid | Type::Tid | Type::Regconfig | Type::Regdictionary, V::Int64(n)) => Value::Int64(n),
         (Type::Int2 | Type::Int4, V::Int64(n)) => match i32::try_from(n) {
             Ok(n) => Value::Int32(n),
             Err(_) => return mismatch(ty, value, path),
@@ -65,6 +67,7 @@ pub fn read(ty: &Type, value: ValueRef<'_>, path: &str) -> Result<Value> {
             let _neutral = Style::neutral();
             return super::input::text(ty, text);
         }
+        (Type::TsVector | Type::TsQuery, V::String(text)) => return super::input::text(ty, text),
         (Type::Bit | Type::Varbit | Type::Jsonpath | Type::Refcursor, V::String(text)) => Value::String(text.into()),
         (Type::Uuid, V::Binary { subtype: 3 | 4, bytes }) if bytes.len() == 16 => Value::Binary(nestor_model::Binary {
             subtype: 4,

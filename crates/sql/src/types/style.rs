@@ -1,6 +1,7 @@
 //! How the session wants dates to be read, and intervals and bytes to be shown, and in which encoding.
 
 use super::encoding::Encoding;
+use super::regconfig::{Config, ENGLISH};
 use std::cell::Cell;
 
 /// The order of three numbers that may each be a year, a month or a day.
@@ -115,6 +116,8 @@ pub struct Style {
     pub escapes: bool,
     /// What texts of the client are in.
     pub encoding: Encoding,
+    /// By which configuration texts are searched.
+    pub config: Config,
 }
 
 impl Style {
@@ -156,6 +159,7 @@ thread_local! {
             intervals: Intervals::Postgres,
             escapes: false,
             encoding: Encoding::Utf8,
+            config: Config::Of(ENGLISH),
         })
     };
 }
@@ -192,6 +196,11 @@ pub fn intervals() -> Intervals {
 /// What texts of the client are in.
 pub fn encoding() -> Encoding {
     CURRENT.get().encoding
+}
+
+/// By which configuration texts are searched.
+pub fn config() -> Config {
+    CURRENT.get().config
 }
 
 /// Whether bytes are shown as characters.

@@ -121,6 +121,7 @@ impl Expressions {
 
 impl IndexKind for Expressions {
     fn parts(&self, spec: &IndexSpec, _: &[u64]) -> Vec<IndexPart> {
+        let spreads = self.computed.as_ref().is_ok_and(|computed| computed.spreads());
         let part = |at: usize, descends: bool| IndexPart {
             // A name that no field has.
             path: Path::new(&format!("\u{1}{at}")),
@@ -129,7 +130,7 @@ impl IndexKind for Expressions {
             } else {
                 PartKind::Derived
             },
-            multikey: 0,
+            multikey: u64::from(spreads && at == 0),
             collated: false,
         };
         let parts = spec.key.iter().enumerate();
@@ -143,7 +144,15 @@ impl IndexKind for Expressions {
         if !computed.has(doc)? {
             return Ok(MultikeyPaths::default());
         }
-        let values = computed.values(doc)?;
+        let mut values = computed.values(doc)?;
+        if let (true, Some(Value::Array(items))) = (computed.spreads(), values.first().cloned()) {
+            for item in items.iter() {
+                values[0] = item.to_value();
+                let key: Vec<ValueRef<'_>> = values.iter().map(ValueRef::from).collect();
+                emit(&key)?;
+            }
+            return Ok(MultikeyPaths::default());
+        }
         let is_none = self.unique && values.iter().any(Value::is_nullish);
         if !is_none {
             let key: Vec<ValueRef<'_>> = values.iter().map(ValueRef::from).collect();

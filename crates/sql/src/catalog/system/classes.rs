@@ -10,8 +10,7 @@ pub const BTREE: i64 = 403;
 pub const HASH: i64 = 405;
 /// That of elements of arrays, and of what is in JSON.
 pub const GIN: i64 = 2742;
-
-/// Those of what EXCLUDE compares.
+/// That of the lexemes of texts and of what EXCLUDE compares, which other servers have for more.
 pub const GIST: i64 = 783;
 /// That of space partitioned by what is searched for.
 pub const SPGIST: i64 = 4000;
@@ -73,6 +72,8 @@ const CLASSES: &[Class] = &[
     (10076, 403, "range_ops", 3901, 3831, true, 0),
     (10080, 403, "multirange_ops", 4199, 4537, true, 0),
     (10088, 403, "jsonb_ops", 4033, 3802, true, 0),
+    (10071, 403, "tsvector_ops", 3626, 3614, true, 0),
+    (10074, 403, "tsquery_ops", 3683, 3615, true, 0),
     (10001, 405, "array_ops", 627, 2277, true, 0),
     (10005, 405, "bpchar_ops", 427, 1042, true, 0),
     (10008, 405, "char_ops", 431, 18, true, 0),
@@ -108,6 +109,8 @@ const CLASSES: &[Class] = &[
     (10077, 405, "range_ops", 3903, 3831, true, 0),
     (10081, 405, "multirange_ops", 4225, 4537, true, 0),
     (10089, 405, "jsonb_ops", 4034, 3802, true, 0),
+    (10072, 783, "tsvector_ops", 3655, 3614, true, 3642),
+    (10073, 2742, "tsvector_ops", 3659, 3614, true, 25),
     (10064, 2742, "array_ops", 2745, 2277, true, 2283),
     (10090, 2742, "jsonb_ops", 4036, 3802, true, 25),
     (10091, 2742, "jsonb_path_ops", 4037, 3802, false, 23),

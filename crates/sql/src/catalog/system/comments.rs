@@ -1,6 +1,7 @@
 //! What COMMENT ON has said.
 
 use super::relations::constraints;
+use super::searched;
 use super::{Facts, PUBLIC, Row, Said, oid, text};
 use nestor_model::{Document, Result, Value, ValueRef};
 
@@ -75,7 +76,7 @@ pub(super) fn all(facts: &dyn Facts) -> Result<Vec<Comment>> {
     for (number, text) in of_schemas {
         add(number, NAMESPACE, 0, Some(text));
     }
-    for (number, class, text) in of_made {
+    for (number, class, text) in of_made.into_iter().chain(searched::descriptions()) {
         add(number, class, 0, Some(text));
     }
     for sequence in facts.sequences()? {

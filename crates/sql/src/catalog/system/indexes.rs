@@ -325,6 +325,11 @@ pub(super) fn method(relation: &Relation, index: &IndexFacts) -> (&'static str, 
         let known = classes::METHODS.iter().find(|(_, name)| *name == exclusion.method);
         return known.map_or(("btree", classes::BTREE), |(number, name)| (name, *number));
     }
+    match (&index.lexemes, index.parts.as_slice()) {
+        (Some(method), _) if method == "gist" => return ("gist", classes::GIST),
+        (Some(_), _) => return ("gin", classes::GIN),
+        _ => {}
+    }
     match index.parts.as_slice() {
         [(_, direction)] if direction == "hashed" || index.is_hash => ("hash", 405),
         [(path, _)] if inverts(relation, path) => ("gin", 2742),

@@ -17,6 +17,7 @@ pub mod partitions;
 mod pseudo;
 mod relations;
 mod roles;
+mod searched;
 mod server;
 mod shapes;
 mod statistics;
@@ -87,6 +88,8 @@ pub struct IndexFacts {
     pub classes: Vec<String>,
     /// It was asked for by hash, and has its values in order.
     pub is_hash: bool,
+    /// The access method by which it has lexemes of texts.
+    pub lexemes: Option<String>,
     /// The collations that were said of its parts, by name, where they are not those of the parts; empty where it is.
     pub collations: Vec<String>,
     /// Its storage parameters, each with its value.
@@ -669,6 +672,11 @@ fn fixed(schema: &str, name: &str) -> &'static [Tuple] {
     static PROCEDURES: LazyLock<Vec<Tuple>> = LazyLock::new(|| made("pg_proc", server::procedures()));
     static OPERATORS: LazyLock<Vec<Tuple>> = LazyLock::new(|| made("pg_operator", server::operators()));
     static CLASSES_OF_OPERATORS: LazyLock<Vec<Tuple>> = LazyLock::new(|| made("pg_opclass", classes::rows()));
+    static CONFIGS: LazyLock<Vec<Tuple>> = LazyLock::new(|| searched("pg_ts_config"));
+    static CONFIG_MAPS: LazyLock<Vec<Tuple>> = LazyLock::new(|| searched("pg_ts_config_map"));
+    static DICTIONARIES: LazyLock<Vec<Tuple>> = LazyLock::new(|| searched("pg_ts_dict"));
+    static PARSERS: LazyLock<Vec<Tuple>> = LazyLock::new(|| searched("pg_ts_parser"));
+    static TEMPLATES: LazyLock<Vec<Tuple>> = LazyLock::new(|| searched("pg_ts_template"));
     match (schema, name) {
         ("pg_catalog", "pg_class") => &CLASSES,
         ("pg_catalog", "pg_attribute") => &ATTRIBUTES,
@@ -676,8 +684,17 @@ fn fixed(schema: &str, name: &str) -> &'static [Tuple] {
         ("pg_catalog", "pg_proc") => &PROCEDURES,
         ("pg_catalog", "pg_operator") => &OPERATORS,
         ("pg_catalog", "pg_opclass") => &CLASSES_OF_OPERATORS,
+        ("pg_catalog", "pg_ts_config") => &CONFIGS,
+        ("pg_catalog", "pg_ts_config_map") => &CONFIG_MAPS,
+        ("pg_catalog", "pg_ts_dict") => &DICTIONARIES,
+        ("pg_catalog", "pg_ts_parser") => &PARSERS,
+        ("pg_catalog", "pg_ts_template") => &TEMPLATES,
         _ => &[],
     }
+}
+
+fn searched(name: &str) -> Vec<Tuple> {
+    made(name, searched::rows(name))
 }
 
 /// The rows of a table of `pg_catalog`, whole.

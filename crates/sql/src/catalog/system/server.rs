@@ -4,7 +4,7 @@ use super::pseudo::{PSEUDO_TYPES, Pseudo};
 use super::{
     EXTENSIONS, Extension, FUNCTIONS, Facts, OWNER, PG_CATALOG, ROW_ARRAYS, ROW_TYPES, Relation, Row, int, oid, text,
 };
-use super::{classes, io, shapes};
+use super::{classes, io, searched, shapes};
 use crate::catalog::routines::{Mode, Returns, Routine, rows_type};
 use crate::functions::{self, Param};
 use crate::types::Type;
@@ -503,7 +503,12 @@ pub(super) fn procedures() -> Vec<Row> {
         ];
         row
     };
-    (FUNCTIONS..).zip(&all).map(row).chain(io::procedures()).collect()
+    (FUNCTIONS..)
+        .zip(&all)
+        .map(row)
+        .chain(io::procedures())
+        .chain(searched::procedures())
+        .collect()
 }
 
 /// The rows of `pg_operator`.
@@ -564,6 +569,11 @@ pub fn function_names(with_arguments: bool) -> Vec<(i64, String)> {
                     false => (n, name),
                 }),
         )
+        .chain(searched::names().map(|(n, name)| match with_arguments {
+            true if searched::trigger_function(name) != 0 => (n, format!("{name}()")),
+            true => (n, format!("{name}(internal)")),
+            false => (n, name.to_owned()),
+        }))
         .collect()
 }
 

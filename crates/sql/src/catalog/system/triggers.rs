@@ -1,6 +1,6 @@
 //! Triggers in `pg_catalog` and `information_schema`.
 
-use super::{Facts, Relation, Row, int, oid, text};
+use super::{Facts, Relation, Row, int, oid, searched, text};
 use crate::parse::trigger::{Event, Trigger, quoted};
 use crate::types::Type;
 use nestor_model::{Array, Binary, Result, Value};
@@ -74,7 +74,13 @@ pub fn rows(facts: &dyn Facts) -> Result<Vec<Row>> {
             ("tgrelid", oid(relation.oid)),
             ("tgparentid", oid(0)),
             ("tgname", text(&trigger.name)),
-            ("tgfoid", oid(function.map_or(0, |own| own.oid))),
+            (
+                "tgfoid",
+                function.map_or_else(
+                    || oid(searched::trigger_function(&trigger.function)),
+                    |own| oid(own.oid),
+                ),
+            ),
             ("tgtype", Value::Int32(i32::from(trigger.bits()))),
             ("tgenabled", text(if trigger.is_off { "D" } else { "O" })),
             ("tgisinternal", Value::Bool(false)),

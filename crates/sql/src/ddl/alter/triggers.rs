@@ -10,6 +10,7 @@ use crate::ddl::{namespace, partition};
 use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
 use crate::parse::trigger::{Event, Trigger};
+use crate::run::built_in;
 use crate::run::partitions::descendants;
 use crate::run::references::references;
 use crate::run::tables::{Reading, SessionFacts};
@@ -290,21 +291,26 @@ pub(in crate::ddl) fn create(
                 return unsupported("a trigger of a collection that was not declared as a table");
             }
         }
-        let function = {
+        let is_built_in = built_in::is_function(trigger.schema.as_deref(), &trigger.function);
+        let function = if is_built_in {
+            None
+        } else {
             let reading = Reading::new(statement, &*ws, &op, session);
             let all = reading.routines(trigger.schema.as_deref(), &trigger.function);
             all.into_iter().find(|own| own.args.is_empty())
         };
-        let Some(function) = function else {
-            return fail("42883", format!("function {}() does not exist", trigger.function));
+        let schema = match function {
+            _ if is_built_in => built_in::SCHEMA.to_owned(),
+            None => return fail("42883", format!("function {}() does not exist", trigger.function)),
+            Some(function) if !matches!(function.returns, Returns::Trigger) => {
+                let message = format!("function {} must return type trigger", trigger.function);
+                return fail("42P17", message);
+            }
+            Some(function) => function.schema.clone().unwrap_or_else(|| schemas::PUBLIC.to_owned()),
         };
-        if !matches!(function.returns, Returns::Trigger) {
-            let message = format!("function {} must return type trigger", trigger.function);
-            return fail("42P17", message);
-        }
         let mut made = trigger.clone();
         // It stays the one that is found now.
-        made.schema = Some(function.schema.clone().unwrap_or_else(|| schemas::PUBLIC.to_owned()));
+        made.schema = Some(schema);
         change(statement, ws, &ns, |triggers| {
             if let Some(at) = triggers.iter().position(|own| own.name == made.name) {
                 if !replaces {

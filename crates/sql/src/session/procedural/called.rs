@@ -8,6 +8,7 @@ use crate::catalog::Catalog as _;
 use crate::catalog::routines::{Body, Mode, Returns, Routine};
 use crate::error::{error, fail};
 use crate::parse::procedural::Block;
+use crate::run::built_in;
 use crate::run::procedures::{Fate, Fired, Procedures, Returned, check_transaction};
 use crate::run::query::{self, Field};
 use crate::run::tables::{Reading, SessionFacts};
@@ -442,6 +443,14 @@ pub(super) fn targets(
 fn fire(statement: &Statement<'_>, facts: &SessionFacts, fired: &Fired<'_>) -> Result<Fate> {
     check_transaction(statement)?;
     let _deeper = Running::deeper(facts)?;
+    if fired.schema == Some(built_in::SCHEMA) {
+        let mut running = Running::new(statement, facts, None);
+        running.of_trigger(fired);
+        return match fired.condition {
+            Some(condition) if !running.holds(condition)? => Ok(Fate::Same),
+            _ => built_in::fire(fired),
+        };
+    }
     let routine = {
         let read = statement.read_view()?;
         let (op, _) = statement.operation(None)?;
