@@ -5,9 +5,9 @@
 
 use crate::catalog::Column;
 use crate::parse;
-use crate::types::Type;
 use crate::types::names::ident;
 use crate::types::names::{names_in, quoted};
+use crate::types::{Type, input, output};
 use sqlparser::ast::{
     BinaryOperator, CastKind, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
 };
@@ -145,6 +145,17 @@ fn keeps_text(ty: &Type) -> bool {
     ty.is_text() || matches!(ty, Type::Enum(_) | Type::Composite(_) | Type::Json)
 }
 
+/// A constant of a type whose texts mean the same to every session, as its value is written; none of those that name a moment, as `today` does.
+fn as_read(text: &str, ty: &Type) -> Option<String> {
+    let is_same = match ty {
+        Type::Date | Type::Time | Type::Timestamp => text.starts_with(|first: char| first.is_ascii_digit()),
+        Type::Interval | Type::Uuid | Type::Bytea => true,
+        ty => ty.is_address(),
+    };
+    let value = is_same.then(|| input::text(ty, text).ok())??;
+    Some(output::text(ty, &value))
+}
+
 /// Whether a number is written as PostgreSQL writes it: digits, and a point among them.
 fn is_own_text(text: &str) -> bool {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
@@ -191,8 +202,12 @@ fn shown(expr: &Expr, place: Place<'_>, wanted: Option<&Type>) -> Option<Shown> 
                         && is_own_text(text)
                         && text.parse::<f64>().is_ok_and(|n| n.to_string() == *text)
                     || ty.is_integer() && text.parse::<i64>().is_ok_and(|n| n.to_string() == *text);
-                known.then(|| place.constant(text, ty))
+                match known {
+                    true => Some(place.constant(text, ty)),
+                    false => Some(place.constant(&as_read(text, ty)?, ty)),
+                }
             }
+            Value::SingleQuotedByteStringLiteral(bits) => Some(Shown::new(format!("'{bits}'::\"bit\""), Type::Bit)),
             Value::Null => Some(Shown::new(format!("NULL::{}", place.name(wanted?)), wanted?.clone())),
             _ => None,
         },
