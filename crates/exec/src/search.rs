@@ -35,10 +35,7 @@ const WAIT: Duration = Duration::from_millis(1);
 pub fn listed(view: &dyn View, ns: &Namespace, id: Option<&str>, name: Option<&str>) -> Vec<Document> {
     let found = view.catalog().get(ns);
     let indexes = found.into_iter().flat_map(|found| &found.options.search_indexes);
-    let is_asked = |index: &&SearchIndex| {
-        id.is_none_or(|id| index.id.to_string() == id) && name.is_none_or(|name| index.name == name)
-    };
-    indexes.filter(is_asked).map(described).collect()
+    indexes.filter(|index| index.is(id, name)).map(described).collect()
 }
 
 fn described(index: &SearchIndex) -> Document {
@@ -304,35 +301,35 @@ impl Held {
 
 /// The index of all records of a view. `counted` is told, now and then, how many bytes it takes.
 fn of_view(view: &dyn View, records: TreeId, mut index: Index, counted: impl Fn(usize) -> Result<()>) -> Result<Index> {
-    let mut cursor = view.cursor(records);
-    let mut found = cursor.first()?;
-    while found {
-        let mut change = index.change();
-        let mut bytes = 0;
-        while found && bytes < COUNTED_BYTES {
-            work(ROW)?;
-            let value = cursor.value()?;
-            bytes += value.len();
-            change.record(cursor.key(), Some(record::document(value)))?;
-            found = cursor.next()?;
+    let (mut open, mut bytes) = (None, 0);
+    for_each_record(view, records, &mut |key, document| {
+        open.get_or_insert_with(|| index.change()).record(key, Some(document))?;
+        bytes += document.len();
+        if let Some(full) = open.take_if(|_| bytes >= COUNTED_BYTES) {
+            index = full.finish()?;
+            counted(index.bytes())?;
+            bytes = 0;
         }
-        index = change.finish()?;
+        Ok(())
+    })?;
+    if let Some(last) = open {
+        index = last.finish()?;
         counted(index.bytes())?;
     }
     Ok(index)
 }
 
-/// Calls `each` with all documents of a view.
-pub(crate) fn for_each_document(
+/// Calls `each` with the keys and documents of all records of a view.
+pub(crate) fn for_each_record(
     view: &dyn View,
     records: TreeId,
-    each: &mut dyn FnMut(RawDoc<'_>) -> Result<()>,
+    each: &mut dyn FnMut(&[u8], RawDoc<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut cursor = view.cursor(records);
     let mut found = cursor.first()?;
     while found {
         work(ROW)?;
-        each(record::document(cursor.value()?))?;
+        each(cursor.key(), record::document(cursor.value()?))?;
         found = cursor.next()?;
     }
     Ok(())
@@ -353,7 +350,7 @@ fn changed(index: &Index, keys: impl Iterator<Item = Bytes>, view: &dyn View, re
 /// What an index is to hold.
 ///
 /// Errors: 67 for a kind that this version does not know, those of definitions.
-pub(crate) fn definition(index: &SearchIndex) -> Result<Arc<Definition>> {
+pub fn definition(index: &SearchIndex) -> Result<Arc<Definition>> {
     let Some(kind) = IndexKind::named(&index.kind) else {
         bail!(
             CannotCreateIndex,

@@ -32,6 +32,11 @@ impl SearchIndex {
         listed.iter().map(|(name, value)| Self::parse(name, value)).collect()
     }
 
+    /// Whether it has this id and this name, of those that are given.
+    pub fn is(&self, id: Option<&str>, name: Option<&str>) -> bool {
+        id.is_none_or(|id| self.id.to_string() == id) && name.is_none_or(|name| self.name == name)
+    }
+
     fn parse(name: &str, value: ValueRef<'_>) -> Result<Self> {
         let field = |field: &str| value.as_document().and_then(|index| index.get(field));
         let (

@@ -7,7 +7,7 @@ use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::ops::Eof;
 use crate::row::{Row, RowDoc};
-use crate::search::{Searches, definition, for_each_document};
+use crate::search::{Searches, definition, for_each_record};
 use nestor_model::{Document, Namespace, RawDoc, Result, SearchIndex, Value, bail};
 use nestor_planner::NodeKind;
 use nestor_query::env::{Caller, DocMeta};
@@ -145,7 +145,7 @@ impl SearchOp {
         if masked(collection, self.caller.as_deref())?.is_some() {
             bail!(Unauthorized, "synonyms in {ns} are for who sees the collection plain");
         }
-        for_each_document(view, collection.records, each)
+        for_each_record(view, collection.records, &mut |_, document| each(document))
     }
 
     /// The next document that the view has.

@@ -2,8 +2,8 @@
 
 use crate::plan::StageNode;
 use nestor_model::{Result, bail};
-use nestor_query::expr::metadata;
 use nestor_query::stage::Stage;
+use std::collections::BTreeSet;
 
 /// Refuses stages that ask for metadata which nothing below them notes: scores, and how they came about.
 ///
@@ -17,12 +17,11 @@ pub(super) fn check_metadata(stages: &[StageNode]) -> Result<()> {
         )
     });
     let asking = &stages[..last.map_or(stages.len(), |last| last + 1)];
-    for name in metadata() {
-        if gives(stages, name) == Some(false) && asking.iter().any(|stage| stage.reads_metadata(name)) {
-            bail!(40218, "query requires {name} metadata, but it is not available");
-        }
+    let asked: BTreeSet<&str> = asking.iter().flat_map(StageNode::metadata).collect();
+    match asked.into_iter().find(|name| gives(stages, name) == Some(false)) {
+        Some(name) => bail!(40218, "query requires {name} metadata, but it is not available"),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Whether the source of a pipeline notes this metadata; `None` for what is checked elsewhere, or not at all.

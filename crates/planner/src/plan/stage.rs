@@ -6,8 +6,9 @@ use nestor_model::{Document, Value, ValueRef, doc};
 use nestor_query::expr::Deps;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::Mode;
-use nestor_query::sort::{SortBy, SortSpec};
+use nestor_query::sort::{SortBy, SortPart, SortSpec};
 use nestor_query::stage::{ChangeStream, FusionMethod, Lookup, Stage, Unwind, Written};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A stage, and how it was written.
@@ -200,19 +201,25 @@ impl StageNode {
 
     /// Whether the stage asks for this metadata.
     pub fn reads_metadata(&self, name: &str) -> bool {
+        self.metadata().contains(name)
+    }
+
+    /// The metadata that the stage asks for.
+    pub fn metadata(&self) -> BTreeSet<&'static str> {
         let mut deps = Deps::default();
         match self.parsed() {
             Some(Stage::Project { projection, .. }) => projection.dependencies(&mut deps),
             _ if self.dependencies(&mut deps) => {}
             _ => {
                 let sort = self.sort().map(|(spec, _)| spec.parts());
-                return sort
-                    .into_iter()
-                    .flatten()
-                    .any(|part| matches!(part.by, SortBy::Meta(by) if by == name));
+                let of_part = |part: &SortPart| match part.by {
+                    SortBy::Meta(name) => Some(name),
+                    _ => None,
+                };
+                return sort.into_iter().flatten().filter_map(of_part).collect();
             }
         }
-        deps.metadata.contains(name)
+        deps.metadata
     }
 
     /// Adds what the stage reads, if its results have nothing else of the documents that come in; false for others.
@@ -242,7 +249,10 @@ impl StageNode {
 
     /// False for stages that certainly do not ask for what a text search noted.
     pub fn may_read_text_score(&self) -> bool {
-        let reads = || TEXT_SCORES.iter().any(|name| self.reads_metadata(name));
+        let reads = || {
+            let metadata = self.metadata();
+            TEXT_SCORES.iter().any(|name| metadata.contains(name))
+        };
         match self.parsed() {
             Some(Stage::Sort(_) | Stage::Project { .. } | Stage::ReplaceRoot(_) | Stage::Group(_)) => reads(),
             _ if matches!(self.op, StageOp::TopSort { .. }) => reads(),

@@ -23,7 +23,6 @@ pub(crate) use families::arithmetic::DIVIDE_BY_ZERO;
 pub use families::compare::Comparison;
 pub use families::date::Unit;
 pub use families::hashing::hashed_index_key;
-pub use families::meta::metadata;
 pub(crate) use families::percentile::PercentileOptions;
 pub(crate) use families::script;
 

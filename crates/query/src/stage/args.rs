@@ -89,6 +89,17 @@ impl<'a> Options<'a> {
     }
 }
 
+/// The error for what is no document where one is expected: 10065.
+pub(super) fn not_object(what: &str, value: ValueRef<'_>) -> Error {
+    Error::location(
+        10065,
+        format!(
+            "invalid parameter: expected an object ({what}), but got {}",
+            value.bson_type().alias()
+        ),
+    )
+}
+
 /// A long of any number, as options take it that forgive fractions: those of doubles are cut off, those of
 /// decimals rounded half to even; what is out of range is clamped, NaN is 0.
 pub(super) fn long_of(number: Num) -> i64 {

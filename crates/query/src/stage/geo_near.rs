@@ -3,6 +3,7 @@
 //! It finds documents as a find with `$near` does, and puts what the find measured into fields.
 //! Source: manual, "$geoNear (aggregation)".
 
+use super::args::not_object;
 use super::{ParseContext, Stage};
 use crate::Expr;
 use crate::field_names::validate_path;
@@ -60,15 +61,7 @@ pub(super) fn parse(
         ValueRef::Document(doc) => doc,
         // An array is a document of its indexes, which are no options.
         ValueRef::Array(_) => return Err(no_near()),
-        _ => {
-            return Err(Error::location(
-                10065,
-                format!(
-                    "invalid parameter: expected an object ($geoNear), but got {}",
-                    value.bson_type().alias()
-                ),
-            ));
-        }
+        _ => return Err(not_object("$geoNear", value)),
     };
     let mut given = Given::default();
     for (name, value) in doc {

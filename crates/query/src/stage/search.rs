@@ -3,6 +3,7 @@
 //! MongoDB hands these stages on to a server beside it, and checks itself what stands here; all else is read by who asks the index.
 //! Source: manual, "$search", "$searchMeta", "$vectorSearch".
 
+use super::args::not_object;
 use super::{ParseContext, Stage};
 use crate::matcher::{self, MatchExpr};
 use nestor_model::number::Num;
@@ -70,15 +71,7 @@ pub(super) fn parse(
                 "{stage} value must be an object. Found: array"
             )));
         }
-        other => {
-            return Err(Error::location(
-                10065,
-                format!(
-                    "invalid parameter: expected an object ({stage}), but got {}",
-                    other.bson_type().alias()
-                ),
-            ));
-        }
+        other => return Err(not_object(stage, other)),
     };
     match kind {
         SearchKind::Nearest => check_nearest(operand, context)?,
@@ -115,15 +108,7 @@ fn check_nearest(operand: DocRef<'_>, context: &mut ParseContext<'_>) -> Result<
         Some(ValueRef::Document(filter)) => {
             MatchExpr::parse_in(filter, context.scope, matcher::Context::Validator)?;
         }
-        Some(filter) => {
-            return Err(Error::location(
-                10065,
-                format!(
-                    "invalid parameter: expected an object (filter), but got {}",
-                    filter.bson_type().alias()
-                ),
-            ));
-        }
+        Some(filter) => return Err(not_object("filter", filter)),
     }
     match operand.get("limit").map(Num::from_ref) {
         None => Ok(()),

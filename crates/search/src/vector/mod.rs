@@ -27,55 +27,16 @@ pub use definition::Definition;
 pub use query::Nearest;
 
 use crate::found::Found;
-use bits::Bits;
+use crate::parts::{Parts, Segment as _};
 use nearest::Prepared;
 use nestor_model::memory::Held;
 use nestor_model::{RawDoc, Result};
 use segment::Segment;
-use std::sync::Arc;
-
-impl Definition {
-    /// Checks a query without looking for anything.
-    ///
-    /// Errors: 8, as [`Index::nearest`].
-    pub fn check(&self, nearest: &Nearest) -> Result<()> {
-        Prepared::new(self, nearest).map(drop)
-    }
-}
 
 /// The vectors of one state of a collection.
 #[derive(Clone, Default)]
 pub struct Index {
-    parts: Vec<Part>,
-}
-
-/// A segment and what of it is not there any more.
-#[derive(Clone)]
-struct Part {
-    segment: Arc<Segment>,
-    deleted: Arc<Bits>,
-    /// How many of its documents are there.
-    live: usize,
-}
-
-impl Part {
-    fn new(segment: Segment) -> Self {
-        let live = segment.documents();
-        Self {
-            deleted: Arc::new(Bits::none(live)),
-            segment: Arc::new(segment),
-            live,
-        }
-    }
-
-    fn delete(&mut self, key: &[u8]) {
-        if let Some(document) = self.segment.find(key)
-            && !self.deleted.has(document)
-        {
-            Arc::make_mut(&mut self.deleted).set(document);
-            self.live -= 1;
-        }
-    }
+    parts: Parts<Segment>,
 }
 
 impl Index {
@@ -90,29 +51,35 @@ impl Index {
 
     /// About how many bytes of memory it takes.
     pub fn bytes(&self) -> usize {
-        self.parts
-            .iter()
-            .map(|part| part.segment.bytes() + part.deleted.bytes())
-            .sum()
+        self.parts.bytes()
     }
 
     /// How many documents it holds.
     pub fn documents(&self) -> u64 {
-        self.parts.iter().map(|part| part.live as u64).sum()
+        self.parts.documents()
     }
 
     /// The documents that a `$vectorSearch` asks for.
     ///
     /// Errors: 8 for what this index cannot tell, those of the statement's interrupt and memory.
     pub fn nearest(&self, definition: &Definition, nearest: &Nearest) -> Result<Found> {
-        let parts = self.parts.iter().map(|part| (&*part.segment, &*part.deleted));
+        let parts = self.parts.iter().map(|part| (&*part.segment, &part.dead));
         Prepared::new(definition, nearest)?.find(parts)
+    }
+}
+
+impl Definition {
+    /// Checks a query without looking for anything.
+    ///
+    /// Errors: 8, as [`Index::nearest`].
+    pub fn check(&self, nearest: &Nearest) -> Result<()> {
+        Prepared::new(self, nearest).map(drop)
     }
 }
 
 /// The next state while it is made.
 pub struct Change {
-    parts: Vec<Part>,
+    parts: Parts<Segment>,
     fresh: Option<Segment>,
     held: Held,
 }
@@ -125,9 +92,7 @@ impl Change {
     ///
     /// Errors: those of the statement's interrupt and memory.
     pub fn record(&mut self, definition: &Definition, key: &[u8], document: Option<RawDoc<'_>>) -> Result<()> {
-        for part in &mut self.parts {
-            part.delete(key);
-        }
+        self.parts.kill(key);
         let Some(document) = document else {
             return Ok(());
         };
@@ -142,38 +107,13 @@ impl Change {
     /// The state with all of these.
     ///
     /// Errors: as [`Change::record`].
-    pub fn finish(mut self) -> Result<Index> {
-        if let Some(fresh) = self.fresh.take() {
-            self.parts.push(Part::new(fresh.seal()));
+    pub fn finish(self) -> Result<Index> {
+        let mut made = Parts::default();
+        if let Some(fresh) = self.fresh {
+            made.add(fresh.seal())?;
         }
-        self.parts.retain(|part| part.live > 0);
-        for part in &mut self.parts {
-            if part.live * 2 < part.segment.documents() {
-                *part = merged(std::slice::from_ref(part))?;
-            }
-        }
-        self.merge_last()?;
-        Ok(Index { parts: self.parts })
+        Ok(Index {
+            parts: self.parts.with(made)?,
+        })
     }
-
-    /// Merges the last segments when they are together at least half as large as the one before them.
-    fn merge_last(&mut self) -> Result<()> {
-        let Some(last) = self.parts.last() else { return Ok(()) };
-        let (mut from, mut live) = (self.parts.len() - 1, last.live);
-        while from > 0 && live * 2 >= self.parts[from - 1].live {
-            from -= 1;
-            live += self.parts[from].live;
-        }
-        if from + 1 < self.parts.len() {
-            let merged = merged(&self.parts[from..])?;
-            self.parts.truncate(from);
-            self.parts.push(merged);
-        }
-        Ok(())
-    }
-}
-
-fn merged(parts: &[Part]) -> Result<Part> {
-    let parts: Vec<_> = parts.iter().map(|part| (&*part.segment, &*part.deleted)).collect();
-    Segment::merge(&parts).map(Part::new)
 }

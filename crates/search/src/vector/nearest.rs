@@ -9,6 +9,7 @@ use super::filter::Filter;
 use super::query::{Nearest, ScoreMode};
 use super::segment::{Matrix, Segment, prepare};
 use super::values::{Elements, work_on};
+use crate::dead::Dead;
 use crate::found::{Found, Hit};
 use nestor_model::statement::{charge, work};
 use nestor_model::{Result, bail};
@@ -113,21 +114,21 @@ impl<'d> Prepared<'d> {
         })
     }
 
-    /// The nearest documents of some segments, without those that are deleted of each.
+    /// The nearest documents of some segments, without those that are dead of each.
     ///
     /// Errors: those of the statement's interrupt and memory.
-    pub fn find<'s>(&self, segments: impl Iterator<Item = (&'s Segment, &'s Bits)>) -> Result<Found> {
+    pub fn find<'s>(&self, segments: impl Iterator<Item = (&'s Segment, &'s Dead)>) -> Result<Found> {
         let mut best = Best {
             limit: self.limit,
             kept: BinaryHeap::new(),
         };
-        for (segment, deleted) in segments {
-            self.scan(segment, deleted, &mut best)?;
+        for (segment, dead) in segments {
+            self.scan(segment, dead, &mut best)?;
         }
         best.found()
     }
 
-    fn scan<'s>(&self, segment: &'s Segment, deleted: &Bits, best: &mut Best<'s>) -> Result<()> {
+    fn scan<'s>(&self, segment: &'s Segment, dead: &'s Dead, best: &mut Best<'s>) -> Result<()> {
         let level = self.field.level;
         let passing = |filter: &Option<Filter>, level| {
             let count = segment.entries(level);
@@ -136,14 +137,11 @@ impl<'d> Prepared<'d> {
                 .map(|filter| filter.passing(level, self.definition, segment.columns(), count))
                 .transpose()
         };
-        let mut documents = deleted.clone().not();
-        if let Some(passing) = passing(&self.parent_filter, Level::Documents)? {
-            documents.retain(&passing);
-        }
         let scan = Scan {
             segment,
             level,
-            documents,
+            dead,
+            documents: passing(&self.parent_filter, Level::Documents)?,
             entries: passing(&self.filter, level)?,
             mode: self.mode,
         };
@@ -202,8 +200,10 @@ fn check_explain(nearest: &Nearest) -> Result<()> {
 struct Scan<'s> {
     segment: &'s Segment,
     level: Level,
-    /// The documents that are there and pass.
-    documents: Bits,
+    /// The documents that are not there any more.
+    dead: &'s Dead,
+    /// The documents that pass; all without a filter.
+    documents: Option<Bits>,
     /// The entries that pass; all without a filter.
     entries: Option<Bits>,
     mode: ScoreMode,
@@ -215,8 +215,11 @@ impl<'s> Scan<'s> {
         let mut open: Option<Open> = None;
         for (entry, row) in matrix.entries.iter().zip(matrix.values.chunks_exact(width.max(1))) {
             let document = self.segment.document(self.level, *entry);
-            let passes = self.entries.as_ref().is_none_or(|entries| entries.has(*entry as usize));
-            if !passes || !self.documents.has(document) {
+            let passes = |set: &Option<Bits>, at| set.as_ref().is_none_or(|set| set.has(at));
+            if !passes(&self.entries, *entry as usize)
+                || !passes(&self.documents, document)
+                || self.dead.has(document as u32)
+            {
                 work(1)?;
                 continue;
             }

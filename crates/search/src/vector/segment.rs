@@ -3,11 +3,12 @@
 //! Documents are numbered as they came, and so are the elements at `nestedRoot` of all of them, those of one document behind each other. An
 //! *entry* is a document or an element, by the level of a field. Vectors of a field lie one behind the other in *rows*.
 
-use super::bits::Bits;
 use super::column::{Column, visit};
 use super::definition::{Definition, Level, Similarity, VectorField};
 use super::distance::dot_int8;
 use super::values::{Elements, work_on};
+use crate::dead::Dead;
+use crate::parts;
 use nestor_model::statement::work;
 use nestor_model::{Error, ErrorCode, PathPart, RawDoc, Result, ValueRef};
 
@@ -228,23 +229,12 @@ impl Segment {
         self
     }
 
-    /// The documents of some segments, without those that are deleted of each; of indexes of one definition.
-    ///
-    /// Errors: those of the statement's interrupt.
-    pub fn merge(parts: &[(&Self, &Bits)]) -> Result<Self> {
-        let mut merged = parts.first().map_or_else(Self::default, |(part, _)| Self::like(part));
-        for (part, deleted) in parts {
-            merged.copy(part, deleted)?;
-        }
-        Ok(merged.seal())
-    }
-
-    fn copy(&mut self, from: &Self, deleted: &Bits) -> Result<()> {
+    fn copy(&mut self, from: &Self, dead: &Dead) -> Result<()> {
         // What number each document and each element gets here, if it is still there.
         let mut documents = Vec::with_capacity(from.keys.len());
-        for (document, key) in from.keys.iter().enumerate() {
+        for (document, key) in (0..).zip(&from.keys) {
             work_on(key.len())?;
-            if deleted.has(document) {
+            if dead.has(document) {
                 documents.push(None);
                 continue;
             }
@@ -277,15 +267,6 @@ impl Segment {
             rows.bits.copy(&from.bits, now)?;
         }
         Ok(())
-    }
-
-    /// The number of the document of a key.
-    pub fn find(&self, key: &[u8]) -> Option<usize> {
-        let at = self
-            .sorted
-            .binary_search_by(|document| (*self.keys[*document as usize]).cmp(key))
-            .ok()?;
-        self.sorted.get(at).map(|document| *document as usize)
     }
 
     /// How many documents it has.
@@ -323,9 +304,22 @@ impl Segment {
     pub fn rows(&self) -> &[Rows] {
         &self.rows
     }
+}
 
-    /// About how many bytes of memory it takes.
-    pub fn bytes(&self) -> usize {
+impl parts::Segment for Segment {
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn find(&self, key: &[u8]) -> Option<u32> {
+        let at = self
+            .sorted
+            .binary_search_by(|document| (*self.keys[*document as usize]).cmp(key))
+            .ok()?;
+        self.sorted.get(at).copied()
+    }
+
+    fn bytes(&self) -> usize {
         let keys: usize = self.keys.first().map_or(0, |key| key.len() + 2 * size_of::<usize>()) * self.keys.len();
         let numbers = (self.sorted.capacity() + self.parents.capacity()) * size_of::<u32>();
         let columns: usize = self.columns.iter().map(Column::bytes).sum();
@@ -334,6 +328,14 @@ impl Segment {
             .map(|rows| rows.float.bytes() + rows.int8.bytes() + rows.bits.bytes())
             .sum();
         size_of::<Self>() + keys + numbers + columns + rows
+    }
+
+    fn merged(parts: &[(&Self, &Dead)]) -> Result<Self> {
+        let mut merged = parts.first().map_or_else(Self::default, |(part, _)| Self::like(part));
+        for (part, dead) in parts {
+            merged.copy(part, dead)?;
+        }
+        Ok(merged.seal())
     }
 }
 

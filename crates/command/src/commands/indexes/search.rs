@@ -13,12 +13,12 @@ use nestor_database::rights::Action;
 use nestor_database::write::Progress;
 use nestor_database::{clock, names};
 use nestor_exec::ops::Values;
-use nestor_exec::search::listed;
+use nestor_exec::search::{definition, listed};
 use nestor_model::{
     DocRef, Error, ErrorCode, Namespace, ObjectId, RawDoc, RawWriter, Result, SearchIndex, Str, Timestamp, Value, bail,
     doc,
 };
-use nestor_search::{Definition, IndexKind};
+use nestor_search::IndexKind;
 use nestor_storage::{Collection, Lsn, View};
 
 /// Most search indexes of a collection.
@@ -104,7 +104,7 @@ fn create(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     }
     let last = change(context, "createSearchIndexes", args.coll, |collection, indexes| {
         for index in &new {
-            check(index)?;
+            definition(index)?;
             if indexes.iter().any(|there| there.name == index.name) {
                 bail!(
                     IndexAlreadyExists,
@@ -155,24 +155,16 @@ fn parse_new(index: RawDoc<'_>) -> Result<SearchIndex> {
     })
 }
 
-/// Errors: those of its definition.
-fn check(index: &SearchIndex) -> Result<()> {
-    match IndexKind::named(&index.kind) {
-        Some(kind) => Definition::parse(kind, index.definition.as_ref()).map(drop),
-        None => Ok(()),
-    }
-}
-
 fn update(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = UpdateArgs::parse(context.body, context.sequences)?;
     let which = Which::one("updateSearchIndex", args.id, args.name)?;
     let last = change(context, "updateSearchIndex", args.coll, |collection, indexes| {
-        let Some(index) = indexes.iter_mut().find(|index| which.is(index)) else {
+        let Some(index) = indexes.iter_mut().find(|index| index.is(which.id, which.name)) else {
             return Err(which.not_found(&collection.ns));
         };
         index.definition = DocRef::Raw(args.definition).to_document();
         index.version += 1;
-        check(index)
+        definition(index).map(drop)
     })?;
     context.finish_concern(last, reply, false)
 }
@@ -187,7 +179,7 @@ fn drop_index(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     }
     let last = change(context, "dropSearchIndex", args.coll, |collection, indexes| {
         let before = indexes.len();
-        indexes.retain(|index| !which.is(index));
+        indexes.retain(|index| !index.is(which.id, which.name));
         match indexes.len() == before {
             true => Err(which.not_found(&collection.ns)),
             false => Ok(()),
@@ -211,10 +203,6 @@ impl<'a> Which<'a> {
             true => bail!(InvalidOptions, "{command} takes either 'id' or 'name'"),
             false => Ok(Self { id, name }),
         }
-    }
-
-    fn is(&self, index: &SearchIndex) -> bool {
-        self.id.is_none_or(|id| index.id.to_string() == id) && self.name.is_none_or(|name| index.name == name)
     }
 
     fn not_found(&self, ns: &Namespace) -> Error {

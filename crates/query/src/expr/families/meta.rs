@@ -25,11 +25,6 @@ const KINDS: &[&str] = &[
     "sortKey",
 ];
 
-/// The names of all kinds of metadata.
-pub fn metadata() -> impl Iterator<Item = &'static str> {
-    KINDS.iter().copied()
-}
-
 /// The static name of a kind of metadata.
 pub(crate) fn known(kind: &str) -> Option<&'static str> {
     KINDS.iter().find(|k| **k == kind).copied()

@@ -1,19 +1,46 @@
-//! Several segments as one, without their dead records.
+//! Segments as parts of a state: how records are found in them, and several as one, without their dead records.
 
 use super::column::Column;
-use super::dead::Dead;
 use super::geo::GeoField;
 use super::key::{FieldKey, RowId};
 use super::segment::Segment;
 use super::terms::TextField;
+use crate::dead::Dead;
+use crate::parts;
 use nestor_model::Result;
 use nestor_model::statement::work;
 use std::collections::{BTreeMap, BTreeSet};
 
+impl parts::Segment for Segment {
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn find(&self, key: &[u8]) -> Option<u32> {
+        // Records are mostly added behind all others.
+        let last = self.by_key.last()?;
+        if *self.keys[*last as usize] < *key {
+            return None;
+        }
+        let at = self
+            .by_key
+            .binary_search_by(|record| (*self.keys[*record as usize]).cmp(key));
+        at.ok().map(|at| self.by_key[at])
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn merged(parts: &[(&Self, &Dead)]) -> Result<Self> {
+        merged(parts)
+    }
+}
+
 /// The segment that has what is alive in these.
 ///
 /// Errors: those of the statement's interrupt.
-pub(in crate::text) fn merged(parts: &[(&Segment, &Dead)]) -> Result<Segment> {
+fn merged(parts: &[(&Segment, &Dead)]) -> Result<Segment> {
     let mut merged = Segment::default();
     let mut rows: Vec<Vec<Option<RowId>>> = Vec::with_capacity(parts.len());
     for (segment, dead) in parts {

@@ -7,11 +7,10 @@
 //! ```
 //!
 //! Each text field and each column belongs to a [`FieldKey`]. Numbers of rows ascend wherever they stand.
-//! Reading order: `key`, `column`, `terms`, `geo`, `segment`, `build`, `merge`, `dead`.
+//! Reading order: `key`, `column`, `terms`, `geo`, `segment`, `build`, `merge`.
 
 mod build;
 mod column;
-mod dead;
 mod geo;
 mod key;
 mod merge;
@@ -20,9 +19,7 @@ mod terms;
 
 pub(super) use build::Builder;
 pub(super) use column::{Atom, Column};
-pub(super) use dead::Dead;
 pub(super) use geo::GeoField;
 pub(super) use key::{FieldKey, Kind, RowId};
-pub(super) use merge::merged;
 pub(super) use segment::Segment;
 pub(super) use terms::TextField;

@@ -1,7 +1,6 @@
 //! A segment: the index of some records.
 
 use super::column::Column;
-use super::dead::Dead;
 use super::geo::GeoField;
 use super::key::{FieldKey, Kind, RowId};
 use super::terms::TextField;
@@ -34,24 +33,6 @@ pub(in crate::text) struct Segment {
 }
 
 impl Segment {
-    /// How many records it has, dead or alive.
-    pub(in crate::text) fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    /// The number of the record with a key.
-    pub(in crate::text) fn find(&self, key: &[u8]) -> Option<u32> {
-        // Records are mostly added behind all others.
-        let last = self.by_key.last()?;
-        if *self.keys[*last as usize] < *key {
-            return None;
-        }
-        let at = self
-            .by_key
-            .binary_search_by(|record| (*self.keys[*record as usize]).cmp(key));
-        at.ok().map(|at| self.by_key[at])
-    }
-
     /// The key of the record that a row is of.
     pub(in crate::text) fn key(&self, row: RowId) -> &[u8] {
         &self.keys[self.records[row as usize] as usize]
@@ -117,16 +98,6 @@ impl Segment {
     pub(in crate::text) fn source(&self, row: RowId) -> Option<&Document> {
         let at = self.sources.binary_search_by_key(&row, |(own, _)| *own).ok()?;
         Some(&self.sources[at].1)
-    }
-
-    /// About how many bytes it takes.
-    pub(in crate::text) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// How many of its records are alive.
-    pub(in crate::text) fn alive(&self, dead: &Dead) -> usize {
-        self.len() - dead.len()
     }
 
     /// Computes what follows from the rest.

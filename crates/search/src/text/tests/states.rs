@@ -1,7 +1,7 @@
 //! States of an index.
 
 use super::{Fixture, doc};
-use crate::text::store::Dead;
+use crate::dead::Dead;
 use crate::text::{Definition, Index, Search};
 use std::collections::BTreeMap;
 

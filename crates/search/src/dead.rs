@@ -7,7 +7,7 @@ const RECORDS: usize = WORDS * 64;
 
 /// The dead records of a segment. States share what they have in common of it.
 #[derive(Clone, Debug, Default)]
-pub(in crate::text) struct Dead {
+pub(crate) struct Dead {
     /// A bit for each record; none where all are alive.
     pieces: Vec<Option<Arc<[u64; WORDS]>>>,
     count: usize,
@@ -15,18 +15,18 @@ pub(in crate::text) struct Dead {
 
 impl Dead {
     /// How many there are.
-    pub(in crate::text) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.count
     }
 
-    pub(in crate::text) fn has(&self, record: u32) -> bool {
+    pub(crate) fn has(&self, record: u32) -> bool {
         let record = record as usize;
         let piece = self.pieces.get(record / RECORDS).and_then(Option::as_ref);
         piece.is_some_and(|piece| piece[record % RECORDS / 64] & 1 << (record % 64) != 0)
     }
 
     /// A record is dead from now on.
-    pub(in crate::text) fn add(&mut self, record: u32) {
+    pub(crate) fn add(&mut self, record: u32) {
         let record = record as usize;
         if self.pieces.len() <= record / RECORDS {
             self.pieces.resize(record / RECORDS + 1, None);
@@ -38,7 +38,7 @@ impl Dead {
     }
 
     /// About how many bytes it takes.
-    pub(in crate::text) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let pieces = self.pieces.iter().flatten().count();
         self.pieces.len() * 8 + pieces * WORDS * 8
     }
