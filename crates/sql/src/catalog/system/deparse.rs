@@ -554,10 +554,10 @@ mod tests {
             ("'{}'", Type::Text.array(), "'{}'::text[]"),
             ("'{}'", Type::Jsonb, "'{}'::jsonb"),
             ("NULL", Type::Text, "NULL::text"),
+            ("'2020-1-1'", Type::Date, "'2020-01-01'::date"),
         ] {
             assert_eq!(default(text, &ty, &[]).as_deref(), Some(wanted), "{text}");
         }
         assert_eq!(default("now()", &Type::Timestamptz, &[]), None);
-        assert_eq!(default("'2020-1-1'", &Type::Date, &[]), None);
     }
 }
