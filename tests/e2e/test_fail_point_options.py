@@ -56,6 +56,16 @@ def test_error_code_and_names(client):
     assert failing(coll.find_one) is None
 
 
+def test_code_name_is_that_of_the_code(client):
+    """The Java driver's tests of transactions set such a fail point."""
+    with fail_point(client, failCommands=["find"], errorCode=251, codeName="NoSuchTransaction"):
+        assert failing(client.test.c.find_one) == 251
+    for data in ({"codeName": "NoSuchTransaction"}, {"codeName": "Interrupted", "errorCode": 251}):
+        with pytest.raises(OperationFailure, match="'codeName' must be the name of 'errorCode'") as error:
+            client.admin.command("configureFailPoint", "failCommand", mode="alwaysOn", data=data)
+        assert error.value.code == 2
+
+
 def test_no_command_fails_when_none_is_named(client):
     """PyMongo's test_pool_backpressure_preserves_existing_connections sets such a fail point."""
     with fail_point(client, {"times": 1}, closeConnection=True):

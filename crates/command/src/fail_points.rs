@@ -7,7 +7,7 @@
 use nestor_database::fail_points::{Mode, NEVER_TIMES_OUT, ON_RETRYABLE_WRITE, TIMES_OUT};
 use nestor_model::number::safe_i64;
 use nestor_model::value::DocRef;
-use nestor_model::{Result, ValueRef, bail};
+use nestor_model::{ErrorCode, Result, ValueRef, bail};
 
 /// The fail point of commands that its data names.
 pub const FAIL_COMMAND: &str = "failCommand";
@@ -82,12 +82,22 @@ pub fn known(name: &str) -> Option<&'static str> {
 /// Checks `data`: a field that is not known, or of a type that is not understood, would silently do nothing.
 ///
 /// `failInternalCommands` says whether commands that other nodes of the cluster send fail as well. This node is alone, so it is
-/// true and false of the same commands.
+/// true and false of the same commands. `codeName` changes nothing: the code has its name anyway, and this must be it.
 ///
 /// Errors: `BadValue`, `TypeMismatch`, `InvalidOptions`.
 pub fn check_data(data: DocRef<'_>) -> Result<()> {
     for (name, value) in data.iter() {
         check_field(name, value)?;
+    }
+    if let Some(given) = data.get("codeName").and_then(ValueRef::as_str) {
+        let number = data
+            .get("errorCode")
+            .and_then(safe_i64)
+            .and_then(|code| code.try_into().ok());
+        let name = number.map(|number| ErrorCode::location(number).name());
+        if name.as_deref() != Some(given) {
+            bail!(BadValue, "'codeName' must be the name of 'errorCode', but is {given}");
+        }
     }
     let blocks = data.get("blockConnection").is_some_and(|value| value.truthy());
     if blocks && data.get("blockTimeMS").is_none() {
@@ -108,10 +118,11 @@ fn check_field(name: &str, value: ValueRef<'_>) -> Result<()> {
             Some(_) => bail!(BadValue, "'{name}' must not be negative"),
             None => "a number",
         },
-        ("appName" | "namespace" | "errmsg", ValueRef::String(_)) | ("writeConcernError", ValueRef::Document(_)) => {
+        ("appName" | "namespace" | "errmsg" | "codeName", ValueRef::String(_))
+        | ("writeConcernError", ValueRef::Document(_)) => {
             return Ok(());
         }
-        ("appName" | "namespace" | "errmsg", _) => "a string",
+        ("appName" | "namespace" | "errmsg" | "codeName", _) => "a string",
         ("writeConcernError", _) => "a document",
         ("failCommands", ValueRef::Array(commands)) if commands.iter().all(|name| name.as_str().is_some()) => {
             return Ok(());
