@@ -10,16 +10,7 @@ pub(crate) fn parse(text: &str, zone: Option<Zone>) -> Result<i64> {
     let bad = || failure(format!("error parsing date string '{text}'"));
     let mut fields = Fields::default();
     read_free(text, &mut fields).ok_or_else(bad)?;
-    if fields.year.is_none() && fields.iso_year.is_none() {
-        return Err(failure(format!(
-            "an incomplete date/time string has been found, with elements missing: \"{text}\""
-        )));
-    }
-    if fields.iso_year.is_none() && fields.day_of_year.is_none() && (fields.month.is_none() || fields.day.is_none()) {
-        return Err(failure(format!(
-            "an incomplete date/time string has been found, with elements missing: \"{text}\""
-        )));
-    }
+    fields.check_complete(text)?;
     fields.finish(zone).ok_or_else(bad)?
 }
 

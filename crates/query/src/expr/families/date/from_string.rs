@@ -111,6 +111,7 @@ pub(crate) fn parse_with(text: &str, format: &str, zone: Option<Zone>) -> Result
     if mixed {
         return Err(bad());
     }
+    fields.check_complete(text)?;
     fields.finish(zone).ok_or_else(bad)?
 }
 
@@ -170,6 +171,8 @@ mod tests {
             ("jan 15 2020", "%b %d %Y", "2020-01-15T00:00:00.000Z"),
             ("2017-02-08", "%m-%d-%Y", "error 241"),
             ("2017", "%q", "error 18536"),
+            ("2017-05", "%Y-%m", "error 241"),
+            ("05-06", "%m-%d", "error 241"),
         ] {
             assert_eq!(shown(parse_with(text, format, None)), expected, "{text} {format}");
         }

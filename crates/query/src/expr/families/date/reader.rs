@@ -28,6 +28,17 @@ pub(super) struct Fields {
 }
 
 impl Fields {
+    /// Whether they name a day: hours and smaller parts may be missing, parts of the date may not. Error 241.
+    pub(super) fn check_complete(&self, text: &str) -> Result<()> {
+        let has_day = self.day_of_year.is_some() || (self.month.is_some() && self.day.is_some());
+        if self.iso_year.is_some() || (self.year.is_some() && has_day) {
+            return Ok(());
+        }
+        Err(failure(format!(
+            "an incomplete date/time string has been found, with elements missing: \"{text}\""
+        )))
+    }
+
     pub(super) fn finish(self, zone: Option<Zone>) -> Option<Result<i64>> {
         let days = if let Some(year) = self.iso_year {
             if self.month.is_some() || self.day.is_some() || self.year.is_some() {
