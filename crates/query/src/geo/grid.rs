@@ -54,10 +54,10 @@ impl Grid {
         inside(x) && inside(y)
     }
 
-    /// The pairs that a stored value is: itself, or its elements.
+    /// The pairs that a stored value is: itself, or its elements. What is neither an array nor a document has none.
     ///
     /// # Errors
-    /// 13026 for a value that is no pair, 13068 for coordinates that are not numbers.
+    /// 13026 for a value that is no pair, 13068 for one with a single coordinate.
     pub fn pairs(value: ValueRef<'_>) -> Result<Vec<(f64, f64)>> {
         let nothing = |value: ValueRef<'_>| {
             Error::location(
@@ -65,7 +65,19 @@ impl Grid {
                 format!("geo values must be 'legacy coordinate pairs' for 2d indexes :: caused by :: {value:?}"),
             )
         };
-        let pair = |value: ValueRef<'_>| parse::stored_planar(value).ok_or_else(|| nothing(value));
+        let single = |value: ValueRef<'_>| match value {
+            ValueRef::Array(items) => items.iter().count() == 1,
+            ValueRef::Document(doc) => doc.iter().count() == 1,
+            _ => false,
+        };
+        let pair = |value: ValueRef<'_>| match parse::stored_planar(value) {
+            Some(pair) => Ok(pair),
+            None if single(value) => Err(Error::location(
+                13068,
+                format!("geo field only has 1 element :: caused by :: {value:?}"),
+            )),
+            None => Err(nothing(value)),
+        };
         match value {
             ValueRef::Array(items) => match items.get(0) {
                 None => Ok(Vec::new()),
@@ -74,10 +86,7 @@ impl Grid {
             },
             ValueRef::Document(doc) if doc.is_empty() => Ok(Vec::new()),
             ValueRef::Document(_) => pair(value).map(|pair| vec![pair]),
-            _ => Err(Error::location(
-                13068,
-                format!("geo field only has 1 element :: caused by :: {value:?}"),
-            )),
+            _ => Ok(Vec::new()),
         }
     }
 
