@@ -66,6 +66,8 @@ macro_rules! parameters {
 }
 
 parameters! {
+    /// Clients may declare a version 2 of the API, which exists for tests of MongoDB alone: not here.
+    AcceptApiVersion2 "acceptApiVersion2" Never Kind::Switch(false);
     /// Milliseconds that whoever fails to log in waits for the answer.
     AuthFailedDelayMillis "authFailedDelayMs" RuntimeAndStartup Kind::Number(200, 0, 5_000);
     /// Arrays of mechanisms clients may log in with.
