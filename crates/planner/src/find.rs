@@ -1,9 +1,9 @@
 //! A find as the planner sees it.
 
 use crate::catalog::{IndexInfo, Indexes};
-use nestor_model::{Document, Error, ErrorCode, Result, Str, bail};
+use nestor_model::{Document, Error, ErrorCode, Namespace, Result, Str, bail};
 use nestor_query::collation::Collator;
-use nestor_query::expr::Deps;
+use nestor_query::expr::{Deps, double_six};
 use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::Projection;
 use nestor_query::sort::{SortBy, SortSpec};
@@ -208,13 +208,26 @@ impl FindQuery {
 }
 
 /// The error 291: a hint leaves no plan, or no index serves a `$near`.
-pub fn no_plan(query: &FindQuery) -> Error {
-    let why = match query.filter.near() {
-        Some(_) => "unable to find index for $geoNear query",
-        None if query.filter.text().is_some() => {
+///
+/// For the latter it tells where and which path, as MongoDB does: there are clients that read the path from it and make the index.
+pub fn no_plan(query: &FindQuery, ns: &Namespace) -> Error {
+    if let Some((path, near)) = query.filter.near() {
+        let farthest = double_six(near.max_given().unwrap_or(f64::MAX));
+        let is_sphere = i32::from(near.name() == "$nearSphere");
+        let tree = format!("GEONEAR  field={path} maxdist={farthest} isNearSphere={is_sphere}");
+        return Error::new(
+            ErrorCode::NoQueryExecutionPlans,
+            format!(
+                "error processing query: ns={ns}Tree: {tree}\nSort: {{}}\nProj: {{}}\n planner returned error :: caused by :: \
+                 unable to find index for $geoNear query"
+            ),
+        );
+    }
+    let why = match query.filter.text().is_some() {
+        true => {
             "failed to use text index to satisfy $text query (if text index is compound, are equality predicates given for all prefix fields?)"
         }
-        None => "No query solutions",
+        false => "No query solutions",
     };
     no_solution(why)
 }

@@ -95,7 +95,7 @@ pub(crate) fn run_checked(
     collection: &Arc<Collection>,
 ) -> Result<BoxOperator> {
     match plans.as_slice() {
-        [] => Err(no_plan(query)),
+        [] => Err(no_plan(query, &collection.ns)),
         [only] => build(only, collection),
         _ => {
             let mut multi = MultiPlan::new(plans, query.limit, collection);

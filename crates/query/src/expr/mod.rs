@@ -25,6 +25,7 @@ pub use families::date::Unit;
 pub use families::hashing::hashed_index_key;
 pub(crate) use families::percentile::PercentileOptions;
 pub(crate) use families::script;
+pub use families::text::double_six;
 
 use crate::env::{Env, OpContext, Scope, Val, Var};
 use crate::field_names::validate_path;

@@ -231,6 +231,11 @@ impl Near {
         self.min
     }
 
+    /// The greatest distance that was asked for.
+    pub fn max_given(&self) -> Option<f64> {
+        self.max.is_finite().then_some(self.max)
+    }
+
     /// The greatest distance that counts, and that there is: on the sphere half of its circumference.
     pub fn max(&self) -> f64 {
         match self.metric {

@@ -204,7 +204,7 @@ fn plans(
         .columns(view)
         .filter(|_| !matches!(operation.work, Work::Write(_)));
     match plans.is_empty() {
-        true => Err(nestor_planner::find::no_plan(query)),
+        true => Err(nestor_planner::find::no_plan(query, &collection.ns)),
         false => by_columns(plans, query, wanted, collection, columns),
     }
 }

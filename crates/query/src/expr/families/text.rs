@@ -53,8 +53,8 @@ pub(crate) fn double_shortest(v: f64) -> String {
     layout(v, &digits, exponent, 16)
 }
 
-/// Six significant digits, as the coercion of string operators gives it.
-fn double_six(v: f64) -> String {
+/// Six significant digits, as the coercion of string operators gives it, and some errors show numbers.
+pub fn double_six(v: f64) -> String {
     if v.is_nan() {
         return "nan".into();
     }
