@@ -22,6 +22,7 @@
 //! defaults to false, all else is required. Null counts as absent, as in MongoDB. Errors are
 //! MongoDB's: unknown field 40415, missing 40414, duplicate 40413, wrong type 14.
 
+use crate::collection_at::collection_text;
 use crate::generic_names;
 use crate::request::Sequence;
 use nestor_database::read::Target;
@@ -179,7 +180,7 @@ impl<'a> Arg<'a> for bool {
 impl<'a> Arg<'a> for Target<'a> {
     fn parse(value: ValueRef<'a>, _: At<'_>) -> Result<Option<Self>> {
         match value {
-            ValueRef::String(name) => Ok(Some(Self::Name(name))),
+            ValueRef::String(name) | ValueRef::Symbol(name) => Ok(Some(Self::Name(name))),
             ValueRef::Binary { subtype: 4, bytes } => match bytes.try_into() {
                 Ok(bytes) => Ok(Some(Self::Uuid(bytes))),
                 Err(_) => bail!(InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype"),
@@ -425,18 +426,18 @@ fn subtype_name(subtype: u8) -> &'static str {
     }
 }
 
-/// The collection that a command names. Anything but a string is `InvalidNamespace`; which strings
+/// The collection that a command names. Anything but a string or a symbol is `InvalidNamespace`; which texts
 /// are good names is the catalog's business.
 #[derive(Clone, Copy, Debug)]
 pub struct CollectionName<'a>(pub &'a str);
 
 impl<'a> Arg<'a> for CollectionName<'a> {
     fn parse(value: ValueRef<'a>, _: At<'_>) -> Result<Option<Self>> {
-        match value {
-            ValueRef::String(name) => Ok(Some(Self(name))),
-            other => Err(Error::new(
+        match collection_text(value) {
+            Some(name) => Ok(Some(Self(name))),
+            None => Err(Error::new(
                 ErrorCode::InvalidNamespace,
-                format!("collection name has invalid type {}", other.bson_type().alias()),
+                format!("collection name has invalid type {}", value.bson_type().alias()),
             )),
         }
     }

@@ -1,6 +1,14 @@
 //! The place where a command names its collection.
 
-use nestor_model::RawDoc;
+use nestor_model::{RawDoc, ValueRef};
+
+/// The text of a value that names a collection: a string, or a symbol, which MongoDB takes for one here and nowhere else.
+pub fn collection_text(value: ValueRef<'_>) -> Option<&str> {
+    match value {
+        ValueRef::String(name) | ValueRef::Symbol(name) => Some(name),
+        _ => None,
+    }
+}
 
 /// Where a command names the collection it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +31,7 @@ impl CollectionAt {
             Self::First | Self::Whole => body.iter().next()?.1,
             Self::Field(name) => body.get(name)?,
         };
-        let name = value.as_str().filter(|name| !name.is_empty())?;
+        let name = collection_text(value).filter(|name| !name.is_empty())?;
         match self {
             Self::Whole => name.split_once('.').filter(|(_, coll)| !coll.is_empty()),
             _ => Some((db, name)),

@@ -5,7 +5,7 @@
 //!
 //! Source: manual, "Privilege Actions", and "Required Access" or "Access Control" of each command's page.
 
-use crate::collection_at::CollectionAt;
+use crate::collection_at::{CollectionAt, collection_text};
 use crate::generic_names::is_generic;
 use crate::request::Sequence;
 use nestor_database::rights::Action::*;
@@ -325,7 +325,7 @@ pub fn coll_mod(asked: &Asked<'_>, wanted: &mut Wanted) {
 
 /// To copy a collection into a capped one.
 pub fn clone_as_capped(asked: &Asked<'_>, wanted: &mut Wanted) {
-    let from = asked.first().and_then(ValueRef::as_str).unwrap_or_default();
+    let from = asked.first().and_then(collection_text).unwrap_or_default();
     let to = Namespace::new(asked.db, asked.text("toCollection").unwrap_or_default());
     want_on(&Namespace::new(asked.db, from), Find, wanted);
     for action in [Insert, CreateIndex, ConvertToCapped] {

@@ -6,6 +6,7 @@ mod representative;
 mod settings;
 pub mod stored;
 
+use crate::collection_at::collection_text;
 use crate::context::Context;
 use crate::spec::CommandSpec;
 use nestor_database::operation::query;
@@ -27,7 +28,7 @@ pub(super) const SPECS: &[&CommandSpec] = &[
 
 /// The collection that the command's first field names. Errors: 73, 166 for a view.
 fn target(context: &Context<'_>) -> Result<Namespace> {
-    let Some((_, ValueRef::String(name))) = context.body.iter().next() else {
+    let Some(name) = context.body.iter().next().and_then(|(_, first)| collection_text(first)) else {
         bail!(InvalidNamespace, "collection name has invalid type");
     };
     let ns = nestor_database::names::collection(context.db(), name)?;

@@ -3,6 +3,7 @@
 
 use super::representative::stored_shape;
 use crate::args::{NotNull, StrictBool};
+use crate::collection_at::collection_text;
 use crate::commands::administration::cluster_parameter::namespace;
 use crate::context::Context;
 use nestor_database::query_settings::{Entries, Entry, IndexHint};
@@ -42,7 +43,10 @@ pub fn store(context: &Context<'_>, entries: &Entries, progress: &mut Progress) 
 /// database or collection, 9 for what is no index, and those of wrong and unknown fields.
 pub fn entry(hash: String, shape: Document, representative: Document, settings: Document) -> Result<Entry> {
     let text = |name: &str| representative.get(name).and_then(ValueRef::as_str).unwrap_or_default();
-    let coll = representative.iter().next().and_then(|(_, first)| first.as_str());
+    let coll = representative
+        .iter()
+        .next()
+        .and_then(|(_, first)| collection_text(first));
     Ok(Entry {
         ns: Namespace::new(text("$db"), coll.unwrap_or_default()),
         reject: settings.get("reject").is_some_and(ValueRef::truthy),

@@ -74,7 +74,7 @@ pub struct AggregateTarget<'a>(pub Option<&'a str>);
 impl<'a> Arg<'a> for AggregateTarget<'a> {
     fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
         match value {
-            ValueRef::String(name) => Ok(Some(Self(Some(name)))),
+            ValueRef::String(name) | ValueRef::Symbol(name) => Ok(Some(Self(Some(name)))),
             number if <f64 as Arg>::parse(number, at).is_ok_and(|n| n == Some(1.0)) => Ok(Some(Self(None))),
             number if number.is_number() => bail!(
                 BadValue,
