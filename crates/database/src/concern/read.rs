@@ -53,11 +53,10 @@ impl ReadConcern {
                 );
             }
         }
-        for time in [self.after_cluster_time, self.at_cluster_time].into_iter().flatten() {
-            // The ordinal alone is no time.
-            if time.secs == 0 {
-                bail!(InvalidOptions, "readConcern timestamps must not be null");
-            }
+        // The ordinal alone is no time to read at, but any time that is not zero is one that has passed.
+        let is_null = |time: Timestamp| time == Timestamp::default();
+        if self.at_cluster_time.is_some_and(|time| time.secs == 0) || self.after_cluster_time.is_some_and(is_null) {
+            bail!(InvalidOptions, "readConcern timestamps must not be null");
         }
         Ok(())
     }
