@@ -222,6 +222,45 @@ def test_batches_end_at_16_mib(db):
     assert ids(db.big.find(batch_size=1000)) == list(range(40))
 
 
+@pytest.mark.parametrize(
+    "opening",
+    [
+        {"find": "numbers", "limit": 5, "batchSize": 3},
+        {"find": "numbers", "limit": 5, "batchSize": 3, "sort": {"n": 1}},
+        {"find": "numbers", "limit": 3, "batchSize": 3},
+        {"find": "numbers", "limit": 3, "batchSize": 3, "sort": {"n": 1}},
+        {"find": "numbers", "limit": 3, "batchSize": 3, "projection": {"n": 1}},
+        {"aggregate": "numbers", "pipeline": [{"$limit": 3}], "cursor": {"batchSize": 3}},
+        {"aggregate": "numbers", "pipeline": [{"$sort": {"n": 1}}, {"$limit": 3}], "cursor": {"batchSize": 3}},
+        {"aggregate": "numbers", "pipeline": [{"$limit": 3}, {"$set": {"a": [1]}}, {"$unwind": "$a"}], "cursor": {"batchSize": 3}},
+        {"find": "numbers", "filter": {"_id": {"$lt": 3}}, "batchSize": 3, "sort": {"n": 1}},
+    ],
+)
+def test_a_full_batch_leaves_its_cursor_open(numbers, opening):
+    """As MongoDB since 5.0, of which the drivers' specification of find, getMore and killCursors tells: nothing is looked for behind it."""
+    db = numbers.database
+    cursor = db.command(opening)["cursor"]
+    wanted = opening.get("limit", 3)
+    while wanted > 3:
+        assert len(cursor["firstBatch"]) == 3 and cursor["id"] != 0
+        wanted -= 3
+        cursor = db.command("getMore", cursor["id"], collection="numbers", batchSize=wanted)["cursor"]
+        cursor["firstBatch"] = cursor["nextBatch"]
+    assert len(cursor["firstBatch"]) == wanted and cursor["id"] != 0
+    last = db.command("getMore", cursor["id"], collection="numbers", batchSize=1)["cursor"]
+    assert last["nextBatch"] == [] and last["id"] == 0
+
+
+def test_a_batch_with_room_ends_its_cursor(numbers):
+    """So drivers ask for one more than the limit; the lists of commands end with their last batch, and so does a single batch."""
+    db = numbers.database
+    for more in ({"batchSize": 4}, {"batchSize": 3, "singleBatch": True}, {}):
+        cursor = db.command({"find": "numbers", "limit": 3} | more)["cursor"]
+        assert len(cursor["firstBatch"]) == 3 and cursor["id"] == 0
+    count = len(db.list_collection_names())
+    assert db.command({"listCollections": 1, "cursor": {"batchSize": count}})["cursor"]["id"] == 0
+
+
 def test_a_cursor_sees_later_batches_of_its_own_range_once(numbers):
     """Writes while a cursor is open neither duplicate nor lose what it had to return."""
     cursor = numbers.find({"_id": {"$lt": 2500}}, batch_size=100)

@@ -5,6 +5,7 @@ use crate::privileges;
 use nestor_database::cursors::ClientCursor;
 use nestor_exec::{Batch, BoxOperator, Operator, Row, RowDoc, Step, docs_examined};
 use nestor_model::{Namespace, RawWriter, Result, bail, raw};
+use nestor_planner::NodeKind;
 use nestor_query::env::OpContext;
 use nestor_storage::{CollectionId, Snapshot, View};
 use std::sync::Arc;
@@ -77,10 +78,12 @@ pub fn fill(
             break;
         }
     }
-    let end = if pending.is_none() && root.is_done() {
-        End::Eof
-    } else {
-        End::Full
+    // Nothing is looked for behind a full batch: a cursor that has just reached its limit stays open, as on MongoDB since 5.0.
+    // A command's own list is there whole, and says that it has ended.
+    let is_list = root.report().kind == NodeKind::QueuedData;
+    let end = match is_list && pending.is_none() && root.is_done() {
+        true => End::Eof,
+        false => End::Full,
     };
     Ok((count, end))
 }

@@ -93,10 +93,6 @@ impl Operator for Resumable {
         Ok(step)
     }
 
-    fn is_done(&self) -> bool {
-        self.is_over
-    }
-
     fn save(&mut self) {
         self.input.save();
     }

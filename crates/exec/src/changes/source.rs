@@ -273,10 +273,6 @@ impl Operator for Source {
         }
     }
 
-    fn is_done(&self) -> bool {
-        self.is_over
-    }
-
     /// The reader stays, so that commits can wake it, and holds nothing.
     fn save(&mut self) {
         if let Some(reader) = &mut self.reader {

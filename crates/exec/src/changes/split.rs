@@ -143,10 +143,6 @@ impl Operator for Split {
         }
     }
 
-    fn is_done(&self) -> bool {
-        self.fragments.is_empty() && self.input.is_done()
-    }
-
     fn save(&mut self) {
         self.input.save();
     }

@@ -140,8 +140,8 @@ pub trait Operator: Send {
     /// Says that rows may come in any order, which is of the operator's own choice from now on. Not where record keys are no ids.
     fn in_any_order(&mut self) {}
 
-    /// True when it is known without another pull that no row will come: a limit that is reached closes its
-    /// cursor in the same reply. `false` promises nothing.
+    /// True when it is known without another pull that no row will come: a plan on trial has ended then, and so has a list of a
+    /// command. `false` promises nothing.
     fn is_done(&self) -> bool {
         false
     }

@@ -65,9 +65,6 @@ impl Operator for Bounded {
     fn expect(&mut self, rows: usize) {
         self.0.expect(rows);
     }
-    fn is_done(&self) -> bool {
-        self.0.is_done()
-    }
     fn save(&mut self) {
         self.0.save();
     }

@@ -50,10 +50,6 @@ impl Operator for Probe {
         self.input.expect(rows);
     }
 
-    fn is_done(&self) -> bool {
-        self.input.is_done()
-    }
-
     fn save(&mut self) {
         self.input.save();
     }

@@ -168,11 +168,6 @@ impl Operator for UnpackOp {
         Ok(Filled::Full)
     }
 
-    fn is_done(&self) -> bool {
-        let is_empty = |(bucket, next): &(Bucket, usize)| *next >= bucket.len;
-        self.pending.as_ref().is_none_or(is_empty) && self.input.is_done()
-    }
-
     fn save(&mut self) {
         self.input.save();
     }

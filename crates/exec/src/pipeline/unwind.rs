@@ -190,11 +190,6 @@ impl Operator for UnwindOp {
         Ok(Filled::Full)
     }
 
-    fn is_done(&self) -> bool {
-        let has_none = self.at >= self.rows.slots() && self.pending.as_ref().is_none_or(Unwound::is_done);
-        has_none && (self.behind == Some(Filled::Eof) || self.input.is_done())
-    }
-
     fn save(&mut self) {
         self.input.save();
     }

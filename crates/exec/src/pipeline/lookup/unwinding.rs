@@ -161,9 +161,6 @@ impl Operator for LookupUnwindOp {
         }
     }
 
-    fn is_done(&self) -> bool {
-        self.current.is_none() && self.input.is_done()
-    }
     fn save(&mut self) {
         self.finder
             .save(self.current.as_mut().map(|current| &mut current.matches));
