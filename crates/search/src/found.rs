@@ -24,6 +24,12 @@ pub struct Hit {
 }
 
 impl Hit {
+    /// Bytes of memory that it takes.
+    fn bytes(&self) -> usize {
+        let beside = self.details.as_ref().map_or(0, Value::weight) + self.stored.as_ref().map_or(0, Document::weight);
+        size_of::<Self>() + self.key.len() + beside
+    }
+
     /// The value of `searchSequenceToken`. It is made for those alone that are looked at.
     pub fn sequence_token(&self) -> Option<Value> {
         let place = self.token.as_ref()?;
@@ -35,12 +41,87 @@ impl Hit {
 pub type ReadSynonyms<'a> = dyn FnMut(&str, &mut dyn FnMut(RawDoc<'_>) -> Result<()>) -> Result<()> + 'a;
 
 /// What a query found.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Found {
     /// In the order in which the query gives them.
-    pub hits: Vec<Hit>,
+    pub hits: Hits,
     /// What `$searchMeta` gives, and `$$SEARCH_META` stands for: counts and facets.
     pub meta: Option<Document>,
+}
+
+/// The documents that a query found. Those of large results are put in order, and made, as they are taken: most are never looked at.
+#[derive(Default)]
+pub struct Hits(Inner);
+
+enum Inner {
+    Made(std::vec::IntoIter<Hit>),
+    Ordered(Box<dyn Ordered>),
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self::Made(Vec::new().into_iter())
+    }
+}
+
+/// Who puts what was found in order as far as somebody looks.
+pub(crate) trait Ordered: Send {
+    /// The next one.
+    ///
+    /// Errors: those of the statement's interrupt.
+    fn next(&mut self) -> Result<Option<Hit>>;
+
+    /// How many are left.
+    fn left(&self) -> usize;
+
+    /// Bytes of memory that it takes.
+    fn bytes(&self) -> usize;
+}
+
+impl Hits {
+    pub(crate) fn ordered(by: impl Ordered + 'static) -> Self {
+        Self(Inner::Ordered(Box::new(by)))
+    }
+
+    /// The next one; `None` behind the last.
+    ///
+    /// Errors: those of the statement's interrupt.
+    pub fn take_next(&mut self) -> Result<Option<Hit>> {
+        match &mut self.0 {
+            Inner::Made(hits) => Ok(hits.next()),
+            Inner::Ordered(by) => by.next(),
+        }
+    }
+
+    /// Bytes of memory that they take.
+    pub fn bytes(&self) -> usize {
+        match &self.0 {
+            Inner::Made(hits) => hits.as_slice().iter().map(Hit::bytes).sum(),
+            Inner::Ordered(by) => by.bytes(),
+        }
+    }
+
+    /// All of them.
+    #[cfg(test)]
+    pub(crate) fn all(mut self) -> Vec<Hit> {
+        std::iter::from_fn(|| self.take_next().expect("no interrupt")).collect()
+    }
+}
+
+impl From<Vec<Hit>> for Hits {
+    fn from(hits: Vec<Hit>) -> Self {
+        Self(Inner::Made(hits.into_iter()))
+    }
+}
+
+impl fmt::Debug for Hits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let left = match &self.0 {
+            Inner::Made(hits) => hits.len(),
+            Inner::Ordered(by) => by.left(),
+        };
+        write!(f, "{left} hits")
+    }
 }
 
 /// Where terms are in the texts of a document: computed for those alone that are looked at.

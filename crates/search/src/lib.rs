@@ -23,7 +23,7 @@ pub mod text;
 pub mod vector;
 
 pub use definition::{Definition, IndexKind};
-pub use found::{Found, Highlights, Hit, ReadSynonyms};
+pub use found::{Found, Highlights, Hit, Hits, ReadSynonyms};
 pub use index::Index;
 pub use text::Search;
 pub use vector::Nearest;

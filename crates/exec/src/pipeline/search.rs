@@ -12,7 +12,7 @@ use nestor_model::{Document, Namespace, RawDoc, Result, SearchIndex, Value, bail
 use nestor_planner::NodeKind;
 use nestor_query::env::{Caller, DocMeta};
 use nestor_query::stage::{SearchKind, SearchStage};
-use nestor_search::{Found, Hit, Index, Nearest, ReadSynonyms, Search};
+use nestor_search::{Found, Hits, Index, Nearest, ReadSynonyms, Search};
 use nestor_storage::{Bytes, Collection, RecordReader, View};
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ struct SearchOp {
     collection: Arc<Collection>,
     caller: Option<Arc<Caller>>,
     reader: RecordReader,
-    rows: Option<std::vec::IntoIter<Hit>>,
+    rows: Option<Hits>,
     /// What `$$SEARCH_META` is, and whether the operation of this batch knows.
     meta: Option<Arc<Value>>,
     is_noted: bool,
@@ -123,13 +123,9 @@ impl SearchOp {
                 self.asked.of(&held, &mut synonyms)?
             }
         };
-        let bytes = found
-            .hits
-            .iter()
-            .map(|hit| size_of::<Hit>() + hit.key.len() + weight(hit));
-        self.kept.grow(bytes.sum())?;
+        self.kept.grow(found.hits.bytes())?;
         self.meta = found.meta.map(|meta| Arc::new(Value::from(meta)));
-        self.rows = Some(found.hits.into_iter());
+        self.rows = Some(found.hits);
         Ok(())
     }
 
@@ -155,9 +151,10 @@ impl SearchOp {
                 return Ok(Step::Pause);
             }
             self.counters.works += 1;
-            let left = self.rows.as_ref().map_or(0, ExactSizeIterator::len);
-            self.kept.shrink_by_one_of(left);
-            let Some(hit) = self.rows.as_mut().and_then(Iterator::next) else {
+            let next = self.rows.as_mut().map(Hits::take_next).transpose()?.flatten();
+            let Some(hit) = next else {
+                self.rows = Some(Hits::default());
+                self.kept.set(0)?;
                 return Ok(Step::Eof);
             };
             let highlights = match &hit.highlights {
@@ -192,11 +189,6 @@ impl SearchOp {
             }));
         }
     }
-}
-
-/// Bytes of what a hit has beside its place.
-fn weight(hit: &Hit) -> usize {
-    hit.details.as_ref().map_or(0, Value::weight) + hit.stored.as_ref().map_or(0, Document::weight)
 }
 
 impl Operator for SearchOp {

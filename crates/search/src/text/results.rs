@@ -8,8 +8,7 @@ use super::plan::{Compiler, Context, Evaluation, Match, Node};
 use super::state::Index;
 use super::store::{Atom, Column, FieldKey, Kind, RowId, Segment};
 use super::synonyms::Synonyms;
-use crate::found::ReadSynonyms;
-use crate::found::{Found, Highlight, Highlights, Hit, Place};
+use crate::found::{Found, Highlight, Highlights, Hit, Hits, Ordered, Place, ReadSynonyms};
 use crate::operand::refuse;
 use nestor_model::statement::{Scope, charge, work};
 use nestor_model::{Document, Result, Value};
@@ -51,8 +50,8 @@ impl Index {
         let rows = self.rows(search, scope, &node)?;
         let meta = meta(context, search, scope, &rows)?;
         let hits = match search.is_meta {
-            true => Vec::new(),
-            false => self.hits(search, highlighter.as_ref(), rows)?,
+            true => Hits::default(),
+            false => Hits::ordered(self.hits(search, highlighter, rows)?),
         };
         Ok(Found { hits, meta: Some(meta) })
     }
@@ -82,26 +81,18 @@ impl Index {
         Ok(rows)
     }
 
-    /// What of the rows is given, in its order.
-    fn hits(&self, search: &Search, highlighter: Option<&Arc<dyn Highlight>>, mut rows: Vec<Row>) -> Result<Vec<Hit>> {
-        work(1 + rows.len() / 2)?;
-        let place = |row: &Row| {
-            let segment = &self.parts[row.part].segment;
-            let offset = row.found.row - segment.root(row.found.row);
-            (segment.key(row.found.row), i64::from(offset))
-        };
-        rows.sort_by(|a, b| {
-            let by_values = compare(&search.sort, (&a.values, a.found.score), (&b.values, b.found.score));
-            let by_prefix = by_values.then_with(|| a.prefix.cmp(&b.prefix));
-            by_prefix.then_with(|| place(a).cmp(&place(b)))
-        });
-        let against = |row: &Row, token: &Token| {
-            let by_values = compare(
-                &search.sort,
-                (&row.values, row.found.score),
-                (&token.values, token.score),
-            );
-            by_values.then_with(|| place(row).cmp(&(&*token.key, i64::from(token.row))))
+    /// What of the rows is given.
+    fn hits(&self, search: &Search, highlighter: Option<Arc<dyn Highlight>>, rows: Vec<Row>) -> Result<RowsInOrder> {
+        let mut order = RowsInOrder {
+            segments: self.parts.iter().map(|part| part.segment.clone()).collect(),
+            sort: search.sort.clone(),
+            backwards: search.before.is_some(),
+            highlighter,
+            stored: search.stored,
+            rows,
+            at: 0,
+            ordered: 0,
+            chunk: CHUNK_ROWS,
         };
         for token in search.after.iter().chain(&search.before) {
             if token.values.len() != search.sort.len() {
@@ -109,37 +100,119 @@ impl Index {
             }
         }
         if let Some(token) = &search.after {
-            rows.retain(|row| against(row, token) == Ordering::Greater);
+            order.retain(token, Ordering::Greater)?;
         }
         if let Some(token) = &search.before {
-            rows.retain(|row| against(row, token) == Ordering::Less);
-            rows.reverse();
+            order.retain(token, Ordering::Less)?;
         }
-        let rows = rows.into_iter();
-        rows.map(|row| self.hit(search, highlighter, row)).collect()
+        Ok(order)
+    }
+}
+
+/// Rows that are put in order first; so many times more each time after that.
+const CHUNK_ROWS: usize = 32;
+const CHUNK_GROWTH: usize = 4;
+
+/// The rows of a result, of which those that somebody takes are put in order, a chunk at a time.
+struct RowsInOrder {
+    /// By the numbers of parts.
+    segments: Vec<Arc<Segment>>,
+    sort: Vec<SortKey>,
+    /// The last row first.
+    backwards: bool,
+    highlighter: Option<Arc<dyn Highlight>>,
+    stored: bool,
+    rows: Vec<Row>,
+    /// The next row to be taken.
+    at: usize,
+    /// Rows before this are in order, and none behind it comes before them.
+    ordered: usize,
+    /// How many rows are put in order next.
+    chunk: usize,
+}
+
+impl RowsInOrder {
+    /// Keeps the rows that stand so to a token.
+    fn retain(&mut self, token: &Token, wanted: Ordering) -> Result<()> {
+        work(1 + self.rows.len() / 2)?;
+        let (segments, sort) = (&self.segments, &self.sort);
+        self.rows.retain(|row| {
+            let by_values = compare(sort, (&row.values, row.found.score), (&token.values, token.score));
+            let ordering = by_values.then_with(|| place(segments, row).cmp(&(&*token.key, i64::from(token.row))));
+            ordering == wanted
+        });
+        Ok(())
     }
 
-    fn hit(&self, search: &Search, highlighter: Option<&Arc<dyn Highlight>>, row: Row) -> Result<Hit> {
+    /// Puts the next chunk in order.
+    fn put_in_order(&mut self) -> Result<()> {
+        let rest = &mut self.rows[self.ordered..];
+        work(1 + rest.len() / 2)?;
+        let (segments, sort, backwards) = (&self.segments, &self.sort, self.backwards);
+        let by = |a: &Row, b: &Row| {
+            let by_values = compare(sort, (&a.values, a.found.score), (&b.values, b.found.score));
+            let by_prefix = by_values.then_with(|| a.prefix.cmp(&b.prefix));
+            let ordering = by_prefix.then_with(|| place(segments, a).cmp(&place(segments, b)));
+            if backwards { ordering.reverse() } else { ordering }
+        };
+        let mut length = rest.len();
+        if self.chunk < length / 2 {
+            length = self.chunk;
+            rest.select_nth_unstable_by(length - 1, by);
+        }
+        rest[..length].sort_unstable_by(by);
+        self.ordered += length;
+        self.chunk = self.chunk.saturating_mul(CHUNK_GROWTH);
+        Ok(())
+    }
+}
+
+impl Ordered for RowsInOrder {
+    fn next(&mut self) -> Result<Option<Hit>> {
+        if self.at == self.rows.len() {
+            return Ok(None);
+        }
+        if self.at == self.ordered {
+            self.put_in_order()?;
+        }
         work(1)?;
-        let segment = &self.parts[row.part].segment;
+        let row = &mut self.rows[self.at];
+        self.at += 1;
+        let segment = &self.segments[row.part];
         let id = row.found.row;
-        let values = row.values.iter().map(|value| Atom::sort_value(value.as_ref()));
-        Ok(Hit {
+        let values = std::mem::take(&mut row.values);
+        Ok(Some(Hit {
             key: segment.key(id).into(),
             score: f64::from(row.found.score),
-            highlights: highlighter.map(|by| Highlights {
+            highlights: self.highlighter.as_ref().map(|by| Highlights {
                 by: Arc::clone(by),
                 part: row.part as u32,
                 row: id,
             }),
-            details: row.found.details.map(|details| details.to_value()),
+            details: row.found.details.take().map(|details| details.to_value()),
             token: Some(Place {
-                values: values.collect(),
+                values: values.iter().map(|value| Atom::sort_value(value.as_ref())).collect(),
                 row: i32::try_from(id - segment.root(id)).unwrap_or(i32::MAX),
             }),
-            stored: search.stored.then(|| segment.source(id).cloned().unwrap_or_default()),
-        })
+            stored: self.stored.then(|| segment.source(id).cloned().unwrap_or_default()),
+        }))
     }
+
+    fn left(&self) -> usize {
+        self.rows.len() - self.at
+    }
+
+    fn bytes(&self) -> usize {
+        let of_row = size_of::<Row>() + self.sort.len() * size_of::<Option<Atom>>();
+        self.rows.len() * of_row
+    }
+}
+
+/// Where a row stands among those that are alike: its key, and its number within the record.
+fn place<'a>(segments: &'a [Arc<Segment>], row: &Row) -> (&'a [u8], i64) {
+    let segment = &segments[row.part];
+    let offset = row.found.row - segment.root(row.found.row);
+    (segment.key(row.found.row), i64::from(offset))
 }
 
 /// The first bytes of a key as a number, which ascends as keys do.

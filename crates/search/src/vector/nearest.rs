@@ -328,7 +328,13 @@ impl<'s> Best<'s> {
             stored: None,
         };
         Ok(Found {
-            hits: self.kept.into_sorted_vec().into_iter().map(hit).collect(),
+            hits: self
+                .kept
+                .into_sorted_vec()
+                .into_iter()
+                .map(hit)
+                .collect::<Vec<_>>()
+                .into(),
             meta: None,
         })
     }

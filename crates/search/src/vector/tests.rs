@@ -34,7 +34,11 @@ fn found(index: &Index, query: &str) -> String {
     match index.nearest(&nearest) {
         Err(error) => format!("error {}", error.code().number()),
         Ok(found) => {
-            let hits = found.hits.iter().map(|hit| format!("{}: {:.3}", hit.key[0], hit.score));
+            let hits = found
+                .hits
+                .all()
+                .into_iter()
+                .map(|hit| format!("{}: {:.3}", hit.key[0], hit.score));
             hits.collect::<Vec<_>>().join(", ")
         }
     }
@@ -156,7 +160,11 @@ fn binary_vectors() {
         let found = match index.nearest(&nearest) {
             Err(error) => format!("error {}", error.code().number()),
             Ok(found) => {
-                let hits = found.hits.iter().map(|hit| format!("{}: {:.3}", hit.key[0], hit.score));
+                let hits = found
+                    .hits
+                    .all()
+                    .into_iter()
+                    .map(|hit| format!("{}: {:.3}", hit.key[0], hit.score));
                 hits.collect::<Vec<_>>().join(", ")
             }
         };
@@ -340,7 +348,7 @@ fn changes() {
             for path in ["v", "e.v"] {
                 let query = query(path, "[500, 500, 500]", r#""parentFilter": {"n": {"$ne": 1}}"#);
                 let nearest = Nearest::parse(json(&query).as_ref()).expect("a query");
-                let hits = index.nearest(&nearest).expect("found").hits;
+                let hits = index.nearest(&nearest).expect("found").hits.all();
                 let keys: Vec<_> = hits.iter().map(|hit| hit.key[0]).collect();
                 assert_eq!(keys, expected, "round {round}, {path}");
             }

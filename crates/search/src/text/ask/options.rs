@@ -51,14 +51,14 @@ pub(in crate::text) struct Highlight {
 }
 
 /// What results are sorted by.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::text) struct SortKey {
     pub(in crate::text) by: SortBy,
     pub(in crate::text) descending: bool,
 }
 
 /// What a part of an order compares.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::text) enum SortBy {
     Score,
     Path {
@@ -148,7 +148,7 @@ impl Search {
         let mut meta = Document::new();
         meta.push("count", count);
         Found {
-            hits: Vec::new(),
+            hits: Default::default(),
             meta: Some(meta),
         }
     }

@@ -222,7 +222,7 @@ fn highlights_point_into_texts_that_were_filtered() {
         .search("{'text': {'query': 'pepper', 'path': 'a'}, 'highlight': {'path': 'a'}}")
         .expect("found");
     let text = nestor_model::extjson::to_string(
-        &found.hits[0]
+        &found.hits.all()[0]
             .highlights
             .as_ref()
             .expect("highlights")

@@ -143,7 +143,7 @@ fn embedded_documents_may_be_what_is_returned() {
         let query = format!("{{{operator}, 'returnStoredSource': true, 'returnScope': {{'path': 'lines'}}}}");
         let fixture = orders();
         let found = fixture.search(&query).expect("a good query");
-        let stored = found.hits.into_iter().map(|hit| {
+        let stored = found.hits.all().into_iter().map(|hit| {
             let stored = nestor_model::Value::Document(hit.stored.expect("stored"));
             let text = nestor_model::extjson::to_string(&stored, nestor_model::extjson::Form::Relaxed);
             format!("{}: {}", hit.key[0] + 1, text.replace(['"', ' '], ""))

@@ -64,7 +64,7 @@ impl Fixture {
     pub(super) fn ids(&self, query: &str) -> String {
         match self.search(query) {
             Ok(found) => {
-                let ids = found.hits.iter().map(|hit| {
+                let ids = found.hits.all().into_iter().map(|hit| {
                     let id = self.docs[usize::from(hit.key[0])].get("_id").expect("an _id");
                     to_string(id, Form::Relaxed)
                 });
@@ -77,7 +77,7 @@ impl Fixture {
     /// Ids with their scores.
     pub(super) fn scores(&self, query: &str) -> String {
         let found = self.search(query).unwrap_or_else(|error| panic!("{query}: {error}"));
-        let scored = found.hits.iter().map(|hit| {
+        let scored = found.hits.all().into_iter().map(|hit| {
             let id = self.docs[usize::from(hit.key[0])].get("_id").expect("an _id");
             format!("{}={:.4}", to_string(id, Form::Relaxed), hit.score)
         });

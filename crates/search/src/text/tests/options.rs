@@ -68,7 +68,8 @@ fn details_explain_scores() {
     let found = boats()
         .search("{'text': {'query': 'heron', 'path': 'name'}, 'scoreDetails': true}")
         .expect("found");
-    let details = found.hits[0].details.as_ref().expect("details");
+    let hits = found.hits.all();
+    let details = hits[0].details.as_ref().expect("details");
     let text = to_string(details, Form::Relaxed);
     for part in [
         "name:heron [BM25Similarity]",
@@ -82,8 +83,8 @@ fn details_explain_scores() {
         .as_document()
         .and_then(|details| details.get("value"))
         .map(|value| value.to_value());
-    assert!(matches!(value, Some(Value::Double(value)) if value == found.hits[0].score));
-    assert!(found.hits.iter().all(|hit| hit.details.is_some()));
+    assert!(matches!(value, Some(Value::Double(value)) if value == hits[0].score));
+    assert!(hits.iter().all(|hit| hit.details.is_some()));
 }
 
 #[test]
@@ -112,6 +113,33 @@ fn results_are_sorted() {
     ]);
 }
 
+/// Rows are put in order by chunks: all of them together are in order, whichever way they are read.
+#[test]
+fn many_results_are_in_order() {
+    let number = |at: usize| at * 7_919 % 2_003;
+    let docs: Vec<String> = (0..200)
+        .map(|at| format!("{{'_id': {at}, 'n': {}}}", number(at) / 4))
+        .collect();
+    let docs: Vec<&str> = docs.iter().map(String::as_str).collect();
+    let fixture = Fixture::new("{'mappings': {'dynamic': true}}", &docs);
+    let ids = |rest: &str| fixture.ids(&format!("{{'exists': {{'path': 'n'}}, 'sort': {{'n': -1}}{rest}}}"));
+    let mut expected: Vec<usize> = (0..200).collect();
+    expected.sort_by_key(|at| (std::cmp::Reverse(number(*at) / 4), *at));
+    let text = |ids: &[usize]| ids.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+    assert_eq!(ids(""), text(&expected));
+    let found = fixture
+        .search("{'exists': {'path': 'n'}, 'sort': {'n': -1}}")
+        .expect("found");
+    let hits = found.hits.all();
+    let Some(Value::String(token)) = hits[180].sequence_token() else {
+        panic!("a token is a string");
+    };
+    assert_eq!(ids(&format!(", 'searchAfter': '{token}'")), text(&expected[181..]));
+    expected.truncate(180);
+    expected.reverse();
+    assert_eq!(ids(&format!(", 'searchBefore': '{token}'")), text(&expected));
+}
+
 #[test]
 fn pages_follow_each_other() {
     for rest in [
@@ -122,7 +150,7 @@ fn pages_follow_each_other() {
         let all = fixture.ids(&format!("{{{rest}}}"));
         let found = fixture.search(&format!("{{{rest}}}")).expect("found");
         let ids: Vec<&str> = all.split(' ').collect();
-        for (at, hit) in found.hits.iter().enumerate() {
+        for (at, hit) in found.hits.all().iter().enumerate() {
             let Some(Value::String(token)) = hit.sequence_token() else {
                 panic!("a token is a string");
             };
@@ -266,7 +294,7 @@ fn operators_may_spare_facets() {
 fn highlights_show_what_was_found() {
     let highlights = |query: &str| {
         let found = boats().search(query).unwrap_or_else(|error| panic!("{query}: {error}"));
-        let highlights = found.hits[0]
+        let highlights = found.hits.all()[0]
             .highlights
             .as_ref()
             .expect("highlights")
@@ -337,7 +365,7 @@ fn what_is_stored_may_be_given() {
         let found = fixture
             .search("{'exists': {'path': 'e'}, 'returnStoredSource': true}")
             .expect("found");
-        let stored = found.hits[0].stored.clone().expect("stored");
+        let stored = found.hits.all()[0].stored.clone().expect("stored");
         to_string(&Value::Document(stored), Form::Relaxed).replace(['"', ' '], "")
     };
     assert_eq!(stored(&fixture), "{_id:1,a:1,b:{c:2}}");
@@ -347,7 +375,7 @@ fn what_is_stored_may_be_given() {
     );
     assert_eq!(stored(&fixture), "{_id:1,b:[{d:3},7],e:4}");
     assert!(
-        fixture.search("{'exists': {'path': 'e'}}").expect("found").hits[0]
+        fixture.search("{'exists': {'path': 'e'}}").expect("found").hits.all()[0]
             .stored
             .is_none()
     );

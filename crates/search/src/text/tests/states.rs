@@ -22,7 +22,7 @@ fn keys(definition: &Definition, index: &Index, query: &str) -> Vec<Box<[u8]>> {
     let query = doc(query);
     let search = Search::parse((&query).into()).expect("a good query");
     let found = index.search(definition, &search, &mut |_, _| Ok(())).expect("found");
-    let mut keys: Vec<Box<[u8]>> = found.hits.into_iter().map(|hit| hit.key).collect();
+    let mut keys: Vec<Box<[u8]>> = found.hits.all().into_iter().map(|hit| hit.key).collect();
     keys.sort();
     keys
 }
