@@ -66,6 +66,23 @@ def test_code_name_is_that_of_the_code(client):
         assert error.value.code == 2
 
 
+@pytest.mark.parametrize("code", [280, 286])
+def test_a_code_that_ends_change_streams_has_its_label(client, code):
+    """PHP's driver has a getMore of a plain cursor fail so (its bug1419-001)."""
+    client.test.c.insert_many([{"_id": 2}, {"_id": 3}])
+    cursor = client.test.c.find(batch_size=1)
+    next(cursor)
+    with fail_point(client, failCommands=["getMore", "find"], errorCode=code):
+        for run in (lambda: next(cursor), client.test.c.find_one):
+            with pytest.raises(OperationFailure) as error:
+                run()
+            assert error.value.details["errorLabels"] == ["NonResumableChangeStreamError"]
+    with fail_point(client, failCommands=["find"], errorCode=code, errorLabels=[]):
+        with pytest.raises(OperationFailure) as error:
+            client.test.c.find_one()
+        assert "errorLabels" not in error.value.details
+
+
 def test_no_command_fails_when_none_is_named(client):
     """PyMongo's test_pool_backpressure_preserves_existing_connections sets such a fail point."""
     with fail_point(client, {"times": 1}, closeConnection=True):

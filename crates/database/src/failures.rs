@@ -17,6 +17,7 @@
 //! | `RetryableWriteError` | errors of a node that may soon be replaced, of retryable writes and of the ends of transactions |
 //! | `NoWritesPerformed` | beside it, when the command has written nothing |
 //! | `ResumableChangeStreamError` | errors of a getMore on a change stream after which the stream may go on at another node |
+//! | `NonResumableChangeStreamError` | the two errors after which no stream can go on from where it was, of whatever command |
 //!
 //! `UnknownTransactionCommitResult` is given by drivers themselves, for codes that they know.
 //! Sources: driver specifications "Transactions" (error reporting), "Retryable Writes" (terms, error labels);
@@ -123,6 +124,12 @@ pub fn labels(statement: &Statement<'_>, code: ErrorCode, concern_failed: bool) 
     }
     if statement.op == OpKind::GetMore && is_resumable(code) && reads_changes(statement) {
         labels.push("ResumableChangeStreamError");
+    }
+    if matches!(
+        code,
+        ErrorCode::ChangeStreamFatalError | ErrorCode::ChangeStreamHistoryLost
+    ) {
+        labels.push("NonResumableChangeStreamError");
     }
     labels
 }

@@ -28,12 +28,9 @@ pub(crate) use split::Split;
 
 use nestor_model::{Error, ErrorCode};
 
-/// The label of errors after which a stream cannot go on from where it was.
-pub const NON_RESUMABLE: &str = "NonResumableChangeStreamError";
-
 /// The error of a stream that cannot go on: 280.
 fn fatal(why: impl Into<String>) -> Error {
-    Error::new(ErrorCode::ChangeStreamFatalError, why).with_label(NON_RESUMABLE)
+    Error::new(ErrorCode::ChangeStreamFatalError, why)
 }
 
 /// The error of a stream whose place is no longer in the log: 286.
@@ -42,7 +39,6 @@ fn history_lost() -> Error {
         ErrorCode::ChangeStreamHistoryLost,
         "Resume of change stream was not possible, as the resume point may no longer be in the oplog.",
     )
-    .with_label(NON_RESUMABLE)
 }
 
 #[cfg(test)]
