@@ -4,7 +4,7 @@
 use super::{Effect, Existing, Modifier, Site};
 use crate::update::operand::{Bytes, Encoded};
 use crate::update::path::{Step, UpdatePath};
-use nestor_model::{ArrayRef, DocRef, RawDoc, Result, ValueRef, bail};
+use nestor_model::{ArrayRef, DocRef, Error, ErrorCode, RawDoc, Result, ValueRef, bail};
 
 /// Removes the source.
 #[derive(Debug)]
@@ -103,8 +103,8 @@ impl Rename {
 
     /// The value to move, if there is one.
     ///
-    /// Errors: 2 (BadValue) when either path leads through an array; 28 (PathNotViable) when the source
-    /// leads through a scalar.
+    /// Errors: 2 (BadValue) when the value or its target lies in an array; 28 (PathNotViable) when the source
+    /// leads through a scalar, or through an array by a name.
     pub fn value<'u>(&self, root: RawDoc<'u>) -> Result<Option<Encoded<'u>>> {
         let Some(element) = walk(root, &self.from, "source")? else {
             return Ok(None);
@@ -114,14 +114,23 @@ impl Rename {
     }
 }
 
-/// Follows `path`; refuses arrays on the way.
+/// Follows `path`, and refuses what lies in an array. A source that leads nowhere through an array is not there, and one that can lead
+/// nowhere is refused for that.
 fn walk<'u>(root: RawDoc<'u>, path: &UpdatePath, end: &str) -> Result<Option<Encoded<'u>>> {
-    let mut doc = root;
+    let mut place = root;
+    let mut in_array = false;
+    let mut array = None;
     for (i, step) in path.steps.iter().enumerate() {
         let Step::Field(part) = step else { return Ok(None) };
-        let Some(element) = doc.elements().find(|e| e.name() == part.name) else {
-            return Ok(None);
+        let element = match (in_array, part.index) {
+            (false, _) => place.elements().find(|e| e.name() == part.name),
+            (true, Some(index)) => place.elements().nth(index as usize),
+            (true, None) => None,
         };
+        let Some(element) = element else { return Ok(None) };
+        if let (Some(name), true) = (array, i + 1 == path.steps.len()) {
+            return Err(in_an_array(root, path, end, name));
+        }
         if i + 1 == path.steps.len() {
             let encoded = Encoded {
                 kind: element.kind(),
@@ -130,19 +139,20 @@ fn walk<'u>(root: RawDoc<'u>, path: &UpdatePath, end: &str) -> Result<Option<Enc
             };
             return Ok(Some(encoded));
         }
+        let is_index = matches!(&path.steps[i + 1], Step::Field(next) if next.index.is_some());
         match element.value() {
-            ValueRef::Document(DocRef::Raw(raw)) => doc = raw,
-            ValueRef::Array(ArrayRef::Raw(_)) => bail!(
-                BadValue,
-                "The {end} field cannot be an array element, '{}' in doc with {} has an array field called '{}'",
-                path.text,
-                super::id_text(root),
-                part.name
-            ),
+            ValueRef::Document(DocRef::Raw(raw)) => (place, in_array) = (raw, false),
+            ValueRef::Array(ArrayRef::Raw(_)) if end != "source" => {
+                return Err(in_an_array(root, path, end, &part.name));
+            }
+            ValueRef::Array(ArrayRef::Raw(raw)) if is_index => {
+                (place, in_array) = (raw, true);
+                array.get_or_insert(part.name.as_str());
+            }
             other if end == "source" => bail!(
                 PathNotViable,
                 "cannot use the part ({} of {}) to traverse the element ({{{}: {other:?}}})",
-                path.prefix(i + 2),
+                part.name,
                 path.text,
                 part.name
             ),
@@ -151,4 +161,16 @@ fn walk<'u>(root: RawDoc<'u>, path: &UpdatePath, end: &str) -> Result<Option<Enc
         }
     }
     Ok(None)
+}
+
+/// The error 2 of an end that lies in the array of that name.
+fn in_an_array(root: RawDoc<'_>, path: &UpdatePath, end: &str, name: &str) -> Error {
+    Error::new(
+        ErrorCode::BadValue,
+        format!(
+            "The {end} field cannot be an array element, '{}' in doc with {} has an array field called '{name}'",
+            path.text,
+            super::id_text(root),
+        ),
+    )
 }
