@@ -300,24 +300,32 @@ pub fn create(asked: &Asked<'_>, wanted: &mut Wanted) {
         CreateCollection
     };
     want_on(&asked.namespace(), action, wanted);
-    if asked.body.get("masking").is_some() {
-        want_on(&asked.namespace(), ChangeMasking, wanted);
-    }
+    want_policies(asked, wanted);
     if asked.body.get("capped").is_some_and(ValueRef::truthy) {
         want_on(&asked.namespace(), ConvertToCapped, wanted);
     }
     want_view(asked, wanted);
 }
 
+/// To say who sees what of a collection, if that is asked; whether it is.
+fn want_policies(asked: &Asked<'_>, wanted: &mut Wanted) -> bool {
+    let each = [("masking", ChangeMasking), ("rowSecurity", ChangeRowSecurity)];
+    let said: Vec<_> = each
+        .into_iter()
+        .filter(|(name, _)| asked.body.get(name).is_some())
+        .collect();
+    for (_, action) in &said {
+        want_on(&asked.namespace(), *action, wanted);
+    }
+    !said.is_empty()
+}
+
 /// To change a collection.
 pub fn coll_mod(asked: &Asked<'_>, wanted: &mut Wanted) {
-    // Changing masking policies and administering collections are separate rights.
-    let changes_masking = asked.body.get("masking").is_some();
-    if changes_masking {
-        want_on(&asked.namespace(), ChangeMasking, wanted);
-    }
-    let is_other = |name: &str| name != "masking" && !is_generic(name);
-    if !changes_masking || asked.body.iter().skip(1).any(|(name, _)| is_other(name)) {
+    // Changing policies and administering collections are separate rights.
+    let changes_policies = want_policies(asked, wanted);
+    let is_other = |name: &str| !matches!(name, "masking" | "rowSecurity") && !is_generic(name);
+    if !changes_policies || asked.body.iter().skip(1).any(|(name, _)| is_other(name)) {
         want_on(&asked.namespace(), CollMod, wanted);
     }
     want_view(asked, wanted);

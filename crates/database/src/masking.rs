@@ -5,7 +5,7 @@
 //! See `docs/decisions/0008-masking-beneath-the-query.md`.
 
 use crate::statement::Statement;
-use nestor_exec::catalog::{Masked, masked, prepared, refuse_log, tells};
+use nestor_exec::catalog::{Masked, masked, prepared, refuse_guarded, refuse_log, refuse_others, tells};
 use nestor_model::{Document, IndexSpec, RawDocBuf, Result, bail};
 use nestor_query::env::OpContext;
 use nestor_query::masking::Masking;
@@ -15,8 +15,17 @@ use nestor_storage::{Collection, View};
 impl Statement<'_> {
     /// Whether what is asked of `collection` is asked of what a pipeline makes of it: it is a view, masked for the caller, or has time-series buckets.
     ///
-    /// Errors: 13 for the oplog, when the caller may not see some collection plain; those of the policy.
+    /// Errors: 13 for the oplog, when the caller may not see some collection plain, and for collections whose row security the caller is subject to;
+    /// those of the policy.
     pub fn reads_by_pipeline(&self, view: &dyn View, collection: &Collection) -> Result<bool> {
+        refuse_guarded(collection, self.caller.as_deref())?;
+        self.is_read_by_pipeline(view, collection)
+    }
+
+    /// As [`Statement::reads_by_pipeline`], for who looks at row security itself.
+    ///
+    /// Errors: 13 for the oplog; those of the policy.
+    pub fn is_read_by_pipeline(&self, view: &dyn View, collection: &Collection) -> Result<bool> {
         let caller = self.caller.as_deref();
         let by_pipeline = collection.is_view() || collection.buckets().is_some();
         if caller.is_none() || by_pipeline {
@@ -26,14 +35,37 @@ impl Statement<'_> {
         Ok(masked(collection, caller)?.is_some())
     }
 
-    /// Refuses to do something with all documents of a collection that the caller may not see plain.
+    /// Refuses to do something with all documents of a collection that the caller may not see plain, or of which row security keeps some from
+    /// the caller, who is not the owner either.
     ///
     /// Errors: 13.
     pub fn check_plain(&self, collection: &Collection, what: &str) -> Result<()> {
+        refuse_others(collection, self.caller.as_deref())?;
+        self.check_unmasked(collection, what)
+    }
+
+    /// As [`Statement::check_plain`], for who looks at row security itself.
+    ///
+    /// Errors: 13.
+    pub fn check_unmasked(&self, collection: &Collection, what: &str) -> Result<()> {
         match masked(collection, self.caller.as_deref())? {
             None => Ok(()),
             Some(_) => bail!(Unauthorized, "{} is masked for you: {what}", collection.ns),
         }
+    }
+
+    /// Refuses a collection whose row security the caller is subject to.
+    ///
+    /// Errors: 13.
+    pub fn check_all_rows(&self, collection: &Collection) -> Result<()> {
+        refuse_guarded(collection, self.caller.as_deref())
+    }
+
+    /// As [`Statement::check_all_rows`], but for the owner.
+    ///
+    /// Errors: 13.
+    pub fn check_others(&self, collection: &Collection) -> Result<()> {
+        refuse_others(collection, self.caller.as_deref())
     }
 
     /// Refuses to make an index that would tell of masked fields: by a duplicate key, by the documents that it has, or by
@@ -41,6 +73,7 @@ impl Statement<'_> {
     ///
     /// Errors: 13; those of [`nestor_planner::kinds::open`].
     pub fn check_index(&self, collection: &Collection, spec: &IndexSpec) -> Result<()> {
+        refuse_others(collection, self.caller.as_deref())?;
         let Some(masked) = masked(collection, self.caller.as_deref())? else {
             return Ok(());
         };

@@ -135,6 +135,42 @@ pub fn masked<'c>(collection: &'c Collection, caller: Option<&Caller>) -> Result
     }
 }
 
+/// Whether policies say which documents of the collection `caller` sees and writes. They are conditions of SQL, which looks at them itself; all else
+/// is to [refuse](refuse_guarded) such a collection. This is the one place that decides it.
+pub fn is_guarded(collection: &Collection, caller: Option<&Caller>) -> bool {
+    let (Some(own), Some(caller)) = (&collection.options.row_security, caller) else {
+        return false;
+    };
+    let ns = &collection.ns;
+    own.is_on && !caller.sight.has_all_rows(&ns.db, &ns.coll, own.is_forced)
+}
+
+/// Refuses a collection of which policies say what `caller` sees, also if they were not forced upon its owner: what owners change, they change for
+/// all rows.
+///
+/// Errors: 13.
+pub fn refuse_others(collection: &Collection, caller: Option<&Caller>) -> Result<()> {
+    let ns = &collection.ns;
+    match caller {
+        Some(caller) if caller.sight.has_all_rows(&ns.db, &ns.coll, false) => Ok(()),
+        caller => refuse_guarded(collection, caller),
+    }
+}
+
+/// Refuses a collection of which policies say what `caller` sees.
+///
+/// Errors: 13.
+pub fn refuse_guarded(collection: &Collection, caller: Option<&Caller>) -> Result<()> {
+    if is_guarded(collection, caller) {
+        bail!(
+            Unauthorized,
+            "{} has row security: only SQL knows which of its documents are for you",
+            collection.ns
+        );
+    }
+    Ok(())
+}
+
 /// Refuses to read the oplog to who may not see some collection plain: it has all documents.
 ///
 /// Errors: 13.
@@ -147,6 +183,13 @@ pub fn refuse_log(view: &dyn View, collection: &Collection, caller: Option<&Call
             bail!(
                 Unauthorized,
                 "the oplog has documents of collections that are masked for you, {} among them",
+                other.ns
+            );
+        }
+        if is_guarded(other, caller) {
+            bail!(
+                Unauthorized,
+                "the oplog has documents that row security may keep from you, those of {} among them",
                 other.ns
             );
         }

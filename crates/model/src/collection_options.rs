@@ -13,6 +13,7 @@
 //! settled where collections are created and modified.
 
 use crate::number::safe_i64;
+use crate::row_security::RowSecurity;
 use crate::search_index::SearchIndex;
 use crate::timeseries::TimeSeries;
 use crate::value::{Array, DocRef, Document, ValueRef};
@@ -40,6 +41,8 @@ pub struct CollectionOptions {
     pub pre_and_post_images: bool,
     /// What becomes of fields for users who may not see them plain, by path.
     pub masking: Option<Document>,
+    /// Who may see and write which of its documents.
+    pub row_security: Option<RowSecurity>,
     /// It is a time-series collection, and thereby a view of the collection of its buckets; or it is such a collection of
     /// buckets, which is clustered.
     pub timeseries: Option<TimeSeries>,
@@ -181,6 +184,7 @@ impl CollectionOptions {
                     out.pre_and_post_images = enabled.map_or(Ok(false), |on| flag("enabled", on))?;
                 }
                 "masking" => out.masking = Some(document(name, value)?.to_document()),
+                "rowSecurity" => out.row_security = Some(RowSecurity::parse(document(name, value)?)?),
                 "expireAfterSeconds" => out.expire_after_secs = Some(number(name, value)?),
                 SEARCH_INDEXES => out.search_indexes = SearchIndex::parse_all(document(name, value)?)?,
                 "storageEngine" => out.packs = storage_settings::packs(document(name, value)?),

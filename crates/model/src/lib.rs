@@ -3,7 +3,7 @@
 //! Reading order: [`error`] (codes and the one client-visible error type), [`raw`] (BSON as bytes),
 //! [`value`] (BSON as owned values, and [`ValueRef`], the view both forms share), [`vector`] (values of many rows side by side), [`order`] (the one
 //! canonical comparison and hash), [`sort`], [`number`] and [`decimal`] (arithmetic), [`path`], [`namespace`],
-//! [`ids`] (object ids, timestamps, record ids), [`timeseries`], [`collection_options`], [`index_spec`]; then what limits a statement:
+//! [`ids`] (object ids, timestamps, record ids), [`timeseries`], [`row_security`], [`collection_options`], [`index_spec`]; then what limits a statement:
 //! [`interrupt`], [`memory`] and [`statement`].
 //!
 //! Two forms of BSON live side by side. [`RawDoc`] is a validated byte slice: documents stay in that
@@ -28,6 +28,7 @@ pub mod path;
 pub mod random;
 pub mod raw;
 mod raw_write;
+pub mod row_security;
 pub mod search_index;
 mod shared;
 pub mod sort;
@@ -48,6 +49,7 @@ pub use order::{compare, hash_value, values_equal};
 pub use path::{Path, PathPart};
 pub use raw::{RawDoc, RawDocBuf};
 pub use raw_write::RawWriter;
+pub use row_security::RowSecurity;
 pub use search_index::SearchIndex;
 pub use smol_str::SmolStr as Str;
 pub use timeseries::TimeSeries;

@@ -140,18 +140,23 @@ pub type Key = [u8; 32];
 /// Says whether a user may see documents of a collection plain, by its database and name.
 pub type SeesPlain = Arc<dyn Fn(&str, &str) -> bool + Send + Sync>;
 
+/// Says whether the policies for rows of a collection, by its database and name, do not count for a user; with `true` they count for owners, too.
+pub type SeesRows = Arc<dyn Fn(&str, &str, bool) -> bool + Send + Sync>;
+
 /// The fields that a user may see plain, and how hashes are made for users who may not. The default sees nothing plain and no hashes.
 #[derive(Clone, Default)]
 pub struct Sight {
     sees_plain: Option<SeesPlain>,
+    sees_rows: Option<SeesRows>,
     key: Arc<OnceLock<Key>>,
 }
 
 impl Sight {
     /// The sight of a user; the key of hashes is put into `key` before the first policy is made.
-    pub fn new(sees_plain: SeesPlain, key: Arc<OnceLock<Key>>) -> Self {
+    pub fn new(sees_plain: SeesPlain, sees_rows: SeesRows, key: Arc<OnceLock<Key>>) -> Self {
         Self {
             sees_plain: Some(sees_plain),
+            sees_rows: Some(sees_rows),
             key,
         }
     }
@@ -159,6 +164,12 @@ impl Sight {
     /// Whether the documents of a collection are seen plain whatever policy it has.
     pub fn is_plain(&self, db: &str, coll: &str) -> bool {
         self.sees_plain.as_ref().is_some_and(|sees_plain| sees_plain(db, coll))
+    }
+
+    /// Whether policies for rows of a collection do not count for the user; they may be `forced` upon its owner.
+    pub fn has_all_rows(&self, db: &str, coll: &str, forced: bool) -> bool {
+        let sees_rows = self.sees_rows.as_ref();
+        sees_rows.is_some_and(|sees_rows| sees_rows(db, coll, forced))
     }
 
     /// The key of hashes.

@@ -5,7 +5,7 @@
 
 use crate::masking::check_unique;
 use crate::write::prepared::{Action, Prepared};
-use nestor_exec::catalog::masked;
+use nestor_exec::catalog::{masked, refuse_guarded};
 use nestor_model::{Error, ErrorCode, Result, bail};
 use nestor_planner::find::AllowedIndex;
 use nestor_planner::rules::fields_read;
@@ -14,11 +14,12 @@ use nestor_query::sort::SortBy;
 use nestor_query::update::Touched;
 use nestor_storage::Collection;
 
-/// Refuses an update or delete that depends on masked fields, and keeps it from indexes that do.
+/// Refuses an update or delete that depends on masked fields, or on rows that the caller may not see, and keeps it from indexes with such fields.
 ///
 /// Errors: 13.
 pub fn check_write(collection: Option<&Collection>, op: &OpContext, write: &mut Prepared<'_>) -> Result<()> {
     let Some(collection) = collection else { return Ok(()) };
+    refuse_guarded(collection, op.caller.as_deref())?;
     let Some(masked) = masked(collection, op.caller.as_deref())? else {
         return Ok(());
     };

@@ -71,6 +71,7 @@ const USER_ADMIN: Actions = Actions::of(&[
     ChangeCustomData,
     ChangeMasking,
     ChangePassword,
+    ChangeRowSecurity,
     CreateRole,
     CreateUser,
     DropRole,
@@ -166,7 +167,7 @@ fn add(role: &str, db: &str, out: &mut Vec<Grant>) {
         "userAdmin" => give(own(), USER_ADMIN),
         "enableSharding" => give(Pattern::AllDatabases, ENABLE_SHARDING),
         "dbOwner" => {
-            give(own(), one(Unmask));
+            give(own(), Actions::of(&[BypassRowSecurity, Unmask]));
             inherit(&["readWrite", "dbAdmin", "userAdmin"], db, out);
         }
         "readAnyDatabase" | "readWriteAnyDatabase" => {
@@ -357,7 +358,14 @@ fn backup(out: &mut Vec<Grant>) {
     // Nestor's own: whoever may read everything may have it copied.
     out.push(Grant::new(Pattern::Cluster, Actions::of(&[CreateBackup])));
     let find = Actions::of(&[Find]);
-    let on_anything = Actions::of(&[ListCollections, ListDatabases, ListIndexes, ListSearchIndexes, Unmask]);
+    let on_anything = Actions::of(&[
+        BypassRowSecurity,
+        ListCollections,
+        ListDatabases,
+        ListIndexes,
+        ListSearchIndexes,
+        Unmask,
+    ]);
     let of_server = Actions::of(&[
         AppendOplogNote,
         GetParameter,
@@ -392,6 +400,7 @@ fn restore(out: &mut Vec<Grant>) {
         ChangeCustomData,
         ChangeMasking,
         ChangePassword,
+        ChangeRowSecurity,
         ConvertToCapped,
         CreateRole,
         CreateSearchIndexes,
@@ -406,7 +415,10 @@ fn restore(out: &mut Vec<Grant>) {
     let on_users = RESTORE.and(Actions::of(&[Find, Remove, Update]));
     let of_server = Actions::of(&[BypassWriteBlockingMode, GetParameter, SetUserWriteBlockMode]);
     for (on, actions) in [
-        (Pattern::Anything, Actions::of(&[ListCollections, Unmask])),
+        (
+            Pattern::Anything,
+            Actions::of(&[BypassRowSecurity, ListCollections, Unmask]),
+        ),
         (Pattern::Cluster, of_server),
         (Pattern::AllDatabases, on_all),
         (Pattern::Database(CONFIG.into()), RESTORE),
@@ -440,7 +452,10 @@ fn root(out: &mut Vec<Grant>) {
     inherit(&roles, ADMIN, out);
     let preimages = Actions::of(&[Find, Remove]);
     out.push(Grant::new(Pattern::collection(CONFIG, "system.preimages"), preimages));
-    out.push(Grant::new(Pattern::Anything, Actions::of(&[Unmask, Validate])));
+    out.push(Grant::new(
+        Pattern::Anything,
+        Actions::of(&[BypassRowSecurity, Unmask, Validate]),
+    ));
 }
 
 #[cfg(test)]

@@ -118,7 +118,12 @@ pub const SYSTEM_USER: (&str, &str) = ("__system", LOCAL);
 
 fn caller(name: &UserName, resolved: &Resolved, key: &Arc<OnceLock<Key>>) -> Caller {
     let grants: Grants = resolved.grants.iter().cloned().collect();
+    let of_rows = grants.clone();
     let sees_plain = move |db: &str, coll: &str| grants.on_collection(&Namespace::new(db, coll)).has(Action::Unmask);
+    let sees_rows = move |db: &str, coll: &str, forced: bool| {
+        let held = of_rows.on_collection(&Namespace::new(db, coll));
+        held.has(Action::BypassRowSecurity) || !forced && held.has(Action::ChangeRowSecurity)
+    };
     let shown = resolved.roles.iter().map(|role| {
         let shown = doc! { "_id": role.id(), "role": role.role.clone(), "db": role.db.clone() };
         Value::from(shown)
@@ -127,7 +132,7 @@ fn caller(name: &UserName, resolved: &Resolved, key: &Arc<OnceLock<Key>>) -> Cal
         user: name.user.clone(),
         db: name.db.clone(),
         roles: Value::from(shown.collect::<Vec<_>>()),
-        sight: Sight::new(Arc::new(sees_plain), key.clone()),
+        sight: Sight::new(Arc::new(sees_plain), Arc::new(sees_rows), key.clone()),
     }
 }
 

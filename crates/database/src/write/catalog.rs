@@ -120,12 +120,40 @@ pub fn set_validator(
     collection: &Collection,
     validator: &Document,
 ) -> Result<()> {
+    let mut changes = Document::new();
+    changes.set("validator", validator.clone());
+    changes.set("validationLevel", "strict");
+    changes.set("validationAction", "error");
+    set_options(statement, ws, collection, &changes)
+}
+
+/// Replaces the row security of a collection.
+///
+/// Errors: those of options that mean nothing.
+pub fn set_row_security(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    collection: &Collection,
+    row_security: &Document,
+) -> Result<()> {
+    let mut changes = Document::new();
+    changes.set("rowSecurity", row_security.clone());
+    set_options(statement, ws, collection, &changes)
+}
+
+/// Sets options of a collection, as `collMod` does.
+fn set_options(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    collection: &Collection,
+    changes: &Document,
+) -> Result<()> {
     let mut options = collection.options.listed().clone();
     let mut command = doc! { "collMod": collection.ns.coll.clone() };
     for to in [&mut options, &mut command] {
-        to.set("validator", validator.clone());
-        to.set("validationLevel", "strict");
-        to.set("validationAction", "error");
+        for (name, value) in changes.iter() {
+            to.set(name, value.to_value());
+        }
     }
     ws.set_options(collection.id, CollectionOptions::parse(options)?)?;
     if statement.origin(&collection.ns.db).is_some() {

@@ -5,6 +5,7 @@ use super::{Progress, prepare, timeseries, writable};
 use crate::masking;
 use crate::statement::Statement;
 use crate::write::validator::Validator;
+use nestor_exec::catalog::refuse_guarded;
 use nestor_exec::write::Writer;
 use nestor_exec::write::oplog::Retryable;
 use nestor_model::{Namespace, RawDoc, RawDocBuf, Result};
@@ -49,6 +50,7 @@ pub fn group(
             return Ok(());
         }
         let collection = writable(ws, ns, statement, &mut uuid)?;
+        refuse_guarded(&collection, op.caller.as_deref())?;
         masking::check_insert(&collection, op)?;
         let validator = Validator::of(statement, &collection, options.bypass_validation)?;
         let origin = statement.origin(&ns.db);

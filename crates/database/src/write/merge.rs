@@ -52,6 +52,7 @@ pub fn write_merge(
 ) -> Result<()> {
     check_document_namespace(&merge.into)?;
     if let Some(existing) = view.catalog().get(&merge.into) {
+        statement.check_all_rows(existing)?;
         statement.check_plain(existing, "$merge would tell of what it meets there")?;
     }
     let merger = Merger::new(view, merge, bypass_validation, op.collator.as_ref())?;

@@ -52,6 +52,7 @@ pub fn write_out(
                 "namespace '{target}' is a view, not a collection"
             );
         }
+        statement.check_all_rows(existing)?;
         statement.check_plain(existing, "$out would replace what you cannot see")?;
         if existing.is_capped() {
             bail!(17152, "namespace '{target}' is capped so it can't be used for $out");

@@ -9,7 +9,7 @@ use super::images;
 use super::shared::Shared;
 use super::{fatal, history_lost};
 use crate::batch::Batch;
-use crate::catalog::masked;
+use crate::catalog::{masked, refuse_guarded};
 use crate::operator::{Counters, Explain, Operator, Report, Step};
 use crate::row::RowDoc;
 use nestor_model::{Document, Error, ErrorCode, RawDocBuf, Result, Timestamp, Value};
@@ -204,7 +204,10 @@ impl Source {
             .filter(|collection| collection.uuid == found.uuid)
             .or_else(|| catalog.by_uuid(&found.uuid));
         Ok(match collection {
-            Some(collection) => masked(collection, Some(caller))?.map(|masked| masked.masking.clone()),
+            Some(collection) => {
+                refuse_guarded(collection, Some(caller))?;
+                masked(collection, Some(caller))?.map(|masked| masked.masking.clone())
+            }
             None => None,
         })
     }

@@ -3,7 +3,7 @@
 use super::depth::bounded;
 use super::lower::lower;
 use super::{ServerState, by_columns};
-use crate::catalog::{id_collation, indexes, masked, refuse_log};
+use crate::catalog::{id_collation, indexes, masked, refuse_guarded, refuse_log};
 use crate::operator::BoxOperator;
 use crate::plan_cache::PlanCache;
 use crate::search::Searches;
@@ -103,6 +103,7 @@ impl Namespaces for Named<'_> {
         match &collection.options.view {
             None => {
                 refuse_log(self.view, collection, self.caller)?;
+                refuse_guarded(collection, self.caller)?;
                 Ok(Entry::Collection {
                     masking: masked(collection, self.caller)?.map(|masked| masked.masking.clone()),
                     buckets: collection.buckets().cloned().map(Arc::new),

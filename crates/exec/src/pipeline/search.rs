@@ -2,7 +2,7 @@
 
 use super::PipelineSource;
 use crate::batch::Batch;
-use crate::catalog::masked;
+use crate::catalog::{masked, refuse_guarded};
 use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::ops::Eof;
@@ -57,6 +57,7 @@ pub(super) fn open(
     let Some(collection) = view.catalog().get(&context.namespace) else {
         return Ok(Box::new(Eof::default()));
     };
+    refuse_guarded(collection, context.caller.as_deref())?;
     if masked(collection, context.caller.as_deref())?.is_some() {
         bail!(Unauthorized, "{} is for who sees the collection plain", stage.name());
     }
@@ -138,6 +139,7 @@ impl SearchOp {
         if collection.is_view() {
             bail!(UnknownError, "synonyms are read of collections, and {ns} is a view");
         }
+        refuse_guarded(collection, self.caller.as_deref())?;
         if masked(collection, self.caller.as_deref())?.is_some() {
             bail!(Unauthorized, "synonyms in {ns} are for who sees the collection plain");
         }

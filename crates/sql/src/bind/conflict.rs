@@ -25,6 +25,13 @@ pub struct Conflict {
     pub update: Option<Replacing>,
 }
 
+impl Conflict {
+    /// Whether it says which index it means.
+    pub fn names_target(&self) -> bool {
+        self.paths.is_some() || self.constraint.is_some() || self.inferred.is_some()
+    }
+}
+
 /// What an index is inferred from.
 #[derive(Clone, Debug)]
 pub struct Inferred {

@@ -97,7 +97,7 @@ pub struct Declared {
     /// Storage parameters, as `name=value`.
     pub storage: Vec<String>,
     /// What was said of policies.
-    pub row_security: RowSecurity,
+    pub row_security: Arc<RowSecurity>,
     /// Nobody looks at its foreign keys, and at those of rows that refer to it.
     pub keys_are_off: bool,
     /// It was declared UNLOGGED.
@@ -188,7 +188,7 @@ impl Declared {
             later: self.later(),
             exclusions: self.exclusions.clone(),
             storage: self.storage.clone(),
-            row_security: self.row_security,
+            row_security: self.row_security.clone(),
             keys_are_off: self.keys_are_off,
             is_unlogged: self.is_unlogged,
             triggers: self.triggers.clone(),
@@ -220,7 +220,7 @@ impl Declared {
     pub fn of(create: &CreateTable, name: &str) -> Result<Self> {
         let mut out = Self {
             storage: storage::parameters(&create.table_options)?,
-            row_security: storage::row_security(&create.table_options)?,
+            row_security: Arc::new(storage::row_security(&create.table_options)?),
             keys_are_off: storage::keys_are_off(&create.table_options)?,
             is_unlogged: create.unlogged,
             division: create

@@ -105,6 +105,9 @@ impl Derive for OfEntry {
                 for (name, condition) in all.filter(|(name, _)| *name != "$jsonSchema") {
                     declared.guard.push(name, condition.to_value());
                 }
+                if let Some(own) = &collection.options.row_security {
+                    declared.row_security = Arc::new(own.clone());
+                }
                 let declared = Arc::new(declared);
                 let (schema, name) = declared::name_in_schema(&create.name, &collection.ns.coll);
                 let table = Arc::new(declared.table(&collection.ns, (schema.as_deref(), name)));
@@ -228,6 +231,7 @@ fn materialized(collection: &Collection, create: &CreateTable, own: Materialized
         "_id".clone_into(&mut table.columns[at].name);
     }
     table.materialized = Some(own);
+    table.row_security = Arc::new(collection.options.row_security.clone().unwrap_or_default());
     Ok(table)
 }
 
@@ -242,6 +246,14 @@ pub fn materialized_of(collection: &Collection) -> Option<&Arc<Table>> {
 /// What a collection is in SQL, if something was declared. Text that is no declaration any more declares nothing.
 pub fn of(collection: &Collection) -> Option<&Object> {
     collection.derived::<OfEntry>().ok()?.0.as_ref()
+}
+
+/// The table that a collection was declared as.
+pub fn table_of(collection: &Collection) -> Option<&Arc<Table>> {
+    match of(collection) {
+        Some(Object::Table(_, table) | Object::Materialized(table)) => Some(table),
+        _ => None,
+    }
 }
 
 /// The OID of the type or the function that a collection is.

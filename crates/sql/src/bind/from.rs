@@ -441,8 +441,16 @@ impl Binder<'_> {
                             match (&found.kind, sample) {
                                 (Kind::Query(_), Some(_)) => return fail("0A000", NO_SAMPLE),
                                 (Kind::Query(query), None) => self.view(query, &found)?,
-                                (_, Some(sample)) => self.sampled(&found, sample)?,
-                                (_, None) => self.scan(&found)?,
+                                (_, Some(sample)) => {
+                                    let bound = self.sampled(&found, sample)?;
+                                    let finds = self.finds(factor)?;
+                                    self.guarded(&found, bound, finds)?
+                                }
+                                (_, None) => {
+                                    let bound = self.scan(&found)?;
+                                    let finds = self.finds(factor)?;
+                                    self.guarded(&found, bound, finds)?
+                                }
                             }
                         }
                         None => {

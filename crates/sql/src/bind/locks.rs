@@ -1,6 +1,7 @@
 //! FOR UPDATE and its kin: a condition above the order of a SELECT and below its limit, which holds the rows that pass.
 
 use super::files::file_of;
+use super::policies::Finds;
 use super::{Binder, Scope, ident, object_name};
 use crate::catalog::Kind;
 use crate::error::{fail, unsupported};
@@ -216,6 +217,18 @@ impl Binder<'_> {
             Expr::from(call)
         });
         Ok(conditions.collect())
+    }
+
+    /// What becomes of the rows of a factor of the FROM that is bound.
+    ///
+    /// Errors: those of names.
+    pub(super) fn finds(&self, factor: &TableFactor) -> Result<Finds> {
+        for lock in &self.locks {
+            if is_wanted(lock, factor)? {
+                return Ok(Finds::Hold);
+            }
+        }
+        Ok(Finds::Read)
     }
 
     /// The collection whose rows a factor has, by database and name; `None` for what is not rows of a table and need not be.

@@ -60,7 +60,7 @@ impl Binder<'_> {
         let TableFactor::Table { name, alias, .. } = &merge.table else {
             return unsupported("writing to what is no table");
         };
-        let written = self.written(name, Verb::Merge)?;
+        let written = self.written(name, (Verb::Merge, true))?;
         let own = alias
             .as_ref()
             .map_or_else(|| written.name().to_owned(), |alias| ident(&alias.name));

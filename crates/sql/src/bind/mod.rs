@@ -1,6 +1,6 @@
 //! From statements as they were parsed to plans whose names and types are settled.
 //!
-//! Reading order: this file (scopes), [`names`], [`types`], [`from`] with [`partitions`] and [`sample`], [`query`] with [`recursion`], [`select`] with [`grouped`] and [`determined`], [`expr`] with [`call`], [`routines`], [`polymorphic`], [`compared`], [`window`] and [`places`] of errors, [`write`](mod@write) with [`conditions`], [`subscripts`], [`conflict`], [`through`], [`instead`] and [`always`], [`alter`].
+//! Reading order: this file (scopes), [`names`], [`types`], [`from`] with [`partitions`], [`policies`] and [`sample`], [`query`] with [`recursion`], [`select`] with [`grouped`] and [`determined`], [`expr`] with [`call`], [`routines`], [`polymorphic`], [`compared`], [`window`] and [`places`] of errors, [`write`](mod@write) with [`conditions`], [`subscripts`], [`conflict`], [`through`], [`instead`] and [`always`], [`alter`].
 //!
 //! Subqueries, aggregates and window functions within expressions are bound where they stand, and stand in the expression as columns
 //! with numbers from [`PENDING`] on; whoever builds the plan puts a node below that gives the column ([`Binder::flush`]).
@@ -32,6 +32,7 @@ mod objects;
 mod operators;
 mod partitions;
 mod places;
+pub mod policies;
 pub mod polymorphic;
 mod query;
 mod reached;
@@ -51,6 +52,7 @@ pub mod write;
 pub use made::{resolved, row_type};
 pub use names::{ident, is_only, object_name, parts};
 
+use self::policies::Finds;
 use crate::catalog::schemas::PUBLIC;
 use crate::catalog::{Catalog, Table};
 use crate::error::{error, fail};
@@ -60,7 +62,7 @@ use crate::plan::{self, Plan};
 use crate::types::Type;
 use nestor_model::{Namespace, Result};
 use nestor_planner::relation::{Apply, ApplyKind, Call, Relation};
-use sqlparser::ast::{DataType, Ident};
+use sqlparser::ast::{DataType, Ident, LockClause};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -212,6 +214,12 @@ pub struct Binder<'c> {
     pub describes: bool,
     /// The schema of the view whose query is bound: names that say no schema are those of it, and of `public`.
     view_schema: Option<String>,
+    /// The tables whose policies are bound, by schema and name, the innermost last.
+    policies_of: Vec<(String, String)>,
+    /// The locks of the SELECT whose FROM is bound.
+    locks: Vec<LockClause>,
+    /// What becomes of the rows of the table that a view is written through to.
+    writes: Finds,
     /// The names of tables that say no schema, with the one that each was found in; none unless somebody asks for them.
     pub named: Option<Vec<(Ident, String)>>,
 }
@@ -243,6 +251,9 @@ impl<'c> Binder<'c> {
             describes: false,
             duality: None,
             view_schema: None,
+            policies_of: Vec::new(),
+            locks: Vec::new(),
+            writes: Finds::default(),
             named: None,
         }
     }

@@ -298,6 +298,7 @@ impl Binder<'_> {
             element: None,
             views: Vec::new(),
             returning: None,
+            guards: write.guards.clone(),
             tree: None,
         })
     }

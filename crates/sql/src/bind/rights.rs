@@ -1,7 +1,7 @@
 //! Questions about rights: `has_table_privilege` and its like.
 
 use super::Binder;
-use crate::catalog::system::RIGHTS;
+use crate::catalog::system::{RIGHTS, ROW_SECURITY_ACTIVE};
 use crate::expr::{Expr, Node};
 use crate::functions::{self, coerce};
 use crate::types::Type;
@@ -9,11 +9,29 @@ use crate::types::cast::Context;
 use nestor_model::{Result, Value};
 
 impl Binder<'_> {
+    /// Whether policies of a table count for the user.
+    ///
+    /// Errors: 42P01; those of the catalog.
+    fn row_security_active(&mut self, table: Expr) -> Result<Expr> {
+        let is_named = table.ty().is_text() || table.ty() == Type::Unknown;
+        let table = if is_named { self.regclass(table)? } else { table };
+        let guarded = self.catalog.texts(ROW_SECURITY_ACTIVE)?.unwrap_or_default().into_iter();
+        let guarded = guarded.map(|(number, _)| Expr::constant(Value::Int64(number), Type::Oid));
+        let number = coerce(table, &Type::Oid, Context::Explicit)?;
+        Ok(match guarded.collect::<Vec<_>>() {
+            all if all.is_empty() => Expr::bool(false),
+            all => Node::InList(number, all, false).into(),
+        })
+    }
+
     /// Whether a user holds privileges on an object, as the function `name` asks; `None` for other functions, and for users that are only known row by
     /// row.
     ///
     /// Errors: 42704, 42P01, 3F000 for what there is not; those of the catalog.
     pub(super) fn right_asked(&mut self, name: &str, args: &[Expr]) -> Result<Option<Expr>> {
+        if let ("row_security_active", [table]) = (name, args) {
+            return self.row_security_active(table.clone()).map(Some);
+        }
         let (kind, of, most) = match name {
             "has_table_privilege" => ("table", "relations", 3),
             "has_any_column_privilege" => ("column", "relations", 3),

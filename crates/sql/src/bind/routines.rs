@@ -35,6 +35,15 @@ impl Binder<'_> {
         match schema {
             None if functions::is_known(name) || is_built_in(name) => Vec::new(),
             Some("pg_catalog") => Vec::new(),
+            // Whoever a policy is for has no say in what it calls.
+            None if self.binds_policy() => {
+                let own = self.view_schema.as_deref().unwrap_or(PUBLIC);
+                let found = self.catalog.routines(Some(own), name);
+                match found.is_empty() && own != PUBLIC {
+                    true => self.catalog.routines(Some(PUBLIC), name),
+                    false => found,
+                }
+            }
             schema => self.catalog.routines(schema, name),
         }
     }

@@ -193,10 +193,13 @@ impl Binder<'_> {
 
     fn select_level(&mut self, select: &Select, order: &[OrderByExpr], locks: &[LockClause]) -> Result<Bound> {
         locks::check_select(select, locks)?;
+        let outer = std::mem::replace(&mut self.locks, locks.to_vec());
         let from = match locks.is_empty() {
-            true => self.from(&select.from)?,
-            false => self.from(&locks::passed_on(&select.from, locks)?)?,
+            true => self.from(&select.from),
+            false => locks::passed_on(&select.from, locks).and_then(|from| self.from(&from)),
         };
+        self.locks = outer;
+        let from = from?;
         let mut scope = Scope { columns: from.columns };
         let mut plan = from.plan;
         if let Some(selection) = &select.selection {
@@ -543,6 +546,7 @@ impl Binder<'_> {
                     "JOIN/ON" => "JOIN conditions",
                     "CHECK" => "check constraints",
                     "MERGE WHEN" => "MERGE WHEN conditions",
+                    "POLICY" => "policy expressions",
                     clause => clause,
                 };
                 let told = error("42803", format!("aggregate functions are not allowed in {clause}"));
@@ -556,6 +560,7 @@ impl Binder<'_> {
                 "JOIN/ON" => "JOIN conditions",
                 "CHECK" => "check constraints",
                 "MERGE WHEN" => "MERGE WHEN conditions",
+                "POLICY" => "policy expressions",
                 "CASE/WHEN" => "CASE",
                 clause => clause,
             },

@@ -156,7 +156,7 @@ pub fn with_keys(before: &CreateTableOptions, are_off: bool) -> Result<CreateTab
     keeping(before, &[(KEYS_ARE_OFF, are_off)])
 }
 
-/// What was said of policies of a table.
+/// What an earlier version said of row security here, before it was an option of the collection.
 ///
 /// Errors: those of [`parameters`].
 pub fn row_security(options: &CreateTableOptions) -> Result<RowSecurity> {
@@ -164,15 +164,8 @@ pub fn row_security(options: &CreateTableOptions) -> Result<RowSecurity> {
     Ok(RowSecurity {
         is_on: is_on?,
         is_forced: is_forced?,
+        policies: Vec::new(),
     })
-}
-
-/// The options of a table of whose policies something else is said now.
-///
-/// Errors: those of [`parameters`].
-pub fn with_row_security(before: &CreateTableOptions, said: RowSecurity) -> Result<CreateTableOptions> {
-    let [on, forced] = ROW_SECURITY;
-    keeping(before, &[(on, said.is_on), (forced, said.is_forced)])
 }
 
 /// Refuses options of a statement that are what tables keep beside them.

@@ -1,7 +1,8 @@
 //! Assignments to parts of arrays and of `jsonb`: `SET a[2] = 5, doc['k'] = '1'`. What is written is the whole column, with the part in it.
 
 use super::names::field;
-use super::write::Target;
+use super::query::is_default;
+use super::write::{Target, values_of};
 use super::{Binder, Scope, ScopeColumn};
 use crate::error::{fail, unsupported};
 use crate::expr::{Expr, Node};
@@ -11,7 +12,7 @@ use crate::types::Type;
 use crate::types::cast::{self, Context};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::Relation;
-use sqlparser::ast::{AccessExpr, Expr as Ast, Subscript};
+use sqlparser::ast::{AccessExpr, Expr as Ast, Insert, Subscript};
 
 /// A target with its subscripts, if it has any.
 pub(super) type Subscripted = (Target, Vec<AccessExpr>);
@@ -194,5 +195,37 @@ pub(super) fn part_type(of: &Type, steps: &[AccessExpr]) -> Result<Type> {
             "42804",
             format!("cannot subscript type {ty} because it does not support subscripting"),
         ),
+    }
+}
+
+/// A column of which parts are written is not written as a whole, too.
+pub(super) fn check_parts(targets: &[Target], steps: &[Vec<AccessExpr>]) -> Result<()> {
+    for (at, target) in targets.iter().enumerate() {
+        let twice =
+            |other: usize| targets[other].path == target.path && (steps[at].is_empty() || steps[other].is_empty());
+        if (0..at).any(twice) {
+            let column = &target.column;
+            return fail("42701", format!("column \"{column}\" specified more than once"));
+        }
+    }
+    Ok(())
+}
+
+/// Parts of columns have no default.
+pub(super) fn check_no_default(insert: &Insert, steps: &[Vec<AccessExpr>]) -> Result<()> {
+    let rows = insert
+        .source
+        .as_ref()
+        .and_then(|query| values_of(query))
+        .unwrap_or_default();
+    let is_part = |at: usize| steps.get(at).is_some_and(|steps| !steps.is_empty());
+    let has_default = |row: &[Ast]| {
+        row.iter()
+            .enumerate()
+            .any(|(at, value)| is_part(at) && is_default(value))
+    };
+    match rows.iter().any(|row| has_default(&row.content)) {
+        true => fail("0A000", "cannot set an array element to DEFAULT"),
+        false => Ok(()),
     }
 }

@@ -5,6 +5,7 @@
 //! its columns are. Each column is known as an expression of the table's as well ([`Through::values`]), for RETURNING and conditions,
 //! which see the documents that were written.
 
+use super::policies::Finds;
 use super::write::{Element, Target};
 use super::{Binder, Bound, Level, PENDING, Scope, ScopeColumn, ident, instead, object_name};
 use crate::catalog::{Column, Kind, Table, schemas};
@@ -30,6 +31,8 @@ pub(super) struct Written {
     pub(super) view: Option<Through>,
     /// The rows of the view that `table` is, if triggers do what is wanted.
     instead: Option<Bound>,
+    /// What becomes of the rows of the table.
+    finds: Finds,
 }
 
 /// A condition of a view.
@@ -101,6 +104,11 @@ impl Written {
     /// What one calls it.
     pub(super) fn name(&self) -> &str {
         self.view.as_ref().map_or(&self.table.name, |view| &view.name)
+    }
+
+    /// Whether the statement reads the rows that it changes.
+    pub(super) fn reads(&self) -> bool {
+        !matches!(self.finds, Finds::Update(false) | Finds::Delete(false))
     }
 
     /// How many columns a row of it has in plans: its own, the document and the record.
@@ -335,7 +343,16 @@ impl Binder<'_> {
     /// What a statement writes to.
     ///
     /// Errors: 42P01; 55000 for views that one cannot write through, 42809 for materialized ones, 42501 for catalogs.
-    pub(super) fn written(&mut self, name: &ObjectName, verb: Verb) -> Result<Written> {
+    pub(super) fn written(&mut self, name: &ObjectName, (verb, reads): (Verb, bool)) -> Result<Written> {
+        let finds = Finds::of(verb, reads);
+        let before = std::mem::replace(&mut self.writes, finds);
+        let written = self.what_is_written(name, verb);
+        self.writes = before;
+        written
+    }
+
+    fn what_is_written(&mut self, name: &ObjectName, verb: Verb) -> Result<Written> {
+        let finds = self.writes;
         let table = self.existing(name)?;
         let name = &table.name;
         match table.kind {
@@ -346,11 +363,13 @@ impl Binder<'_> {
                 table,
                 view: None,
                 instead: None,
+                finds,
             }),
             Kind::Query(_) if instead::is_meant(&table, verb) => Ok(Written {
                 instead: Some(self.rows_with_themselves(&table)?),
                 table,
                 view: None,
+                finds,
             }),
             Kind::Query(_) if table.duality.is_some() => {
                 self.duality = Some(table.clone());
@@ -366,6 +385,7 @@ impl Binder<'_> {
                         table,
                         view: Some(view),
                         instead: None,
+                        finds,
                     })
                 }
                 Err(reason) => Err(refused(verb, reason)),
@@ -402,6 +422,7 @@ impl Binder<'_> {
                     table,
                     view: Some(view),
                     instead: None,
+                    finds: Finds::Read,
                 };
                 written.options()?;
                 None
@@ -481,6 +502,7 @@ impl Binder<'_> {
         let (base, mut inner) = match base.kind {
             Kind::Collection(_) if base.materialized.is_none() => {
                 let bound = self.scan(&base)?;
+                let bound = self.guarded(&base, bound, self.writes)?;
                 let inner = Through::of_table(&base, bound);
                 (base, inner)
             }
@@ -681,7 +703,10 @@ impl Binder<'_> {
     pub(super) fn rows_of_written(&mut self, written: &Written, name: &str) -> Result<Bound> {
         let mut bound = match (&written.view, &written.instead) {
             (None, Some(bound)) => bound.clone(),
-            (None, None) => self.scan(&written.table)?,
+            (None, None) => {
+                let bound = self.scan(&written.table)?;
+                self.guarded(&written.table, bound, written.finds)?
+            }
             (Some(view), _) => Bound {
                 plan: view.plan.clone(),
                 columns: view.columns.clone(),

@@ -11,8 +11,9 @@ use super::from::check_names;
 use super::merge::Merging;
 use super::names::{RECORD, RETURNED};
 use super::partitions::{check_elements, meant};
+use super::policies::{self, Guards};
 use super::query::is_default;
-use super::subscripts::part_type;
+use super::subscripts::{check_no_default, check_parts, part_type};
 use super::through::{Verb, Written};
 use super::{Binder, Bound, Level, Scope, ScopeColumn, ident, object_name};
 use crate::catalog::partition::Tree;
@@ -178,6 +179,8 @@ pub struct Write {
     pub views: Vec<String>,
     /// What the statement gives.
     pub returning: Option<Returning>,
+    /// What policies say of the rows that are written, if some count.
+    pub guards: Option<Arc<Guards>>,
     /// What partitions make of the table.
     pub tree: Option<Arc<Tree>>,
 }
@@ -449,7 +452,7 @@ impl Binder<'_> {
         let TableObject::TableName(name) = &insert.table else {
             return unsupported("INSERT into what is no table");
         };
-        let written = self.written(name, Verb::Insert)?;
+        let written = self.written(name, (Verb::Insert, true))?;
         let table = written.table.clone();
         let is_listed = !insert.columns.is_empty();
         let taken = insert.columns.iter().map(subscripts::taken);
@@ -523,6 +526,7 @@ impl Binder<'_> {
         };
         let tree = self.catalog.tree(table)?;
         check_elements(written)?;
+        let guards = self.guards(written, &action, returning.is_some())?;
         Ok(Write {
             table: table.clone(),
             tree,
@@ -534,6 +538,7 @@ impl Binder<'_> {
             element: written.element(),
             views: written.views(),
             returning,
+            guards,
         })
     }
 
@@ -799,7 +804,8 @@ impl Binder<'_> {
             Some(UpdateTableFromKind::AfterSet(from)) => from.as_slice(),
             Some(UpdateTableFromKind::BeforeSet(_)) => return unsupported("FROM before SET"),
         };
-        let (written, mut plan, scope) = self.rows(&update.table, others, Verb::Update)?;
+        let verb = (Verb::Update, policies::update_reads(update));
+        let (written, mut plan, scope) = self.rows(&update.table, others, verb)?;
         let (targets, mut values) = self.assignments(&written, &update.assignments, &scope)?;
         plan = self.selected(plan, update.selection.as_ref(), &scope)?;
         plan = self.flush(plan, &mut values);
@@ -825,7 +831,8 @@ impl Binder<'_> {
             return fail("42601", "DELETE takes one table");
         };
         let others = delete.using.as_deref().unwrap_or_default();
-        let (written, mut plan, scope) = self.rows(target, others, Verb::Delete)?;
+        let verb = (Verb::Delete, policies::delete_reads(delete));
+        let (written, mut plan, scope) = self.rows(target, others, verb)?;
         plan = self.selected(plan, delete.selection.as_ref(), &scope)?;
         let own = written.width();
         let columns = (own - 1..scope.columns.len()).map(|i| self.column(&scope.columns, i));
@@ -842,7 +849,7 @@ impl Binder<'_> {
         &mut self,
         target: &TableWithJoins,
         others: &[TableWithJoins],
-        verb: Verb,
+        verb: (Verb, bool),
     ) -> Result<(Written, Plan, Scope)> {
         let TableFactor::Table { name, alias, .. } = &target.relation else {
             return unsupported("writing to what is no table");
@@ -911,38 +918,6 @@ fn column_is_always(table: &Table, target: &Target) -> bool {
     table.column(&target.column).is_some_and(is_always)
 }
 
-/// A column of which parts are written is not written as a whole, too.
-fn check_parts(targets: &[Target], steps: &[Vec<sqlparser::ast::AccessExpr>]) -> Result<()> {
-    for (at, target) in targets.iter().enumerate() {
-        let twice =
-            |other: usize| targets[other].path == target.path && (steps[at].is_empty() || steps[other].is_empty());
-        if (0..at).any(twice) {
-            let column = &target.column;
-            return fail("42701", format!("column \"{column}\" specified more than once"));
-        }
-    }
-    Ok(())
-}
-
-/// Parts of columns have no default.
-fn check_no_default(insert: &Insert, steps: &[Vec<sqlparser::ast::AccessExpr>]) -> Result<()> {
-    let rows = insert
-        .source
-        .as_ref()
-        .and_then(|query| values_of(query))
-        .unwrap_or_default();
-    let is_part = |at: usize| steps.get(at).is_some_and(|steps| !steps.is_empty());
-    let has_default = |row: &[Ast]| {
-        row.iter()
-            .enumerate()
-            .any(|(at, value)| is_part(at) && is_default(value))
-    };
-    match rows.iter().any(|row| has_default(&row.content)) {
-        true => fail("0A000", "cannot set an array element to DEFAULT"),
-        false => Ok(()),
-    }
-}
-
 /// How many values each row of an insert has, if they are written down.
 fn insert_width(insert: &Insert) -> Option<usize> {
     let rows = insert.source.as_ref().and_then(|query| values_of(query))?;
@@ -961,7 +936,7 @@ fn is_called(item: &TableWithJoins, own: &str) -> bool {
 }
 
 /// The rows of a query that is VALUES and nothing else.
-fn values_of(query: &Query) -> Option<&[sqlparser::ast::Parens<Vec<Ast>>]> {
+pub(super) fn values_of(query: &Query) -> Option<&[sqlparser::ast::Parens<Vec<Ast>>]> {
     let plain = query.with.is_none()
         && query.order_by.is_none()
         && query.limit_clause.is_none()

@@ -7,7 +7,7 @@
 use super::files::Named;
 use super::partition::Tree;
 use super::routines::Routine;
-use super::{Catalog, Kind, Table};
+use super::{Catalog, Kind, Policy, Table};
 use crate::types::Type;
 use nestor_database::connections::Slot;
 use nestor_database::users::Account;
@@ -31,6 +31,8 @@ pub trait Current: Catalog {
 #[derive(Debug, Default)]
 pub struct Answers {
     tables: Vec<(Option<String>, String, Option<Arc<Table>>)>,
+    /// The policies of tables.
+    policies: Vec<(Table, Option<Arc<[Policy]>>)>,
     /// What partitions made of tables.
     trees: Vec<(Table, Option<Arc<Tree>>)>,
     settings: Vec<(String, Option<String>)>,
@@ -70,6 +72,9 @@ impl Found {
 /// The setting that says in which schemas names are looked for.
 const SEARCH_PATH: &str = "search_path";
 
+/// The setting that says whether who is subject to policies is told so instead of seeing fewer rows.
+pub const ROW_SECURITY: &str = "row_security";
+
 /// A catalog that writes down what it is asked.
 pub struct Asked<'c> {
     catalog: &'c dyn Catalog,
@@ -108,6 +113,16 @@ impl Catalog for Asked<'_> {
         let answer = (schema.map(str::to_owned), name.to_owned(), table.clone());
         self.answers.borrow_mut().tables.push(answer);
         Ok(table)
+    }
+
+    fn policies(&self, table: &Table) -> Result<Option<Arc<[Policy]>>> {
+        let policies = self.catalog.policies(table)?;
+        if table.row_security.is_on {
+            self.setting(ROW_SECURITY);
+            let answer = (table.clone(), policies.clone());
+            self.answers.borrow_mut().policies.push(answer);
+        }
+        Ok(policies)
     }
 
     fn tree(&self, table: &Table) -> Result<Option<Arc<Tree>>> {
@@ -209,6 +224,11 @@ impl Answers {
                     return Ok(false);
                 }
             }
+            for (table, before) in &self.policies {
+                if current.policies(table)? != *before {
+                    return Ok(false);
+                }
+            }
             for (table, before) in &self.trees {
                 let same = match (before, current.tree(table)?) {
                     (Some(before), Some(now)) => Arc::ptr_eq(before, &now),
@@ -231,6 +251,11 @@ impl Answers {
             None => current.setting(name) == *before,
         };
         Ok(self.settings.iter().all(is_same))
+    }
+
+    /// Whether policies of a table count for who asks.
+    pub fn have_policies(&self) -> bool {
+        self.policies.iter().any(|(_, policies)| policies.is_some())
     }
 
     /// Whether they can be the same again: rows in memory and the columns of views of MQL are made anew each time.

@@ -24,6 +24,8 @@ pub use crate::types::domain::Check;
 use crate::types::{Type, stored};
 use nestor_database::connections::Slot;
 use nestor_database::write::sequence::Counting;
+pub use nestor_model::RowSecurity;
+pub use nestor_model::row_security::{Policy, PolicyCommand};
 use nestor_model::vector::Builder;
 use nestor_model::{Document, Namespace, Result, Value, ValueRef};
 use nestor_planner::relation::Tuple;
@@ -214,15 +216,6 @@ impl Timing {
     }
 }
 
-/// What was said of policies of a table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RowSecurity {
-    /// They hold.
-    pub is_on: bool,
-    /// They hold for the owner, too.
-    pub is_forced: bool,
-}
-
 /// Columns whose values are the key of a row of another table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foreign {
@@ -310,8 +303,8 @@ pub struct Table {
     pub exclusions: Vec<exclusion::Exclusion>,
     /// Storage parameters, as `name=value`.
     pub storage: Vec<String>,
-    /// Its rows are those of policies, of which there are none: only superusers read and write it.
-    pub row_security: RowSecurity,
+    /// Who may see and write which of its rows.
+    pub row_security: Arc<RowSecurity>,
     /// Nobody looks at its foreign keys, and at those of rows that refer to it.
     pub keys_are_off: bool,
     /// It was declared UNLOGGED, which is kept and shown: its rows are on disk as those of others are.
@@ -363,7 +356,7 @@ impl Table {
             later: Vec::new(),
             exclusions: Vec::new(),
             storage: Vec::new(),
-            row_security: RowSecurity::default(),
+            row_security: Arc::default(),
             keys_are_off: false,
             is_unlogged: false,
             triggers: Arc::default(),
@@ -421,6 +414,14 @@ pub trait Catalog {
     ///
     /// Errors: those of reading the catalog.
     fn table(&self, schema: Option<&str>, name: &str) -> Result<Option<Arc<Table>>>;
+
+    /// The policies of a table that are for who asks; `None` where none count.
+    ///
+    /// Errors: 42501 for users of other databases, for who sees masked values, and where `row_security` is off.
+    fn policies(&self, table: &Table) -> Result<Option<Arc<[Policy]>>> {
+        let _ = table;
+        Ok(None)
+    }
 
     /// What partitions make of a table; `None` of one that neither has partitions nor is one.
     ///

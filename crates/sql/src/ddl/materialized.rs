@@ -274,7 +274,7 @@ fn write_rows(
             doc.push(name, value.to_value());
         }
         let written = writer.insert(doc.to_raw().as_raw());
-        written.map_err(|error| write::told(error, table, writer.collection()))?;
+        written.map_err(|error| write::told(error, (table, true), writer.collection()))?;
     }
     writer.finish();
     Ok(())

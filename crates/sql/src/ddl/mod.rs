@@ -1,6 +1,6 @@
 //! Statements that change what tables there are.
 //!
-//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes, [`sequence`] sequences, [`schema`](mod@schema) schemas, [`database`] databases, [`temporary`] those that go with their session, [`enums`] and [`composites`] types, [`routines`] functions, [`extension`] those that are built in, [`assertion`] assertions; [`comment`] says something about them, [`owner`] whose they are, [`partition`] has those of others, [`keys`] has what making and altering tables share, [`like`] what they take of others. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
+//! [`table`] makes, drops and empties tables, [`alter`] changes them, [`view`] makes views and [`materialized`] those that keep their rows, [`index`] indexes, [`sequence`] sequences, [`schema`](mod@schema) schemas, [`database`] databases, [`temporary`] those that go with their session, [`enums`] and [`composites`] types, [`routines`] functions, [`extension`] those that are built in, [`assertion`] assertions; [`comment`] says something about them, [`owner`] whose they are, [`partition`] has those of others, [`policies`] say who sees which of their rows, [`keys`] has what making and altering tables share, [`like`] what they take of others. Each is a commit of its own, or a part of a transaction. Who looks at all rows of a table conflicts with whoever writes to it until the commit.
 
 mod alter;
 mod assertion;
@@ -20,6 +20,7 @@ pub(crate) mod lock;
 mod materialized;
 mod owner;
 mod partition;
+mod policies;
 mod roles;
 mod routines;
 mod schema;
@@ -59,6 +60,9 @@ pub fn is_ddl(ast: &Ast) -> bool {
             | Ast::CreateFunction(_)
             | Ast::DropFunction(_)
             | Ast::DropProcedure { .. }
+            | Ast::CreatePolicy(_)
+            | Ast::AlterPolicy(_)
+            | Ast::DropPolicy(_)
     );
     is_known
         || matches!(own::of(ast), Ok(Some(own)) if !matches!(own, Own::SetConstraints { .. } | Own::Maintain(_) | Own::Do { .. } | Own::TwoPhase { .. }))
@@ -139,6 +143,9 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast, given: 
             };
             routines::drop(statement, session, (&dropped, true), &mut progress)?
         }
+        Ast::CreatePolicy(create) => policies::create(statement, session, create, &mut progress)?,
+        Ast::AlterPolicy(alter) => policies::alter(statement, session, alter, &mut progress)?,
+        Ast::DropPolicy(dropped) => policies::drop(statement, session, dropped, &mut progress)?,
         Ast::AlterType(alter) => enums::alter(statement, session, alter, &mut progress)?,
         Ast::CreateSchema {
             schema_name,

@@ -223,7 +223,7 @@ pub(super) fn create_as(
                 }
             }
             let written = writer.insert(doc.to_raw().as_raw());
-            written.map_err(|error| write::told(error, &table, writer.collection()))?;
+            written.map_err(|error| write::told(error, (&table, true), writer.collection()))?;
         }
         writer.finish();
         session.temporary.note(&ns, on_commit.as_ref());

@@ -494,8 +494,6 @@ pub(super) const ROWS: &[Row] = &[
     ("has_language_privilege", "any,text->bool", |a, _, _| may(&a[1])),
     ("has_tablespace_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),
     ("has_tablespace_privilege", "any,text->bool", |a, _, _| may(&a[1])),
-    // There are no policies.
-    ("row_security_active", "any->bool", |_, _, _| Ok(Value::Bool(false))),
     // The number of a record as a block and a place in it.
     ("record_place", "bytea->tid", |a, _, _| {
         let Value::Binary(key) = &a[0] else {

@@ -4,6 +4,7 @@ pub mod counted;
 pub mod elements;
 pub mod estimate;
 pub mod extreme;
+pub mod fences;
 pub mod lifted;
 pub mod lookup;
 pub mod loose;
@@ -380,6 +381,32 @@ pub fn replace_outer(expr: &Expr, depth: usize, column: &dyn Fn(usize, &str, &Ty
 }
 
 use crate::types::Type;
+
+/// Rows behind a fence: a condition on them goes no deeper unless it tells nothing of a row whatever that has, by an error or otherwise. It is a limit that
+/// is none, so that every rule which knows nothing of it lets conditions stay above.
+pub fn fenced(plan: Plan) -> Plan {
+    Relation::Limit {
+        input: Box::new(plan),
+        limit: None,
+        offset: None,
+        ties: Vec::new(),
+    }
+}
+
+/// What stands behind a fence; anything else as it is.
+///
+/// Errors: the plan, if it is no fence.
+pub fn behind_fence(plan: Plan) -> std::result::Result<Plan, Plan> {
+    match plan {
+        Relation::Limit {
+            input,
+            limit: None,
+            offset: None,
+            ties,
+        } if ties.is_empty() => Ok(*input),
+        other => Err(other),
+    }
+}
 
 /// The rows of both, each with each.
 pub fn cross(left: Plan, right: Plan) -> Plan {

@@ -2,7 +2,7 @@
 //! columns are looked at.
 
 use super::estimate::Statistics;
-use super::{Plan, map, outward, unnest};
+use super::{Plan, fences, map, outward, unnest};
 use crate::expr::{Comparison, Expr, Node};
 use crate::types::Type;
 use nestor_model::Value;
@@ -115,7 +115,9 @@ pub fn push(plan: Plan, mut conditions: Vec<Expr>, st: &dyn Statistics) -> Plan 
             offset,
             ties,
         } => {
-            let input = push(*input, Vec::new(), st);
+            let is_fence = limit.is_none() && offset.is_none() && ties.is_empty();
+            let (down, conditions) = split(conditions, |condition| is_fence && fences::passes(condition));
+            let input = push(*input, down, st);
             let input = match &limit {
                 Some(limit) if ties.is_empty() && !offset.iter().chain([limit]).any(Expr::is_volatile) => {
                     limited(input, &(offset.clone(), limit.clone()))

@@ -5,7 +5,6 @@ use super::numbers::Got;
 use super::procedures::{Procedures, Shared};
 use crate::catalog::system::OfSession;
 use crate::catalog::{Table, schemas};
-use crate::error::fail;
 use crate::plan::switches::Switches;
 use nestor_database::Database;
 use nestor_database::rights::Action;
@@ -163,22 +162,6 @@ impl SessionFacts {
     pub fn is_superuser(&self) -> bool {
         let account = self.account.as_ref();
         account.is_none_or(|account| account.all_roles.contains(&RoleName::new("root", ADMIN)))
-    }
-
-    /// A table that the user may look at, if policies hold for it: there are none, so nobody else sees a row.
-    ///
-    /// Errors: 42501.
-    pub fn guarded(&self, table: Option<Arc<Table>>) -> Result<Option<Arc<Table>>> {
-        match table {
-            Some(table) if table.row_security.is_on && !self.is_superuser() => {
-                let message = format!(
-                    "query would be affected by row-level security policy for table \"{}\"",
-                    table.name
-                );
-                fail("42501", message)
-            }
-            table => Ok(table),
-        }
     }
 
     /// Refuses what the user may not do with a collection.

@@ -30,6 +30,7 @@ pub mod opened;
 pub mod ordered;
 pub mod partitions;
 pub mod planned;
+mod policies;
 pub mod predicate;
 pub mod probe;
 pub mod procedures;

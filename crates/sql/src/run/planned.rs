@@ -11,6 +11,7 @@ use super::tables::{Find, Reading};
 use crate::bind::{Binder, Bound, ScopeColumn};
 use crate::catalog::answers::{Answers, Asked, Kept};
 use crate::catalog::{Column, Kind, Table};
+use crate::error::fail;
 use crate::expr::{Expr, Node};
 use crate::functions::coerce;
 use crate::plan::estimate::{FOUND_COST, Given, Statistics};
@@ -467,6 +468,21 @@ pub struct Planned {
     pub broken: Option<Error>,
     answers: Answers,
     switches: Switches,
+}
+
+impl Planned {
+    /// Refuses to tell what was read of tables whose policies count for the user: how many rows an index found beneath them.
+    ///
+    /// Errors: 42501.
+    pub fn check_may_count(&self) -> Result<()> {
+        match self.answers.have_policies() {
+            true => fail(
+                "42501",
+                "permission denied for EXPLAIN ANALYZE of a table with row security",
+            ),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Where a prepared query keeps its plan.

@@ -454,6 +454,7 @@ pub fn explain_over(
             settings: Vec::new(),
         });
     };
+    planned.check_may_count()?;
     let begin = Instant::now();
     let shared = Shared::counting(timed);
     let _counting = Counting::new(statement, &shared);

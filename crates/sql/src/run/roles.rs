@@ -1,17 +1,13 @@
 //! The roles that catalogs show.
 
 use super::tables::Reading;
-use crate::catalog::system::{MAKES_DATABASES, OWNER, Role};
+use crate::catalog::system::{BYPASSES, MAKES_DATABASES, OWNER, Role, role_number};
 use nestor_database::rights::{Action, Pattern, Resource};
 use nestor_database::users::account::{PUBLIC, names, stored_grants};
 use nestor_database::users::{RoleName, documents, roles_namespace, users_namespace};
-use nestor_model::fnv::Fnv;
 use nestor_model::namespace::ADMIN;
 use nestor_model::{Document, Namespace, Result, ValueRef};
 use std::collections::BTreeMap;
-
-/// Bits of a name's hash that its OID has beside this one.
-const OIDS: i64 = 1 << 30;
 
 impl Reading<'_, '_> {
     /// The session's user, and the other roles if the user may see them; PUBLIC among them, once something was granted to it, as the one
@@ -42,11 +38,14 @@ impl Reading<'_, '_> {
                 role.is_superuser = has("root");
                 role.makes_roles = has("root") || has("userAdminAnyDatabase");
                 role.makes_databases = has("root") || has(MAKES_DATABASES);
+                role.bypasses = has("root") || has(BYPASSES);
             }
             note(role, &roles);
         }
         for document in documents(self.view, &roles_namespace(), interrupt)? {
-            let own = |name: &String| field(&document, "db").as_deref() == Some(ADMIN) && name != MAKES_DATABASES;
+            let own = |name: &String| {
+                field(&document, "db").as_deref() == Some(ADMIN) && name != MAKES_DATABASES && name != BYPASSES
+            };
             let Some(name) = field(&document, "role").filter(own) else {
                 continue;
             };
@@ -54,7 +53,9 @@ impl Reading<'_, '_> {
                 true => all.entry(String::new()).or_default(),
                 false => all.entry(name.clone()).or_insert_with(|| empty(&name)),
             };
-            note(role, &names(document.get("roles")));
+            let roles = names(document.get("roles"));
+            role.bypasses |= roles.contains(&RoleName::new(BYPASSES, ADMIN));
+            note(role, &roles);
             let held = stored_grants(document.get("privileges")).into_iter();
             role.held = held
                 .filter_map(|grant| match grant.on {
@@ -72,6 +73,7 @@ impl Reading<'_, '_> {
             oid: OWNER,
             is_superuser: all,
             makes_databases: all,
+            bypasses: all,
             makes_roles: all,
             logs_in: true,
             ..empty(&self.session.user)
@@ -81,10 +83,8 @@ impl Reading<'_, '_> {
 
 /// A role of which nothing is known.
 fn empty(name: &str) -> Role {
-    let mut hash = Fnv::default();
-    hash.bytes(name.as_bytes());
     Role {
-        oid: OIDS | (hash.0 >> 35) as i64,
+        oid: role_number(name),
         name: name.to_owned(),
         ..Role::default()
     }
@@ -96,7 +96,7 @@ fn note(role: &mut Role, roles: &[RoleName]) {
         .iter()
         .filter(|other| *other.db == *ADMIN && *other.role != *role.name);
     for other in others.map(|other| other.role.to_string()) {
-        if other != MAKES_DATABASES && !role.member_of.contains(&other) {
+        if other != MAKES_DATABASES && other != BYPASSES && !role.member_of.contains(&other) {
             role.member_of.push(other);
         }
     }

@@ -15,7 +15,7 @@ use crate::catalog::files::Named;
 use crate::catalog::partition::Tree;
 use crate::catalog::routines::Routine;
 use crate::catalog::system::{self, Facts, RELATIONS, Relation, Said, SequenceFacts};
-use crate::catalog::{Catalog, Column, Kind, Table, known, schemas};
+use crate::catalog::{Catalog, Column, Kind, Policy, Table, known, schemas};
 use crate::error::{fail, unsupported};
 use crate::run::said;
 use crate::types::Type;
@@ -135,7 +135,7 @@ impl<'s, 'r> Reading<'s, 'r> {
     /// Errors: those of the view.
     pub(super) fn is_piped(&self, ns: &Namespace) -> Result<bool> {
         match self.view.catalog().get(ns) {
-            Some(collection) => self.statement.reads_by_pipeline(self.view, collection),
+            Some(collection) => self.statement.is_read_by_pipeline(self.view, collection),
             None => Ok(false),
         }
     }
@@ -159,7 +159,7 @@ impl<'s, 'r> Reading<'s, 'r> {
         };
         let statement = self.statement;
         let (_, mut scope) = statement.operation(None)?;
-        if !stored && statement.reads_by_pipeline(self.view, &collection)? {
+        if !stored && statement.is_read_by_pipeline(self.view, &collection)? {
             let mut stages: Vec<Value> = Vec::new();
             if !filter.is_empty() {
                 let mut stage = Document::new();
@@ -497,6 +497,7 @@ impl<'s, 'r> Reading<'s, 'r> {
         };
         let table = Arc::new(Table {
             schema: schema.to_owned(),
+            row_security: Arc::new(collection.options.row_security.clone().unwrap_or_default()),
             ..Table::new(name, self.infer(ns)?, kind)
         });
         if let Some(lsn) = lsn {
@@ -609,6 +610,10 @@ impl Facts for Reading<'_, '_> {
         let out = Arc::new(out);
         *self.relations.borrow_mut() = Some(out.clone());
         Ok(out)
+    }
+
+    fn is_guarded(&self, table: &Table) -> bool {
+        Reading::is_guarded(self, table)
     }
 
     fn sequences(&self) -> Result<Vec<SequenceFacts>> {
@@ -749,7 +754,7 @@ impl Catalog for Reading<'_, '_> {
         let setting = self.session.settings.get("search_path").map(String::as_str);
         let is_plain = setting.is_none_or(|setting| setting == schemas::PUBLIC) && !self.session.temporary.is_used();
         if schema.is_none() && is_plain {
-            return match self.session.guarded(self.table_at(&Namespace::new(db, name))?)? {
+            return match self.table_at(&Namespace::new(db, name))? {
                 Some(table) => Ok(Some(table)),
                 None => self.sequence_of_column(schema, name),
             };
@@ -758,13 +763,17 @@ impl Catalog for Reading<'_, '_> {
         let is_there = |ns: &&Namespace| self.view.catalog().get(ns).is_some() && self.may_find(ns);
         // Who may read none of them is told so.
         let found = match all.iter().find(is_there).or(all.last()) {
-            Some(ns) => self.session.guarded(self.table_at(ns)?)?,
+            Some(ns) => self.table_at(ns)?,
             None => None,
         };
         match found {
             Some(table) => Ok(Some(table)),
             None => self.sequence_of_column(schema, name),
         }
+    }
+
+    fn policies(&self, table: &Table) -> Result<Option<Arc<[Policy]>>> {
+        self.policies_of(table)
     }
 
     fn tree(&self, table: &Table) -> Result<Option<Arc<Tree>>> {

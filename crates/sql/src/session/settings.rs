@@ -235,8 +235,8 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: Option<&s
             }
             false => return invalid(&name, text),
         },
-        // They are about policies, of which there are none, about warnings that are not given, and about transactions that only read, which
-        // never wait for a snapshot that is safe. `check_function_bodies` is for CREATE FUNCTION, and read-only is what it says.
+        // They are about warnings that are not given, and about transactions that only read, which never wait for a snapshot that is safe.
+        // `check_function_bodies` is for CREATE FUNCTION, `row_security` for policies, and read-only is what it says.
         "check_function_bodies"
         | "escape_string_warning"
         | "row_security"

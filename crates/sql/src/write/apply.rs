@@ -5,6 +5,7 @@ use super::foreign::{Changes, Settling};
 use super::leaves::{self, Entered};
 use super::triggers::{self, Calling};
 use super::{Before, WRITTEN_FACTOR};
+use crate::bind::policies::{Guard, Guards};
 use crate::bind::write::{Conflict, NEXT_NUMBER, Replacing, Target, Write};
 use crate::catalog::{Column, Kind, schemas};
 use crate::error::fail;
@@ -194,11 +195,11 @@ impl Applying<'_, '_, '_> {
             }
         }
         self.route(&mut doc)?;
-        Ok(self.before_insert(&mut doc)?.then_some(doc))
+        Ok(self.before_insert(&mut doc, |guards| &guards.inserted)?.then_some(doc))
     }
 
     /// What happens to a new document before it is written, and what has to be true of it; false when a trigger leaves it out.
-    fn before_insert(&mut self, doc: &mut Document) -> Result<bool> {
+    fn before_insert(&mut self, doc: &mut Document, guards: Of) -> Result<bool> {
         let table = self.write.table.clone();
         if triggers::has_before(&table, Event::Insert) {
             let of = (&*table, Event::Insert, [].as_slice());
@@ -207,6 +208,7 @@ impl Applying<'_, '_, '_> {
             }
         }
         self.generate(doc)?;
+        guard(&self.write, (&self.env, self.before), guards, (doc.as_ref(), None))?;
         check(&self.write, &self.env, doc.as_ref())?;
         Ok(true)
     }
@@ -320,6 +322,8 @@ impl Applying<'_, '_, '_> {
     fn replace(&mut self, update: &Replacing, (record, before): &(Bytes, Bytes), new: DocRef<'_>) -> Result<()> {
         let table = self.write.table.clone();
         let table = &table;
+        let there = (before.document().as_doc(), Some(record));
+        guard(&self.write, (&self.env, self.before), |guards| &guards.met, there)?;
         let needed = vec![true; table.columns.len() + 2];
         let mut row = row_of(table, &needed, before.document().as_doc(), Some(record))?;
         row.extend(row_of(table, &needed, new, None)?);
@@ -435,7 +439,7 @@ impl Applying<'_, '_, '_> {
             } = own;
             self.route(&mut doc)?;
             let is_elsewhere = self.leaf != leaf;
-            if is_elsewhere && !self.before_insert(&mut doc)? {
+            if is_elsewhere && !self.before_insert(&mut doc, |guards| &guards.updated)? {
                 continue;
             }
             let (_, doc) = self.writer.insert(doc.to_raw().as_raw())?;
@@ -520,6 +524,8 @@ impl Applying<'_, '_, '_> {
             if may_leave && self.has_left(&mut doc)? {
                 return self.taken_out(doc, record, before);
             }
+            let new = (doc.as_ref(), None);
+            guard(&self.write, (&self.env, self.before), |guards| &guards.updated, new)?;
             check(&self.write, &self.env, doc.as_ref())?;
             let same = match (doc.get("_id"), old.get("_id")) {
                 (Some(a), Some(b)) => nestor_model::values_equal(a, b),
@@ -564,10 +570,11 @@ impl Applying<'_, '_, '_> {
     }
 
     fn changed(&mut self, update: &Update, record: &Bytes, before: &Bytes) -> Result<Option<Document>> {
-        let (write, env) = (self.write.clone(), &self.env);
-        let new = self
-            .writer
-            .update(record, before, update, &mut |doc| check(&write, env, doc.as_doc()))?;
+        let (write, env, state) = (self.write.clone(), &self.env, self.before);
+        let new = self.writer.update(record, before, update, &mut |doc| {
+            guard(&write, (env, state), |guards| &guards.updated, (doc.as_doc(), None))?;
+            check(&write, env, doc.as_doc())
+        })?;
         self.note(Some(before.document()), Some(new.as_raw()));
         self.give(new.as_raw(), &[])?;
         Ok(None)
@@ -611,6 +618,23 @@ impl Applying<'_, '_, '_> {
         self.give(before.document(), others)
     }
 
+    /// Policies let MERGE do something to the row that it has found.
+    ///
+    /// Errors: 42501, those of the conditions.
+    pub(super) fn check_target(&mut self, record: &Bytes, of: Of) -> Result<()> {
+        if self.root.guards.is_none() {
+            return Ok(());
+        }
+        let record = &self.found(record)?;
+        match self.writer.get(record)? {
+            Some(there) => {
+                let there = (there.document().as_doc(), Some(record));
+                guard(&self.write, (&self.env, self.before), of, there)
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Inserts the row that these values make.
     pub(super) fn insert_one(&mut self, targets: &[Target], row: Tuple) -> Result<()> {
         self.assigned = Arc::default();
@@ -625,14 +649,56 @@ impl Applying<'_, '_, '_> {
     }
 }
 
+/// Some of what policies say.
+pub(super) type Of = fn(&Guards) -> &Vec<Guard>;
+
+/// Policies let a document be written, or changed if it is the one of a record.
+///
+/// Errors: 42501, those of the conditions.
+fn guard(
+    write: &Write,
+    (env, before): (&Env<'_>, Option<&dyn Before>),
+    of: Of,
+    (doc, record): (DocRef<'_>, Option<&Bytes>),
+) -> Result<()> {
+    let Some(guards) = &write.guards else { return Ok(()) };
+    let all = of(guards);
+    if all.is_empty() {
+        return Ok(());
+    }
+    let table = &write.table;
+    let row = row_of(
+        table,
+        &vec![true; table.columns.len() + 2],
+        doc,
+        record.map(|own| &**own),
+    )?;
+    for own in all {
+        let holds = match (&own.query, before) {
+            (None, _) => own.holds.holds(&row, env)?,
+            (Some((id, plan)), Some(before)) => {
+                let values = before.row(*id, plan, row.clone())?;
+                matches!(values.first(), Some(Value::Bool(true)))
+            }
+            (Some(_), None) => return fail("XX000", "the state before the statement is not kept"),
+        };
+        if !holds {
+            return Err(own.violated(&guards.table));
+        }
+    }
+    Ok(())
+}
+
 /// A document that is to be written has no null where none may be, and no check is false of it.
 ///
 /// Errors: 23502, 23514, 44000, those of the conditions.
 fn check(write: &Write, env: &Env<'_>, doc: DocRef<'_>) -> Result<()> {
     let table = &write.table;
+    // Who may not see all rows is not told what a trigger, say, has made of one.
+    let shown = write.guards.is_none().then_some(doc);
     for column in table.columns.iter().filter(|column| column.not_null) {
         if column.is_null(doc.get(&column.path)) {
-            return Err(super::refused::null(&column.name, table, Some(doc)));
+            return Err(super::refused::null(&column.name, table, shown));
         }
     }
     // Those of elements are looked at beside each of them.
@@ -647,7 +713,7 @@ fn check(write: &Write, env: &Env<'_>, doc: DocRef<'_>) -> Result<()> {
     let row = row_of(table, &vec![true; table.columns.len() + 2], doc, None)?;
     for (name, condition) in &write.checks {
         if matches!(condition.value(&row, env)?, Value::Bool(false)) {
-            return Err(super::refused::check(name, table, doc));
+            return Err(super::refused::check(name, table, shown));
         }
     }
     for (view, condition) in options {

@@ -55,6 +55,7 @@ fn check_collection(statement: &Statement<'_>, collection: &Collection, name: &s
             collection.ns.coll
         ));
     }
+    statement.check_all_rows(collection)?;
     statement.check_plain(collection, "an assertion would tell of it")
 }
 

@@ -16,6 +16,7 @@ use crate::run::gathered::Gathered;
 use crate::run::tables::{Find, Reading};
 use nestor_database::read;
 use nestor_database::write::rows;
+use nestor_exec::catalog::is_guarded;
 use nestor_exec::{RowDoc, Step, point};
 use nestor_model::statement::work;
 use nestor_model::{DocRef, Error, Namespace, Result, Value, ValueRef, values_equal};
@@ -28,12 +29,12 @@ pub(super) type Of<'t> = (&'t Namespace, &'t Arc<Table>, &'t Exclusion);
 /// The record of a row, and what it is compared by.
 type Met = (Bytes, Vec<Value>);
 
-/// 23P01.
+/// 23P01; of rows that may be hidden no key is shown.
 fn conflicting(
     (_, table, own): Of<'_>,
     excluded: &Excluded,
     (key, other): (&[Value], &[Value]),
-    is_made: bool,
+    (is_made, shows): (bool, bool),
 ) -> Error {
     let shown = |key: &[Value]| excluded.shown((table, own), key);
     let (message, existing) = match is_made {
@@ -44,10 +45,13 @@ fn conflicting(
         ),
     };
     let detail = format!("Key {} conflicts with {existing}key {}.", shown(key), shown(other));
+    let told = match shows {
+        true => with(error("23P01", message), &[(Field::Detail, &detail)]),
+        false => error("23P01", message),
+    };
     with(
-        error("23P01", message),
+        told,
         &[
-            (Field::Detail, &detail),
             (Field::Schema, &table.schema),
             (Field::Table, &table.name),
             (Field::Constraint, &own.name),
@@ -125,7 +129,8 @@ impl Settling<'_, '_> {
         match self.met(ws, of, Some(id), key)? {
             Some((record, other)) => {
                 ws.note_taken(collection.records, record);
-                Err(conflicting(of, &excluded, (key, &other), self.makes))
+                let shows = !is_guarded(&collection, self.op.caller.as_deref());
+                Err(conflicting(of, &excluded, (key, &other), (self.makes, shows)))
             }
             None => Ok(()),
         }

@@ -736,8 +736,8 @@ impl<'a, 'r> Settling<'a, 'r> {
                 }
                 Some(update) => {
                     let result = writer.update(record, &before, update, &mut |_| Ok(()));
-                    let told =
-                        result.map_err(|error| super::refused::told(error, &reference.table, writer.collection()));
+                    let told = result
+                        .map_err(|error| super::refused::told(error, (&reference.table, false), writer.collection()));
                     Some(told?)
                 }
             };

@@ -59,7 +59,7 @@ pub(super) fn check(write: &Write, env: &Env<'_>, doc: DocRef<'_>) -> Result<()>
                 "0A000",
                 "moving row to another partition during a BEFORE FOR EACH ROW trigger is not supported",
             ),
-            None => refused::bound(table, doc),
+            None => refused::bound(table, write.guards.is_none().then_some(doc)),
         });
     }
     Ok(())
@@ -113,7 +113,7 @@ impl Applying<'_, '_, '_> {
             if let Some(collection) = self.writer.view().catalog().get(&leaf.ns)
                 && changes
             {
-                statement.check_plain(collection, "SQL does not change its rows")?;
+                statement.check_unmasked(collection, "SQL does not change its rows")?;
             }
             let reading = Reading::new(statement, self.writer.view(), self.op, self.calling.session);
             let write = Binder::new(&reading, Vec::new()).written_leaf(&self.root, &leaf.table)?;
@@ -180,7 +180,7 @@ impl Applying<'_, '_, '_> {
         let row = whole_row(&root.table, doc.as_ref())?;
         for level in &tree.levels {
             if !level.holds(&row, &self.env)? {
-                return Err(refused::bound(&root.table, doc.as_ref()));
+                return Err(refused::bound(&root.table, root.guards.is_none().then(|| doc.as_ref())));
             }
         }
         let at = node.route(&row, &self.env)?;

@@ -32,10 +32,12 @@ impl Applying<'_, '_, '_> {
                 Merging::Update { targets, first } => {
                     let record = once(&mut met, &row)?;
                     let values = values_of(row, targets, *first);
+                    self.check_target(&record, |guards| &guards.met)?;
                     self.update_one(targets, (&record, values), Vec::new(), &mut moved)?;
                 }
                 Merging::Delete => {
                     let record = once(&mut met, &row)?;
+                    self.check_target(&record, |guards| &guards.deleted)?;
                     self.delete_one(&record, &[])?;
                 }
             }

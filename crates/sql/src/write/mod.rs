@@ -29,7 +29,7 @@ use crate::bind::merge::Merging;
 use crate::bind::write::{Action, Write, modifying, writing};
 use crate::bind::{Binder, Bound};
 use crate::catalog::{Column, Kind, schemas};
-use crate::error::{fail, unsupported};
+use crate::error::{self, fail, unsupported};
 use crate::parse::trigger::Event;
 use crate::plan::pushdown;
 use crate::plan::rewrite::rewrite;
@@ -139,6 +139,11 @@ pub fn check_batches(statement: &Statement<'_>, session: &SessionFacts, ast: &As
     let (op, _) = statement.operation(None)?;
     let reading = Reading::new(statement, read.view(), &op, session);
     let write = bound(&mut Binder::new(&reading, params), ast)?;
+    if write.guards.is_some() {
+        let told = error::error("0A000", "COPY FROM not supported with row-level security");
+        let hint = [(error::Field::Hint, "Use INSERT statements instead.")];
+        return Err(error::with(told, &hint));
+    }
     match write
         .table
         .triggers
@@ -353,7 +358,10 @@ fn reads_before(write: &Write) -> bool {
         _ => None,
     };
     let of_conflict = conflict.and_then(|conflict| conflict.update.as_ref()?.query.as_ref());
-    of_conflict.is_some() || write.returning.as_ref().is_some_and(|returning| returning.reads)
+    let mut guards = write.guards.iter().flat_map(|guards| guards.all());
+    of_conflict.is_some()
+        || write.returning.as_ref().is_some_and(|returning| returning.reads)
+        || guards.any(|guard| guard.query.is_some())
 }
 
 /// Whether a statement changes or deletes rows that it has read.
@@ -552,7 +560,8 @@ fn attempt(
     let (written, returned) = (applied.written, std::mem::take(&mut applied.returned));
     let changes = applied.changes.take();
     let table = applied.write.table.clone();
-    result.map_err(|error| refused::told(error, &table, writer.collection()))?;
+    let shows = write.guards.is_none();
+    result.map_err(|error| refused::told(error, (&table, shows), writer.collection()))?;
     writer.finish();
     let mut done = Done {
         rows: written,
@@ -657,7 +666,7 @@ fn check_rights(reading: &Reading<'_, '_>, write: &Write) -> Result<()> {
     if changes || write.element.is_some() {
         return reading
             .statement
-            .check_plain(collection, "SQL does not change its rows");
+            .check_unmasked(collection, "SQL does not change its rows");
     }
     // Before it is looked whether a row conflicts.
     masking::check_insert(collection, reading.op)

@@ -65,7 +65,12 @@ pub(super) fn planned(
     let calls = binder.calls;
     drop(binder);
     let (answers, keeps) = asked.answers();
-    let mut plan = rewrite(write.plan.clone(), &Sizes::new(&tables, reading));
+    let sizes = Sizes::new(&tables, reading);
+    let mut plan = rewrite(write.plan.clone(), &sizes);
+    let mut write = write;
+    if let Some(guards) = &mut write.guards {
+        *guards = Arc::new(guards.with_queries(&|plan| rewrite(plan.clone(), &sizes)));
+    }
     if write.returning.is_none() {
         plan = narrowed(plan, &write.action);
     }

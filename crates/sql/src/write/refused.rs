@@ -33,7 +33,7 @@ pub(super) fn null(column: &str, table: &Table, doc: Option<DocRef<'_>>) -> Erro
 }
 
 /// 23514, of the row that a document is.
-pub(super) fn check(constraint: &str, table: &Table, doc: DocRef<'_>) -> Error {
+pub(super) fn check(constraint: &str, table: &Table, doc: Option<DocRef<'_>>) -> Error {
     let message = format!(
         "new row for relation \"{}\" violates check constraint \"{constraint}\"",
         table.name
@@ -43,17 +43,17 @@ pub(super) fn check(constraint: &str, table: &Table, doc: DocRef<'_>) -> Error {
         (Field::Table, table.name.as_str()),
         (Field::Constraint, constraint),
     ];
-    with_row(error::with(error::error("23514", message), &fields), table, Some(doc))
+    with_row(error::with(error::error("23514", message), &fields), table, doc)
 }
 
 /// 23514, of the row that a document is, which does not belong to a partition.
-pub(super) fn bound(table: &Table, doc: DocRef<'_>) -> Error {
+pub(super) fn bound(table: &Table, doc: Option<DocRef<'_>>) -> Error {
     let message = format!("new row for relation \"{}\" violates partition constraint", table.name);
     let told = error::with(
         error::error("23514", message),
         &[(Field::Schema, &table.schema), (Field::Table, &table.name)],
     );
-    with_row(told, table, Some(doc))
+    with_row(told, table, doc)
 }
 
 /// Bytes of a value that a detail shows.
@@ -85,10 +85,10 @@ fn clipped(text: String) -> String {
     format!("{}...", &text[..end.unwrap_or(0)])
 }
 
-/// The error of a write to `table`, with the words of SQL.
-pub(crate) fn told(error: Error, table: &Table, collection: &Collection) -> Error {
+/// The error of a write to `table`, with the words of SQL; it `shows` the values of keys.
+pub(crate) fn told(error: Error, (table, shows): (&Table, bool), collection: &Collection) -> Error {
     match error.code() {
-        ErrorCode::DuplicateKey => duplicate(&error, table, collection),
+        ErrorCode::DuplicateKey => duplicate(&error, (table, shows), collection),
         ErrorCode::DocumentValidationFailure => error::with(
             error::error(
                 "23514",
@@ -137,7 +137,7 @@ fn pattern_of(error: &Error, name: &str) -> Document {
     }
 }
 
-fn duplicate(error: &Error, table: &Table, collection: &Collection) -> Error {
+fn duplicate(error: &Error, (table, shows): (&Table, bool), collection: &Collection) -> Error {
     // Several indexes may have the key, and all but one be partial or not unique: the message names the one.
     let (pattern, message) = (pattern_of(error, "keyPattern"), error.to_string());
     let index = collection.indexes.iter().find(|index| {
@@ -150,10 +150,13 @@ fn duplicate(error: &Error, table: &Table, collection: &Collection) -> Error {
     let detail = format!("{} already exists.", key_of(error, table));
     let message = format!("duplicate key value violates unique constraint \"{name}\"");
     let told = error::error("23505", message);
+    let told = match shows {
+        true => error::with(told, &[(Field::Detail, &detail)]),
+        false => told,
+    };
     error::with(
         told,
         &[
-            (Field::Detail, &detail),
             (Field::Schema, &table.schema),
             (Field::Table, &table.name),
             (Field::Constraint, &name),

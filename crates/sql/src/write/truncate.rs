@@ -9,7 +9,7 @@ use crate::error::{self, Field, error};
 use crate::notices;
 use crate::run::gathered::Gathered;
 use crate::run::partitions::{declared, descendants};
-use crate::run::tables::SessionFacts;
+use crate::run::tables::{Reading, SessionFacts};
 use nestor_database::statement::Statement;
 use nestor_database::write::Progress;
 use nestor_model::{Namespace, Result};
@@ -32,6 +32,8 @@ pub(crate) fn truncate(
         let calling = Calling { statement, session };
         calling.of_truncate(ws, &all, true)?;
         for ns in &all {
+            let (op, _) = statement.operation(None)?;
+            Reading::new(statement, &*ws, &op, session).check_rows(ns)?;
             session.deferred.check_none_of(ns, "TRUNCATE")?;
             // Its rows are those of its partitions.
             if declared(&*ws, ns).is_some_and(|table| table.division.is_some()) {

@@ -42,6 +42,7 @@ crate::args! {
         "timeseries" => timeseries: Option<RawDoc<'a>>,
         "timeseriesBucketsMayHaveMixedSchemaData" => mixed_buckets: Option<bool>,
         "masking" => masking: Option<RawDoc<'a>>,
+        "rowSecurity" => row_security: Option<RawDoc<'a>>,
         "changeStreamPreAndPostImages" => images: Option<RawDoc<'a>>,
         "cappedSize" => capped_size: Option<i64>,
         "cappedMax" => capped_max: Option<i64>,
@@ -117,6 +118,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     if let Some(policy) = args.masking {
         options::masking(&ns.coll, policy)?;
     }
+    if let Some(given) = args.row_security {
+        options::row_security(&ns.coll, given)?;
+    }
     context.check_write_concern()?;
     let mut progress = Progress::default();
     if args.masking.is_some() && !args.dry_run {
@@ -127,6 +131,8 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             bail!(NamespaceNotFound, "ns does not exist: {ns}");
         };
         let mut changed = Document::new();
+        // A validator would tell of documents by what it refuses.
+        context.check_others(&collection)?;
         if index.is_some() {
             context.check_plain(&collection, "its indexes are changed by who sees it plain")?;
         }
@@ -235,7 +241,8 @@ fn change_timeseries(
         || args.view_on.is_some()
         || args.pipeline.is_some()
         || args.images.is_some()
-        || args.masking.is_some();
+        || args.masking.is_some()
+        || args.row_security.is_some();
     if foreign {
         bail!(InvalidOptions, "option not supported on a time-series collection: {ns}");
     }
@@ -274,6 +281,7 @@ fn view(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -> 
         || args.mixed_buckets.is_some()
         || args.images.is_some()
         || args.masking.is_some()
+        || args.row_security.is_some()
         || args.capped_size.is_some()
         || args.capped_max.is_some();
     if foreign {
@@ -381,6 +389,13 @@ fn others(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -
         Some(policy) if policy.is_empty() => drop(new.remove("masking")),
         Some(policy) => new.set("masking", policy),
         None => {}
+    }
+    if let Some(given) = args.row_security {
+        let own = options::row_security(&collection.ns.coll, given)?;
+        match own.is_nothing() {
+            true => drop(new.remove("rowSecurity")),
+            false => new.set("rowSecurity", own.listed()),
+        }
     }
     if let Some(images) = args.images {
         if Images::parse(images, &[])?.enabled.0 {

@@ -33,6 +33,7 @@ pub const SPEC: CommandSpec = Facts::collection("create", "Makes a collection or
         "indexOptionDefaults",
         "masking",
         "max",
+        "rowSecurity",
         "size",
         "storageEngine",
     ])
@@ -62,6 +63,7 @@ crate::args! {
         "clusteredIndex" => clustered_index: Option<ValueRef<'a>>,
         "expireAfterSeconds" => expire_after_seconds: Option<ValueRef<'a>>,
         "masking" => masking: Option<RawDoc<'a>>,
+        "rowSecurity" => row_security: Option<RawDoc<'a>>,
         "encryptedFields" => encrypted_fields: Option<RawDoc<'a>>,
         "temp" => temp: bool,
         "flags" => flags: Option<i64>,
@@ -319,6 +321,12 @@ fn collection_options(args: &CreateArgs<'_>) -> Result<Document> {
     if let Some(policy) = args.masking.filter(|policy| !policy.is_empty()) {
         out.push("masking", options::masking(args.coll.0, policy)?);
     }
+    if let Some(given) = args.row_security {
+        let own = options::row_security(args.coll.0, given)?;
+        if !own.is_nothing() {
+            out.push("rowSecurity", own.listed());
+        }
+    }
     if let Some(collation) = collation {
         out.push("collation", collation.to_document());
     }
@@ -342,6 +350,7 @@ fn refuse_unsupported(args: &CreateArgs<'_>) -> Result<()> {
             || args.id_index.is_some()
             || args.view_on.is_some()
             || args.masking.is_some()
+            || args.row_security.is_some()
             || args
                 .images
                 .is_some_and(|images| images.get("enabled").is_some_and(ValueRef::truthy));
@@ -407,6 +416,7 @@ fn view_options(args: &CreateArgs<'_>, view_on: &str) -> Result<Document> {
         || args.capped
         || args.storage_engine.is_some()
         || args.masking.is_some()
+        || args.row_security.is_some()
         || args.index_option_defaults.is_some();
     if forbidden {
         bail!(InvalidOptions, "these options are not allowed with viewOn");

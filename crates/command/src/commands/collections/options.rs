@@ -6,7 +6,7 @@ use nestor_model::collection_options::{ValidationAction, ValidationLevel};
 use nestor_model::number::safe_i64;
 use nestor_model::storage_settings::{self, COMPRESSORS};
 use nestor_model::value::DocRef;
-use nestor_model::{Document, RawDoc, Result, Value, ValueRef, bail, doc};
+use nestor_model::{Document, RawDoc, Result, RowSecurity, Value, ValueRef, bail, doc};
 use nestor_query::collation::Collation;
 use nestor_query::validation;
 
@@ -156,6 +156,19 @@ pub fn masking(coll: &str, policy: RawDoc<'_>) -> Result<Document> {
     let policy = DocRef::Raw(policy).to_document();
     nestor_database::masking::check_policy(&policy)?;
     Ok(policy)
+}
+
+/// `rowSecurity` of the collection `coll`, checked as far as commands know it.
+///
+/// Errors: 72 for collections of the server's own; what is wrong with it.
+pub fn row_security(coll: &str, given: RawDoc<'_>) -> Result<RowSecurity> {
+    if coll.starts_with("system.") {
+        bail!(
+            InvalidOptions,
+            "rowSecurity is not allowed on the system collection {coll}"
+        );
+    }
+    RowSecurity::parse(DocRef::Raw(given))
 }
 
 /// `clusteredIndex`: `{key: {_id: 1}, unique: true, name, v}`; returns it completed.

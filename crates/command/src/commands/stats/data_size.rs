@@ -44,6 +44,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         match bounds {
             None => (count, bytes) = nestor_database::oplog::sizes(&context.service.engine, collection)?,
             Some((field, min, max)) => {
+                context.check_all_rows(collection)?;
                 context.check_plain(collection, "the size of a range would tell of values")?;
                 let mut cursor = snapshot.cursor(collection.records);
                 let mut more = cursor.first()?;

@@ -1,7 +1,7 @@
 //! The tables of `pg_catalog` and `information_schema`: rows made of the catalog when a statement names them.
 //!
 //! [`shapes`] has the columns of all of them, with PostgreSQL's names and OIDs. [`relations`], [`roles`], [`server`] and [`information`] make the
-//! rows of those that have some; the others stand for what Nestor does not have (rules, policies, ...) and are empty. A column that
+//! rows of those that have some; the others stand for what Nestor does not have (rules, publications, ...) and are empty. A column that
 //! a row says nothing of is null, or what is the rule in PostgreSQL where it cannot be null: false, 0, the empty text.
 
 pub mod classes;
@@ -14,6 +14,7 @@ mod indexes;
 mod information;
 mod io;
 pub mod partitions;
+mod policies;
 mod pseudo;
 mod relations;
 mod roles;
@@ -25,7 +26,7 @@ mod triggers;
 
 pub use indexes::{index_oid, shown_part};
 pub use relations::quoted;
-pub use roles::{MAKES_DATABASES, Role};
+pub use roles::{BYPASSES, MAKES_DATABASES, Role, number as role_number};
 pub use server::spelled;
 pub use shapes::{name_of, oid_of};
 
@@ -61,6 +62,8 @@ pub const SEQUENCES: u32 = 3_000_000_000;
 pub const INDEXES: u32 = 1_000_000_000;
 /// `pg_get_constraintdef` where it is to be easy to read.
 pub const PRETTY_CONSTRAINTDEF: &str = "pg_get_constraintdef pretty";
+/// Asks for the tables whose policies count for the user.
+pub const ROW_SECURITY_ACTIVE: &str = "row_security_active";
 /// What `pg_get_triggerdef` asks for when it is to be pretty.
 pub const PRETTY_TRIGGERDEF: &str = "pg_get_triggerdef pretty";
 /// What is added to a relation's OID for that of the type of its rows.
@@ -257,6 +260,8 @@ pub trait Facts {
     ///
     /// Errors: those of reading documents whose columns are inferred.
     fn relations(&self) -> Result<Arc<Vec<Relation>>>;
+    /// Whether policies of a table count for the user.
+    fn is_guarded(&self, table: &Table) -> bool;
     /// The sequences of the database that the user may read.
     ///
     /// Errors: those of reading their states.
@@ -495,6 +500,11 @@ pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, Strin
             ];
             let all = own.into_iter().chain(facts.schemas());
             all.map(|(n, name)| (n, relations::quoted(&name))).collect()
+        }
+        ROW_SECURITY_ACTIVE => {
+            let relations = facts.relations()?;
+            let guarded = relations.iter().filter(|own| facts.is_guarded(&own.table));
+            guarded.map(|own| (i64::from(own.oid), String::new())).collect()
         }
         rights if rights.starts_with(RIGHTS) => roles::rights(rights, facts)?,
         "regrole" => {

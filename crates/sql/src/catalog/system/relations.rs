@@ -46,6 +46,8 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
         "pg_attribute" => attributes(facts)?,
         "pg_index" => each_index(facts, |relation, index| Some(index_row(relation, index)))?,
         "pg_trigger" => super::triggers::rows(facts)?,
+        "pg_policy" => super::policies::rows(facts)?,
+        "pg_policies" => super::policies::view(facts)?,
         "pg_constraint" => {
             let relations = facts.relations()?;
             let above: HashMap<u32, u32> = index_parents(&relations).into_iter().collect();

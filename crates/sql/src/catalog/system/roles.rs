@@ -4,10 +4,14 @@ use super::{DATABASE_OWNER, Facts, OWNER, Relation, Row, oid, text};
 use crate::catalog::schemas;
 use crate::error::fail;
 use nestor_database::rights::{Action, Actions};
+use nestor_model::fnv::Fnv;
 use nestor_model::{Array, Namespace, Result, Value};
 
 /// The role that lets its users make databases, made when it is first given.
 pub const MAKES_DATABASES: &str = "sqlCreateDatabase";
+
+/// The role of those for whom policies for rows do not count, made when it is first given.
+pub const BYPASSES: &str = "sqlBypassRowSecurity";
 
 /// A role as catalogs show it.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +24,8 @@ pub struct Role {
     pub is_superuser: bool,
     /// It may make databases.
     pub makes_databases: bool,
+    /// Policies for rows do not count for it.
+    pub bypasses: bool,
     /// It may make roles.
     pub makes_roles: bool,
     /// It may log in.
@@ -28,6 +34,16 @@ pub struct Role {
     pub member_of: Vec<String>,
     /// What it may do with single collections.
     pub held: Vec<(Namespace, Actions)>,
+}
+
+/// Bits of a name's hash that its OID has beside this one.
+const OIDS: i64 = 1 << 30;
+
+/// The OID of a role of which nothing but its name is known.
+pub fn number(name: &str) -> i64 {
+    let mut hash = Fnv::default();
+    hash.bytes(name.as_bytes());
+    OIDS | (hash.0 >> 35) as i64
 }
 
 /// Privileges on a table: letter, name, and the action that it is.
@@ -63,6 +79,7 @@ pub(super) fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
                     ("usesysid", oid(role.oid)),
                     ("usecreatedb", Value::Bool(role.makes_databases)),
                     ("usesuper", Value::Bool(role.is_superuser)),
+                    ("usebypassrls", Value::Bool(role.bypasses)),
                 ]
             };
             users.map(row).collect()
@@ -130,6 +147,7 @@ fn role(role: &Role) -> Row {
         ("rolinherit", Value::Bool(true)),
         ("rolcreaterole", Value::Bool(role.makes_roles)),
         ("rolcreatedb", Value::Bool(role.makes_databases)),
+        ("rolbypassrls", Value::Bool(role.bypasses)),
         ("rolcanlogin", Value::Bool(role.logs_in)),
         ("rolconnlimit", Value::Int32(-1)),
     ]

@@ -5,6 +5,7 @@ use crate::bind::alter::Source;
 use crate::bind::declared::names;
 use crate::bind::types::data_type;
 use crate::bind::{exclusion, ident, storage};
+use crate::ddl::policies;
 use crate::error::{Field, error, fail, unsupported, with};
 use crate::notices::pass_over;
 use crate::parse;
@@ -164,21 +165,8 @@ impl Editing<'_> {
                 self.edit.create.unlogged = *operation == Op::SetUnlogged;
                 Ok(())
             }
-            Op::EnableRowLevelSecurity
-            | Op::DisableRowLevelSecurity
-            | Op::ForceRowLevelSecurity
-            | Op::NoForceRowLevelSecurity => {
-                let create = &mut self.edit.create;
-                let mut said = storage::row_security(&create.table_options)?;
-                match operation {
-                    Op::EnableRowLevelSecurity | Op::DisableRowLevelSecurity => {
-                        said.is_on = *operation == Op::EnableRowLevelSecurity;
-                    }
-                    _ => said.is_forced = *operation == Op::ForceRowLevelSecurity,
-                }
-                create.table_options = storage::with_row_security(&create.table_options, said)?;
-                Ok(())
-            }
+            // What the options of the collection say, and not its declaration.
+            own if policies::is_switch(own) => Ok(()),
             Op::AddConstraint {
                 constraint: TableConstraint::Exclude(_),
                 not_valid: true,

@@ -27,7 +27,7 @@ use self::rows::{Change, Rows};
 use super::keys::{check_expressions, check_keys};
 use super::keys::{keep_type, qualify};
 use super::sequence as own_sequence;
-use super::{exclusion, index, namespace, partition, view};
+use super::{exclusion, index, namespace, partition, policies, view};
 use crate::bind::alter::Source;
 use crate::bind::declared::{Declared, name_in_schema};
 use crate::bind::entry;
@@ -101,11 +101,20 @@ pub(super) fn alter(
             .map(|()| "ALTER TABLE");
     }
     statement.atomically(progress, |ws| {
-        let Some(found) = found(ws, &ns)? else {
+        let Some(mut found) = found(ws, &ns)? else {
             let missing = error("42P01", format!("relation \"{}\" does not exist", ns.coll));
             return pass_over(alter.if_exists, missing);
         };
         statement.check_plain(&found.collection, "SQL does not change its rows")?;
+        if alter.operations.iter().any(policies::is_switch) {
+            policies::switch(statement, session, ws, &found, &alter.operations)?;
+            if alter.operations.iter().all(policies::is_switch) {
+                return Ok(());
+            }
+            found = again(ws, found)?;
+        }
+        policies::follow(statement, ws, &found, &alter.operations)?;
+        found = again(ws, found)?;
         partition::check_own(&*ws, &found, &alter.operations)?;
         let passes = found.declared.division.is_some();
         if passes && alter.only {
@@ -124,6 +133,8 @@ pub(super) fn alter(
                 numbers::keep(&mut create, &found.declared.columns, &found.name);
                 let create = edit::with_column_renamed(&create, (&found.name, &ns.coll), &from, new_column_name)?;
                 others::rename_referred(statement, ws, &found, (&from, &ident(new_column_name)))?;
+                policies::rename_column(statement, ws, &found, (&from, &ident(new_column_name)))?;
+                found = again(ws, found)?;
                 as_is(create)
             }
             [AlterTableOperation::RenameConstraint { old_name, new_name }] => as_is(edit::with_constraint_renamed(
@@ -181,6 +192,13 @@ pub(super) fn alter(
         }
     })?;
     Ok("ALTER TABLE")
+}
+
+/// A table whose options may have changed.
+///
+/// Errors: those of [`found`].
+fn again(ws: &WriteSet, before: Found) -> Result<Found> {
+    Ok(found(ws, &before.collection.ns)?.unwrap_or(before))
 }
 
 /// What declares a table whose serial columns ask their sequences as far as they are to have nulls: what counts by its type has none.

@@ -4,8 +4,8 @@ use super::{defaults, moved, others, rename_sequence};
 use crate::bind::entry::{self, Object};
 use crate::bind::object_name;
 use crate::catalog::schemas;
-use crate::ddl::roles;
 use crate::ddl::{checked, sequence};
+use crate::ddl::{policies, roles};
 use crate::error::{error, fail, unsupported};
 use crate::notices::pass_over;
 use crate::run::numbers::{Sequence, of_collection};
@@ -99,6 +99,7 @@ pub(super) fn moved(
         }
         statement.check_plain(&source, "under another name you might see more of it")?;
         let moves = schemas::split(&*ws, from).0 != schemas::split(&*ws, to).0;
+        policies::check_name(&source, moves)?;
         let mut all = vec![(from.clone(), to.clone())];
         if moves {
             moved::check_free(&*ws, &source)?;

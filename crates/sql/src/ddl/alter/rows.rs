@@ -330,14 +330,14 @@ impl Change<'_, '_> {
             }
             let update = Update::parse(ValueRef::Document(doc.as_ref()), UpdateOptions::default(), &mut scope)?;
             let written = writer.update(&record, &before, &update, &mut |_| Ok(()));
-            written.map_err(|error| write::told(error, self.new, writer.collection()))?;
+            written.map_err(|error| write::told(error, (self.new, true), writer.collection()))?;
         }
         for doc in moved {
             work(1)?;
             let written = writer.insert(doc.to_raw().as_raw());
             written.map_err(|error| {
                 let error = write::duplicated(error, self.new, &self.new.key_name);
-                write::told(error, self.new, writer.collection())
+                write::told(error, (self.new, true), writer.collection())
             })?;
         }
         writer.finish();

@@ -3,7 +3,8 @@
 //! ```text
 //! role r                       the role r of admin, which has what is granted to r
 //! role u that may log in       the user u of admin, who has the role u of admin once something is granted
-//! SUPERUSER, CREATEDB          roles of the user u, root and one of the name below: who is a member of u has them not
+//! SUPERUSER, CREATEDB          roles of the user u, root and one of the names below: who is a member of u has them not
+//! BYPASSRLS                    another such role, also of roles that may not log in
 //! ```
 //!
 //! A user of the session's database is meant by a name before one of `admin`, as at a login.
@@ -13,7 +14,7 @@ mod privilege;
 
 use crate::bind::ident;
 use crate::catalog::schemas;
-use crate::catalog::system::MAKES_DATABASES;
+use crate::catalog::system::{BYPASSES, MAKES_DATABASES};
 use crate::error::{Field, error, fail, unsupported, with};
 use crate::notices::pass_over;
 use crate::parse::roles::{Grantee, RoleOption, Roles};
@@ -38,6 +39,7 @@ const OWNER: Actions = Actions::of(&[
     Action::Insert,
     Action::Update,
     Action::Remove,
+    Action::ChangeRowSecurity,
     Action::CollMod,
     Action::CollStats,
     Action::Compact,
@@ -151,6 +153,13 @@ fn found(view: &dyn View, session: &SessionFacts, name: &str) -> Result<Known> {
     }
 }
 
+/// Refuses the name of a role that there is not.
+///
+/// Errors: 42704.
+pub(super) fn check_there(view: &dyn View, session: &SessionFacts, name: &str) -> Result<()> {
+    found(view, session, name).map(|_| ())
+}
+
 /// To whom something is given; `None` for the session's user where nobody has to log in, who may do everything.
 ///
 /// Errors: 42704.
@@ -177,6 +186,7 @@ struct Said<'o> {
     logs_in: Option<bool>,
     is_superuser: Option<bool>,
     makes_databases: Option<bool>,
+    bypasses: Option<bool>,
     password: Option<Option<&'o str>>,
     in_roles: Vec<&'o Ident>,
     members: Vec<&'o Ident>,
@@ -192,8 +202,9 @@ impl<'o> Said<'o> {
                     ("LOGIN", _) => said.logs_in = Some(*is_on),
                     ("SUPERUSER", _) => said.is_superuser = Some(*is_on),
                     ("CREATEDB", _) => said.makes_databases = Some(*is_on),
+                    ("BYPASSRLS", _) => said.bypasses = Some(*is_on),
                     // What all roles are.
-                    ("INHERIT", true) | ("CREATEROLE" | "REPLICATION" | "BYPASSRLS", false) => {}
+                    ("INHERIT", true) | ("CREATEROLE" | "REPLICATION", false) => {}
                     ("INHERIT", false) => return unsupported("a role that does not inherit"),
                     (flag, _) => return unsupported(format!("{flag} of a role")),
                 },
@@ -239,7 +250,11 @@ impl<'o> Said<'o> {
 
     /// The roles that a user has beside its own, after they were set.
     fn set_roles(&self, roles: &mut Vec<RoleName>) {
-        let all = [(self.is_superuser, "root"), (self.makes_databases, MAKES_DATABASES)];
+        let all = [
+            (self.is_superuser, "root"),
+            (self.makes_databases, MAKES_DATABASES),
+            (self.bypasses, BYPASSES),
+        ];
         for (is_on, role) in all {
             let role = RoleName::new(role, ADMIN);
             if is_on.is_some() {
@@ -249,6 +264,24 @@ impl<'o> Said<'o> {
                 roles.push(role);
             }
         }
+    }
+
+    /// Whether policies count for a role that may not log in, after it was said.
+    fn set_bypass(&self, changes: &mut Changes<'_, '_>, role: &RoleName) -> Result<()> {
+        let Some(is_on) = self.bypasses else { return Ok(()) };
+        let bypasses = RoleName::new(BYPASSES, ADMIN);
+        changes.role(&role.id(), |old| {
+            let Some(mut document) = old else {
+                return Ok(Outcome::Keep);
+            };
+            let mut held = names(document.get("roles"));
+            held.retain(|held| *held != bypasses);
+            if is_on {
+                held.push(bypasses);
+            }
+            document.set("roles", role_values(&held));
+            Ok(Outcome::Put(document))
+        })
     }
 
     /// Whether it says what only those who may log in can be.
@@ -274,7 +307,10 @@ fn create(
     if is_superuser && !session.is_superuser() {
         return fail("42501", "must be superuser to create superusers");
     }
-    if name.starts_with("pg_") || ["public", "none", PUBLIC].contains(&name.as_str()) {
+    if said.bypasses == Some(true) && !session.is_superuser() {
+        return fail("42501", "must be superuser to create bypassrls users");
+    }
+    if name.starts_with("pg_") || ["public", "none", PUBLIC, BYPASSES, MAKES_DATABASES].contains(&name.as_str()) {
         return fail("42939", format!("role name \"{name}\" is reserved"));
     }
     if !logs_in && said.is_of_users() {
@@ -290,6 +326,9 @@ fn create(
             user: logs_in.then(|| UserName::new(&name, ADMIN)),
             name: name.clone(),
         };
+        if said.bypasses == Some(true) {
+            make_role(changes, &RoleName::new(BYPASSES, ADMIN))?;
+        }
         match &own.user {
             Some(user) => {
                 let mut roles = Vec::new();
@@ -307,7 +346,10 @@ fn create(
                 };
                 changes.user(&user.id(), |_| Ok(Outcome::Put(document)))?;
             }
-            None => make_role(changes, &own.own())?,
+            None => {
+                make_role(changes, &own.own())?;
+                said.set_bypass(changes, &own.own())?;
+            }
         }
         for role in &said.in_roles {
             grant::join(changes, session, (&ident(role), &own), true)?;
@@ -330,7 +372,17 @@ fn alter(
     let name = named(session, name);
     let said = Said::of(options)?;
     let role = found(statement.current_view().view(), session, &name)?;
+    if said.bypasses.is_some() && !session.is_superuser() {
+        return fail("42501", "must be superuser to change bypassrls attribute");
+    }
     let Some(user) = &role.user else {
+        if said.bypasses.is_some() && said.logs_in != Some(true) && !said.is_of_users() {
+            change(statement, progress, |changes| {
+                make_role(changes, &RoleName::new(BYPASSES, ADMIN))?;
+                said.set_bypass(changes, &role.own())
+            })?;
+            return Ok("ALTER ROLE");
+        }
         return match said.logs_in == Some(true) || said.is_of_users() {
             true => unsupported("a password, LOGIN, SUPERUSER and CREATEDB of a role that was made without LOGIN"),
             false => check_may(session, ADMIN, &[Action::CreateRole], "alter role").map(|()| "ALTER ROLE"),
@@ -360,6 +412,9 @@ fn alter(
     change(statement, progress, |changes| {
         if said.makes_databases == Some(true) {
             make_role(changes, &RoleName::new(MAKES_DATABASES, ADMIN))?;
+        }
+        if said.bypasses == Some(true) {
+            make_role(changes, &RoleName::new(BYPASSES, ADMIN))?;
         }
         changes.user(&user.id(), |old| {
             let Some(mut document) = old else {
@@ -411,7 +466,14 @@ fn drop(
                 Pattern::Database(db) => Some(format!("privileges for database {db}")),
                 _ => Some("privileges beyond one database".to_owned()),
             };
-            let depending: Vec<String> = held.iter().filter_map(depends).collect();
+            let mut depending: Vec<String> = held.iter().filter_map(depends).collect();
+            for collection in changes.view().catalog().collections() {
+                let own = collection.options.row_security.iter().flat_map(|own| &own.policies);
+                let own = own.filter(|policy| policy.roles.contains(&name));
+                depending.extend(
+                    own.map(|policy| format!("target of policy {} on table {}", policy.name, collection.ns.coll)),
+                );
+            }
             if !depending.is_empty() {
                 let message = format!("role \"{name}\" cannot be dropped because some objects depend on it");
                 return Err(with(error("2BP01", message), &[(Field::Detail, &depending.join("\n"))]));
@@ -478,8 +540,10 @@ fn grant_values(grants: Vec<Grant>) -> Vec<Value> {
 /// Makes a role unless it is there.
 fn make_role(changes: &mut Changes<'_, '_>, name: &RoleName) -> Result<()> {
     let makes = Grant::new(Pattern::AllDatabases, Actions::of(&[Action::CreateCollection]));
+    let bypasses = Grant::new(Pattern::AllDatabases, Actions::of(&[Action::BypassRowSecurity]));
     let privileges = match &*name.role {
         MAKES_DATABASES => grant_values(vec![makes]),
+        BYPASSES => grant_values(vec![bypasses]),
         _ => Vec::new(),
     };
     changes.role(&name.id(), |old| {
