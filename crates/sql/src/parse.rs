@@ -32,6 +32,7 @@ pub mod queries;
 pub mod recursion;
 pub mod roles;
 pub mod routines;
+pub mod schemas;
 pub mod subscripts;
 mod tokens;
 pub mod trigger;

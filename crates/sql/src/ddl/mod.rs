@@ -246,6 +246,7 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             routines::alter(statement, session, (kind, routine, change), progress)?
         }
         Own::Database(what) => database::run(statement, session, what, progress)?,
+        Own::Schema(what) => schema::run(statement, session, what, progress)?,
         Own::Roles(what) => roles::run(statement, session, what, progress)?,
         Own::Partition {
             table,

@@ -12,6 +12,7 @@ use super::maintain::{self, Maintain, VERBS};
 use super::partitions;
 use super::roles::{self, Roles};
 use super::routines::{self, Change};
+use super::schemas::{self, Schemas};
 use super::triggers;
 use super::word::{is, word};
 use crate::parse::trigger::Trigger;
@@ -147,6 +148,8 @@ pub enum Own {
     Domain(Box<Domains>),
     /// CREATE DATABASE and DROP DATABASE.
     Database(Databases),
+    /// Schemas with what is made in them, and their names.
+    Schema(Schemas),
     /// Roles and their rights.
     Roles(Roles),
     /// ANALYZE, VACUUM, CHECKPOINT and REINDEX.
@@ -306,6 +309,7 @@ const BEGINNINGS: &[(&[&str], &str)] = &[
     (&["ALTER", "VIEW"], "RENAME"),
     (&["ALTER", "MATERIALIZED"], "RENAME"),
     (&["ALTER", "INDEX"], "RENAME"),
+    (&schemas::ALTER, "RENAME"),
     (&["DROP", "INDEX", "CONCURRENTLY"], ""),
     (&CREATE_MATERIALIZED, ""),
     (&["REFRESH"], ""),
@@ -392,6 +396,9 @@ fn begins(statement: &[TokenWithSpan]) -> bool {
     if VERBS.iter().any(|verb| is(first, verb)) || is_of_roles(tokens()) {
         return true;
     }
+    if begins_with(tokens(), &schemas::CREATE) {
+        return schemas::has_elements(&tokens().collect::<Vec<_>>());
+    }
     BEGINNINGS.iter().any(|(beginning, further)| {
         begins_with(tokens(), beginning) && (further.is_empty() || solid().any(|token| is(token, further)))
     })
@@ -466,6 +473,9 @@ pub fn of(ast: &Statement) -> Result<Option<Own>> {
     if is_of_roles(tokens.iter()) {
         return whole(tokens, |parser| roles::read(parser).map(Own::Roles)).map(Some);
     }
+    if begins_with(tokens.iter(), &schemas::CREATE) {
+        return schemas::create(&tokens).map(Some);
+    }
     let all: Vec<&Token> = tokens.iter().collect();
     let owns = is_owner(&all) || is_schema(&all);
     if !owns && words(tokens.iter()).nth(1).is_some_and(|word| word == "DOMAIN") {
@@ -498,6 +508,9 @@ pub fn of(ast: &Statement) -> Result<Option<Own>> {
         };
         let create = Box::new(create);
         return Ok(Some(Own::View { create, check }));
+    }
+    if !owns && begins_with(tokens.iter(), &schemas::ALTER) {
+        return whole(tokens, schemas::rename).map(Some);
     }
     whole(tokens, if owns { owner } else { read }).map(Some)
 }
