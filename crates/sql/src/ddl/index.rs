@@ -11,6 +11,7 @@ use crate::catalog::{Column, Table, schemas};
 use crate::error::{Field, error, fail, unsupported, with};
 use crate::expr::Expr as BoundExpr;
 use crate::notices::pass_over;
+use crate::run::inverted::Items;
 use crate::run::partitions::declared;
 use crate::run::predicate::{self, Predicate};
 use crate::run::procedures::check_transaction;
@@ -113,22 +114,17 @@ pub(super) fn create(
                 Some(predicate) => predicate::of(&Reading::new(statement, &*ws, &op, session), &table, predicate)?,
                 None => Predicate::default(),
             };
-            let is_of_lexemes = method.has_lexemes(&table, &parts)?;
-            let is_computed =
-                is_of_lexemes || !predicate.conditions.is_empty() || parts.iter().any(|part| part.expr.is_some());
+            let is_computed = !predicate.conditions.is_empty() || parts.iter().any(|part| part.expr.is_some());
+            let is_inverted = method.inverts(&table, &parts, is_computed)?;
+            let is_computed = is_computed || is_inverted;
             let included = included_columns(&table, &include)?;
             // In a unique index they would be part of what is unique.
             let read = readable(&parts, &included, create.unique);
             let all: Vec<&Part<'_>> = parts.iter().chain(&read).collect();
-            if is_computed && method == Method::Inverted && !is_of_lexemes {
-                return unsupported(
-                    "an index of the access method \"gin\" on expressions, or with conditions that no filter says",
-                );
-            }
             let is_hash = is_computed && method == Method::Hash;
             let (mut listed, nullable, mut classes) = match is_computed {
                 true => {
-                    let method = if is_of_lexemes { method } else { Method::Ordered };
+                    let method = if is_inverted { method } else { Method::Ordered };
                     computed(&table, &all, method, (&name, create.unique), predicate.conditions)?
                 }
                 false => plain(&table, &all, method, &name)?,
@@ -144,7 +140,7 @@ pub(super) fn create(
             let is_said = parts
                 .iter()
                 .any(|part| part.order() != if part.descends { 3 } else { 0 } || part.descends && is_computed);
-            let says_more = is_said || has_classes || has_collations || is_hash || is_of_lexemes;
+            let says_more = is_said || has_classes || has_collations || is_hash || is_inverted;
             if !included.is_empty() || says_more || !storage.is_empty() {
                 let mut option = listed
                     .get(expression::OPTION)
@@ -163,8 +159,8 @@ pub(super) fn create(
                 if is_hash {
                     included::say_hash(option.get_or_insert_default());
                 }
-                if is_of_lexemes {
-                    indexed::say_lexemes(option.get_or_insert_default(), method.named().1);
+                if is_inverted {
+                    indexed::say_inverted(option.get_or_insert_default(), method.named().1);
                 }
                 if has_collations {
                     included::say_collations(option.get_or_insert_default(), &collations);
@@ -237,9 +233,9 @@ pub(super) enum Method {
     Ordered,
     /// By hashes of values.
     Hash,
-    /// By the elements of arrays, by what is anywhere in JSON, or by the lexemes of texts.
+    /// By the elements of arrays, by what is anywhere in JSON, by the lexemes or the trigrams of texts.
     Inverted,
-    /// By the lexemes of texts.
+    /// By the lexemes or the trigrams of texts.
     Searched,
 }
 
@@ -273,7 +269,7 @@ impl Method {
         if !create.include.is_empty() {
             return cannot("included columns");
         }
-        if create.columns.len() > 1 {
+        if create.columns.len() > 1 && method == Self::Hash {
             return cannot("multicolumn indexes");
         }
         match create
@@ -286,26 +282,39 @@ impl Method {
         }
     }
 
-    /// Whether an index has the lexemes of texts.
+    /// Whether an index has what is within values and is none that commands read, too: those are of one column of arrays or JSON, without conditions.
     ///
-    /// Errors: those of the expression; 0A000 for a method that has nothing else.
-    fn has_lexemes(self, table: &Arc<Table>, parts: &[Part<'_>]) -> Result<bool> {
+    /// Errors: those of the expressions; 42704 and 42804 for classes that there are not and for types that have none, 0A000 for those of the method
+    /// which the index does not have.
+    fn inverts(self, table: &Arc<Table>, parts: &[Part<'_>], is_computed: bool) -> Result<bool> {
         if !matches!(self, Self::Inverted | Self::Searched) {
             return Ok(false);
         }
-        let mut all = true;
+        let (number, word) = self.named();
+        let mut is_plain = parts.len() == 1 && !is_computed && self == Self::Inverted;
         for part in parts {
             let ty = match (part.expr, table.column(&part.name)) {
-                (Some(expr), _) => indexed::bound(table, expr)?.ty(),
+                (Some(expr), _) => indexed::same(table, expr)?.ty(),
                 (None, Some(column)) => column.ty.clone(),
                 (None, None) => return missing(&part.name),
             };
-            all &= ty == Type::TsVector;
-            if ty != Type::TsVector && self == Self::Searched {
-                return unsupported(format!("an index of the access method \"gist\" on values of type {ty}"));
+            let class = class_of(part.class, self, &ty)?;
+            if class.is_empty() && classes::default_of(number, &ty).is_none() {
+                let told = error(
+                    "42704",
+                    format!("data type {ty} has no default operator class for access method \"{word}\""),
+                );
+                let hint = "You must specify an operator class for the index or define a default operator class for the data type.";
+                return Err(with(told, &[(Field::Hint, hint)]));
             }
+            if Items::of(number, class, &ty).is_none() {
+                return unsupported(format!(
+                    "an index of the access method \"{word}\" on values of type {ty}"
+                ));
+            }
+            is_plain &= matches!(ty, Type::Array(_) | Type::Jsonb);
         }
-        Ok(all)
+        Ok(!is_plain)
     }
 }
 
@@ -435,9 +444,7 @@ pub(super) fn plain<'p>(table: &Table, parts: &[&Part<'p>], method: Method, name
             (Method::Inverted, Type::Array(_)) => key.push(path, 1),
             (Method::Inverted, Type::Jsonb) => key.push(format!("{path}.$**"), 1),
             (Method::Inverted | Method::Searched, ty) => {
-                let word = method.named().1;
-                let message = format!("data type {ty} has no default operator class for access method \"{word}\"");
-                return fail("42704", message);
+                return unsupported(format!("an index on values of type {ty} alone"));
             }
             (Method::Ordered, _) => key.push(path, if part.descends { -1 } else { 1 }),
         }

@@ -38,6 +38,7 @@ pub(crate) mod spread;
 mod system;
 mod tables;
 mod text;
+pub mod trigrams;
 mod uuids;
 
 pub use crate::expr::function::{Function, Param, Run};
@@ -121,6 +122,7 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
         advisory::ROWS,
         sample::ROWS,
         search::ROWS,
+        trigrams::ROWS,
     ];
     let mut out: HashMap<&'static str, Vec<Function>> = HashMap::new();
     for row in families.into_iter().chain(ranges::TABLES.iter().copied()).flatten() {
@@ -130,7 +132,7 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
         let all = out.get_mut(row.0).into_iter().flatten();
         all.for_each(|function| function.of_session = true);
     }
-    for row in search::OF_SESSION {
+    for row in search::OF_SESSION.iter().chain(trigrams::OF_SESSION) {
         let of_session = true;
         out.entry(row.0).or_default().push(Function {
             of_session,

@@ -112,6 +112,9 @@ text anynonarray: textanycat ||
 text name: texteqname = textgename >= textgtname > textlename <= textltname < textnename <>
 text text: starts_with ^@ text_ge >= text_gt > text_le <= text_lt < textcat || texteq = texticlike ~~* texticnlike !~~* texticregexeq ~*
 text text: texticregexne !~* textlike ~~ textne <> textnlike !~~ textregexeq ~ textregexne !~ ts_match_tt @@
+text text: similarity_dist <-> similarity_op % strict_word_similarity_commutator_op %>> strict_word_similarity_dist_commutator_op <->>>
+text text: strict_word_similarity_dist_op <<<-> strict_word_similarity_op <<% word_similarity_commutator_op %>
+text text: word_similarity_dist_commutator_op <->> word_similarity_dist_op <<-> word_similarity_op <%
 time date: timedate_pl +
 time interval: time_mi_interval - time_pl_interval +
 time time: time_eq = time_ge >= time_gt > time_le <= time_lt < time_mi_time - time_ne <>

@@ -290,6 +290,11 @@ pub fn is_containment(operator: &str, of: &Expr) -> bool {
     }
 }
 
+/// Operators that look into values, as inverted indexes do.
+const LOOKING: [&str; 13] = [
+    "@@", "@@@", "@>", "<@", "&&", "?", "?|", "?&", "%", "<%", "%>", "<<%", "%>>",
+];
+
 /// Whether an index on an expression may be able to use a condition: it compares what is computed of a row with what is the same for all.
 fn is_computed(condition: &Expr) -> bool {
     let of_row = |expr: &Expr| {
@@ -303,9 +308,21 @@ fn is_computed(condition: &Expr) -> bool {
         }
         Node::InList(a, items, false) => of_row(a) && items.iter().all(Expr::is_constant),
         Node::Quantified { op, arg, array, all } => {
-            *op == Comparison::Equal && !all && of_row(arg) && array.is_constant()
+            let is_within = of_row(arg) && array.is_constant() || of_row(array) && arg.is_constant();
+            *op == Comparison::Equal && !all && is_within
         }
-        Node::Call { .. } => is_search(condition).is_some_and(|(vector, query)| of_row(vector) && query.is_constant()),
+        Node::Call { function, args, .. } => match args.as_slice() {
+            [a, b] => {
+                let looks = LOOKING.contains(&function.name);
+                looks && (of_row(a) && b.is_constant() || of_row(b) && a.is_constant())
+            }
+            _ => false,
+        },
+        Node::Match(like) => !like.negated && of_row(&like.text) && like.pattern.is_constant(),
+        Node::Or(any) => {
+            let may_serve = |own: &Expr| is_computed(own) || is_for_scan(own);
+            any.iter().all(|part| part.conjuncts().iter().all(may_serve))
+        }
         _ => false,
     }
 }

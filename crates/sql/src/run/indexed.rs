@@ -8,6 +8,8 @@
 //! index has, condition by condition. So an index can be opened without the catalog that it
 //! stands in, and its keys do not depend on a session.
 
+use super::included;
+use super::inverted::{self, Items};
 use super::reader::row_of;
 use crate::bind::types::data_type;
 use crate::bind::{Binder, ident};
@@ -17,7 +19,6 @@ use crate::catalog::{Column, Kind, Table};
 use crate::error::{Field, error, fail, with};
 use crate::expr::{Expr, Node};
 use crate::parse::with_column_renamed;
-use crate::types::tsvector::TsVector;
 use crate::types::{Type, json, stored};
 use nestor_model::fnv::Fnv;
 use nestor_model::{
@@ -45,8 +46,8 @@ pub struct Indexed {
     normal: Vec<String>,
     /// What holds of the rows that the index has.
     conditions: Vec<Expr>,
-    /// It has the lexemes of vectors.
-    pub is_of_lexemes: bool,
+    /// What it has of the values of each part, if that is what is within them.
+    pub items: Vec<Items>,
 }
 
 /// Lets indexes on expressions be computed in this process.
@@ -74,44 +75,18 @@ const JSON_NULLS: &str = "jsonNulls";
 /// The name of the conditions in the option.
 const CONDITIONS: &str = "where";
 
-/// The name of the access method in the option of an index of lexemes, each of which is a key of it.
-const LEXEMES: &str = "lexemes";
-/// More lexemes of a vector are in the index as [`TOO_MANY`] alone.
-const LEXEMES_MAX: usize = 20_000;
-/// Of longer lexemes the index has the beginning.
-pub const LEXEME_BYTES_MAX: usize = 256;
-/// The key of vectors with too many lexemes.
-pub const TOO_MANY: Value = Value::Int32(0);
+/// The name of the access method in the option of an inverted index. Those of lexemes were the first ones.
+const INVERTED: &str = "lexemes";
 
-/// Says in the option by which access method an index has lexemes.
-pub fn say_lexemes(option: &mut Document, method: &str) {
-    option.push(LEXEMES, method);
+/// Says in the option by which access method an index has what is within values.
+pub fn say_inverted(option: &mut Document, method: &str) {
+    option.push(INVERTED, method);
 }
 
-/// The access method of an index of lexemes, as it was asked for.
-pub fn method_of_lexemes(spec: &IndexSpec) -> Option<String> {
+/// The access method of an inverted index, as it was asked for.
+pub fn method_of_inverted(spec: &IndexSpec) -> Option<String> {
     let option = spec.option(expression::OPTION).and_then(ValueRef::as_document)?;
-    option.get(LEXEMES)?.as_str().map(str::to_owned)
-}
-
-/// A lexeme as an index has it.
-pub fn lexeme(lexeme: &str) -> &str {
-    let end = (0..=lexeme.len().min(LEXEME_BYTES_MAX)).rev();
-    let end = end.into_iter().find(|at| lexeme.is_char_boundary(*at)).unwrap_or(0);
-    &lexeme[..end]
-}
-
-/// The keys that a vector has in an index.
-///
-/// Errors: those of the statement's limits.
-fn lexemes(vector: &Value) -> Result<Value> {
-    let vector = TsVector::of(vector)?;
-    if vector.entries.len() > LEXEMES_MAX {
-        return Ok(Value::Array(Array::new(vec![TOO_MANY])));
-    }
-    let mut keys: Vec<&str> = vector.entries.iter().map(|entry| lexeme(&entry.lexeme)).collect();
-    keys.dedup();
-    Ok(Value::Array(Array::new(keys.into_iter().map(Value::from).collect())))
+    option.get(INVERTED)?.as_str().map(str::to_owned)
 }
 
 /// The option `sql` of an index on expressions over a table, with the conditions that hold of the rows that it has.
@@ -239,11 +214,17 @@ impl Indexed {
         let table = Table::new("t", columns, Kind::Collection(Namespace::new("", "t")));
         let conditions = texts(option, CONDITIONS).unwrap_or_default();
         let own = Self::over(Arc::new(table), texts(option, "parts")?, &conditions)?;
-        let is_of_lexemes = option.get(LEXEMES).is_some();
-        if is_of_lexemes && own.parts.iter().map(Expr::ty).ne([Type::TsVector]) {
-            return Err(wrong());
-        }
-        Ok(Self { is_of_lexemes, ..own })
+        let Some(method) = method_of_inverted(spec) else {
+            return Ok(own);
+        };
+        let method = classes::method(&method).ok_or_else(wrong)?;
+        let said = included::classes_of(spec);
+        let items = own.parts.iter().enumerate().map(|(at, part)| {
+            let class = said.get(at).map_or("", String::as_str);
+            Items::of(method, class, &part.ty()).ok_or_else(wrong)
+        });
+        let items = items.collect::<Result<_>>()?;
+        Ok(Self { items, ..own })
     }
 
     /// Expressions over a table.
@@ -266,8 +247,13 @@ impl Indexed {
             parts,
             texts,
             normal,
-            is_of_lexemes: false,
+            items: Vec::new(),
         })
+    }
+
+    /// Whether it has what is within values.
+    pub fn is_inverted(&self) -> bool {
+        !self.items.is_empty()
     }
 
     /// The parts as [`normal`] has them.
@@ -298,15 +284,14 @@ impl Indexed {
     ///
     /// Errors: those of the expressions.
     fn key(&self, doc: DocRef<'_>) -> Result<Vec<Value>> {
-        let each = self.of_row(&self.parts, doc)?.into_iter();
-        if self.is_of_lexemes {
-            let each = each.map(|(_, value)| match value {
-                Value::Null => Ok(Value::Array(Array::new(Vec::new()))),
-                value => lexemes(&value),
-            });
-            return each.collect();
+        let each = self.of_row(&self.parts, doc)?;
+        if self.is_inverted() {
+            // All of them are in the first part of entries.
+            let mut out = vec![Value::Null; self.parts.len()];
+            out[0] = inverted::keys(&self.items, each)?;
+            return Ok(out);
         }
-        Ok(each.map(|(part, value)| entry(part, value)).collect())
+        Ok(each.into_iter().map(|(part, value)| entry(part, value)).collect())
     }
 }
 
@@ -321,7 +306,7 @@ impl Computed for Indexed {
     }
 
     fn spreads(&self) -> bool {
-        self.is_of_lexemes
+        self.is_inverted()
     }
 
     fn paths(&self) -> Vec<Str> {
@@ -356,8 +341,7 @@ pub fn value(expr: &Expr, row: &[Value]) -> Result<Value> {
 ///
 /// Errors: as [`Indexed::of`].
 pub fn bound(table: &Arc<Table>, ast: &Ast) -> Result<Expr> {
-    let expr = Binder::new(&Nothing, Vec::new()).indexed(table, ast)?;
-    check(&expr)?;
+    let expr = same(table, ast)?;
     let ty = expr.ty();
     if by_hash(&ty) && classes::of(classes::BTREE, &ty) == 0 {
         let told = error(
@@ -368,6 +352,15 @@ pub fn bound(table: &Arc<Table>, ast: &Ast) -> Result<Expr> {
             "You must specify an operator class for the index or define a default operator class for the data type.";
         return Err(with(told, &[(Field::Hint, hint)]));
     }
+    Ok(expr)
+}
+
+/// The same of whatever type.
+///
+/// Errors: those of binding it, 42P17 where its values change.
+pub fn same(table: &Arc<Table>, ast: &Ast) -> Result<Expr> {
+    let expr = Binder::new(&Nothing, Vec::new()).indexed(table, ast)?;
+    check(&expr)?;
     Ok(expr)
 }
 

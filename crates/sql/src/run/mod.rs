@@ -1,7 +1,7 @@
 //! Statements run on the statement service.
 //!
 //! [`find`] turns what a scan knows of its rows into a filter of the find layer (with [`days`] for dates) and [`ordered`] into an order of it, `facts` has what is known of the session, `sizes` what tables take ([`deferred`] what its transaction has yet to look at), [`tables`] reads the catalog (with [`partitions`] of what is divided),
-//! [`opened`] opens tables (`files`, by [`probe`] where values of an index are known, by `element_index` where the rows are elements of an array, by `lookup` for the keys of many rows, by what `costed` says, by [`columns`] where these have all that is read, passing over what `bounds` exclude) and [`reader`] makes rows of their documents, `relations` shows them in catalogs, [`query`] runs queries, [`held`] keeps their rows from others, [`gathered`] counts what waits, [`explain`] shows plans, [`procedures`] has calls of routines that run statements ([`built_in`] those that triggers call and nobody has made).
+//! [`opened`] opens tables (`files`, by [`probe`] where values of an index are known, or by `inverted` what is within them, by `element_index` where the rows are elements of an array, by `lookup` for the keys of many rows, by what `costed` says, by [`columns`] where these have all that is read, passing over what `bounds` exclude) and [`reader`] makes rows of their documents, `relations` shows them in catalogs, [`query`] runs queries, [`held`] keeps their rows from others, [`gathered`] counts what waits, [`explain`] shows plans, [`procedures`] has calls of routines that run statements ([`built_in`] those that triggers call and nobody has made).
 
 mod activity;
 mod bounds;
@@ -23,6 +23,7 @@ pub mod held;
 pub mod included;
 pub(crate) mod index_facts;
 pub mod indexed;
+pub mod inverted;
 mod lookup;
 pub mod named;
 pub mod numbers;

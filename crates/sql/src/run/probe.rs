@@ -1,13 +1,11 @@
 //! Rows by the values of an index, without asking the planner: what small statements and subqueries do thousands of times.
 
-use super::tables::{COSTED_MIN, FETCH_COST};
-use super::{find, indexed};
+use super::{find, indexed, inverted};
 use crate::catalog::Table;
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions::documents::IN_ORDER;
-use crate::plan::pushdown::{is_containment, is_search};
+use crate::plan::pushdown::is_containment;
 use crate::types::Type;
-use crate::types::tsquery::{Node as Query, Operand, TsQuery};
 use nestor_exec::BoxOperator;
 use nestor_exec::catalog::indexes;
 use nestor_exec::estimate::least_entries;
@@ -199,13 +197,16 @@ pub fn computed(
     }
     let asked = Asked::of(conditions, table, env)?;
     let mut best: Option<(usize, &Arc<IndexInfo>, IndexBounds)> = None;
+    let mut within: Option<(Option<u64>, &Arc<IndexInfo>, IndexBounds)> = None;
     let serves =
         |index: &IndexInfo, own: &indexed::Indexed| may_serve(index, &asked.filter) && own.serves(&asked.conditions);
     for (index, own) in of_expressions.filter(|(index, own)| serves(index, own)) {
-        if own.is_of_lexemes {
-            if let Some(bounds) = lexemes((index, own), conditions, table, (env, view), collection)? {
-                best = Some((usize::MAX, index, bounds));
-                break;
+        if own.is_inverted() {
+            let found = inverted::bounds((index, own), conditions, table, (env, view), collection)?;
+            if let Some((bounds, count)) = found
+                && within.as_ref().is_none_or(|(least, ..)| count < *least)
+            {
+                within = Some((count, index, bounds));
             }
             continue;
         }
@@ -225,121 +226,24 @@ pub fn computed(
             best = Some((known, index, bounds));
         }
     }
+    if let Some((count, index, bounds)) = within {
+        // Another index may find fewer rows by what their columns are equal to.
+        let other = match count {
+            Some(count) => probe(conditions, table, collection, env, None)?.map(|own| (count, own)),
+            None => None,
+        };
+        if let Some((count, other)) = other
+            && !other.is_range
+            && least_entries(&[other.plan], collection, view)?.is_some_and(|own| own.count < count)
+        {
+            return Ok(None);
+        }
+        return scanned(index, bounds, collection).map(Some);
+    }
     match best {
         Some((_, index, bounds)) => scanned(index, bounds, collection).map(Some),
         None => Ok(None),
     }
-}
-
-/// The entries of an index of lexemes that have all that a condition looks for; `None` when no condition is about its vectors, or when one finds
-/// vectors by what they have not.
-///
-/// Errors: those of the values.
-fn lexemes(
-    (index, own): (&Arc<IndexInfo>, &indexed::Indexed),
-    conditions: &[Expr],
-    table: &Table,
-    (env, view): (&Env<'_>, &dyn View),
-    collection: &Arc<Collection>,
-) -> Result<Option<IndexBounds>> {
-    for (vector, query) in conditions.iter().filter_map(is_search) {
-        if !query.is_constant() || !own.is_part(0, &indexed::normal(vector, &table.columns)) {
-            continue;
-        }
-        let bounds = |intervals: Vec<Interval>| {
-            let mut bounds = IndexBounds::all(index);
-            if let Some(part) = bounds.parts.first_mut() {
-                *part = IntervalList::union_of(intervals);
-            }
-            bounds
-        };
-        let mut none = IndexBounds::all(index);
-        none.parts.iter_mut().for_each(|part| *part = IntervalList::none());
-        let root = match query.value(&[], env)? {
-            Value::Null => return Ok(Some(none)),
-            value => TsQuery::of(&value)?.root,
-        };
-        let Some(root) = root else { return Ok(Some(none)) };
-        let count = |intervals: &[Interval]| -> Result<u64> {
-            let mut sum: u64 = 0;
-            for interval in intervals {
-                let plan = entries(index, bounds(vec![interval.clone()]), false);
-                let own = least_entries(&[plan], collection, view)?;
-                sum = sum.saturating_add(own.map_or(u64::MAX, |own| own.count));
-            }
-            Ok(sum)
-        };
-        let Some(mut found) = wanted(&root, &count)? else {
-            continue;
-        };
-        let documents = collection.state.documents();
-        // Where much is asked for or found it costs less to read all.
-        if found.len() > INTERVALS_MAX
-            || documents >= COSTED_MIN && count(&found)? as f64 * FETCH_COST > documents as f64
-        {
-            continue;
-        }
-        found.push(Interval::point(indexed::TOO_MANY));
-        return Ok(Some(bounds(found)));
-    }
-    Ok(None)
-}
-
-/// Lexemes of which a vector has one if it has what a query looks for; `None` where it may have none of the query's.
-///
-/// Of lexemes that all have to be there those are taken that the fewest vectors have.
-fn wanted(query: &Query, count: &dyn Fn(&[Interval]) -> Result<u64>) -> Result<Option<Vec<Interval>>> {
-    Ok(match query {
-        Query::Operand(operand) => Some(vec![interval_of(operand)]),
-        Query::Nothing | Query::Not(_) => None,
-        Query::Or(parts) => {
-            let mut out = Vec::new();
-            for part in parts {
-                match wanted(part, count)? {
-                    Some(own) => out.extend(own),
-                    None => return Ok(None),
-                }
-            }
-            Some(out)
-        }
-        Query::And(_) | Query::Phrase(..) => {
-            let mut all = Vec::new();
-            for part in query.parts() {
-                all.extend(wanted(part, count)?);
-            }
-            let mut best: Option<(u64, Vec<Interval>)> = None;
-            let is_one = all.len() == 1;
-            all.sort_by_key(Vec::len);
-            for own in all.into_iter().take(COUNTED_MAX) {
-                let entries = match own.len() {
-                    _ if is_one => 0,
-                    ..=COUNTED_MAX => count(&own)?,
-                    _ => u64::MAX,
-                };
-                if best.as_ref().is_none_or(|(least, _)| entries < *least) {
-                    best = Some((entries, own));
-                }
-            }
-            best.map(|(_, own)| own)
-        }
-    })
-}
-
-/// Lexemes of which one has to be there, at most, to be looked for one by one.
-const INTERVALS_MAX: usize = 1000;
-/// Lexemes that are counted to take those that the fewest vectors have.
-const COUNTED_MAX: usize = 32;
-
-/// The keys of a lexeme, or of those that begin so.
-fn interval_of(operand: &Operand) -> Interval {
-    let from = indexed::lexeme(&operand.lexeme);
-    if !operand.is_prefix {
-        return Interval::point(Value::from(from));
-    }
-    // No key that begins so comes behind this one, as none is longer.
-    let most = char::MAX.to_string().repeat(indexed::LEXEME_BYTES_MAX / 4 + 1);
-    let to = format!("{from}{most}");
-    Interval::new(Value::from(from), true, Value::from(to.as_str()), true)
 }
 
 /// What finds the documents by an index on the elements of an array: those that have one of the values that a condition asks for, and those that

@@ -6,14 +6,16 @@
 //! ```
 //!
 //! Reading order: `tokens` (what parts a text has), `configs` (what each part becomes in a language), `words` (vectors and queries of texts),
-//! `matching`, `rank`, `headline`, `rewrite`. The types are in [`crate::types::tsvector`] and [`crate::types::tsquery`].
+//! `matching`, `rank`, `headline`, `rewrite`; `trigrams` has texts that are similar, and `parts` what a text has that a regular expression matches. The types are in [`crate::types::tsvector`] and [`crate::types::tsquery`].
 //!
 //! Source: manual, chapter 12, and what PostgreSQL 15 answers.
 
 pub mod configs;
 pub mod headline;
 pub mod matching;
+pub mod parts;
 pub mod rank;
 pub mod rewrite;
 pub mod tokens;
+pub mod trigrams;
 pub mod words;

@@ -10,7 +10,7 @@ use crate::run::tables::SYNCHRONOUS;
 use crate::types::encoding::Encoding;
 use crate::types::names;
 use crate::types::regconfig::Config;
-use crate::types::style::{Dates, Intervals, Order, Style};
+use crate::types::style::{Dates, Intervals, Order, Style, Thresholds};
 use crate::types::zone::{self, Zone};
 use nestor_model::{Error, Result};
 use sqlparser::ast::{ContextModifier, Expr, Set, Value as Literal};
@@ -125,6 +125,7 @@ pub fn initial() -> BTreeMap<String, String> {
         ("xmloption", "content"),
     ];
     all.into_iter()
+        .chain(Thresholds::SETTINGS)
         .chain(steering::initial())
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
@@ -193,6 +194,10 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: Option<&s
         };
         return Ok(());
     };
+    if first.is_none() && name.starts_with("pg_trgm.") {
+        let wrong = error("42602", format!("invalid configuration parameter name \"{name}\""));
+        return Err(with(wrong, &[(Field::Detail, "\"pg_trgm\" is a reserved prefix.")]));
+    }
     // Names with a dot are extensions', or the client's own.
     if first.is_none() && name.contains('.') {
         settings.insert(name, text.to_owned());
@@ -206,6 +211,10 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: Option<&s
         return fail("42704", format!("unrecognized configuration parameter \"{name}\""));
     };
     let plain = text.trim().to_lowercase();
+    if Thresholds::SETTINGS.iter().any(|(own, _)| *own == name) {
+        *old = Thresholds::checked(&name, text)?.to_string();
+        return Ok(());
+    }
     let same = match name.as_str() {
         "application_name" => {
             let is_shown = |byte: u8| matches!(byte, b' '..=b'~');
@@ -433,6 +442,7 @@ pub(super) fn style(settings: &BTreeMap<String, String>) -> Style {
         escapes: value("bytea_output") == "escape",
         encoding: Encoding::of(value("client_encoding")).unwrap_or_default(),
         config: Config::named(value("default_text_search_config")).unwrap_or_default(),
+        thresholds: Thresholds::of(Thresholds::SETTINGS.map(|(name, _)| value(name))),
     }
 }
 

@@ -57,6 +57,14 @@ impl Comparison {
     }
 }
 
+/// The one character that another becomes, or the character itself where it becomes several.
+pub fn only(c: char, mut all: impl Iterator<Item = char>) -> char {
+    match (all.next(), all.next()) {
+        (Some(found), None) => found,
+        _ => c,
+    }
+}
+
 /// The order of two values of `ty` that are not null. It is total.
 pub fn compare(ty: &Type, a: &Value, b: &Value) -> Ordering {
     match (a, b) {

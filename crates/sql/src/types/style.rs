@@ -2,6 +2,8 @@
 
 use super::encoding::Encoding;
 use super::regconfig::{Config, ENGLISH};
+use crate::error::fail;
+use nestor_model::Result;
 use std::cell::Cell;
 
 /// The order of three numbers that may each be a year, a month or a day.
@@ -118,6 +120,69 @@ pub struct Style {
     pub encoding: Encoding,
     /// By which configuration texts are searched.
     pub config: Config,
+    /// How similar texts have to be.
+    pub thresholds: Thresholds,
+}
+
+/// How similar texts have to be for the operators of `pg_trgm`: bits of numbers from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thresholds([u64; 3]);
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self::USUAL
+    }
+}
+
+impl Thresholds {
+    /// The settings, and the value that each begins with.
+    pub const SETTINGS: [(&str, &str); 3] = [
+        ("pg_trgm.similarity_threshold", "0.3"),
+        ("pg_trgm.word_similarity_threshold", "0.6"),
+        ("pg_trgm.strict_word_similarity_threshold", "0.5"),
+    ];
+
+    const USUAL: Self = Self([0.3f64.to_bits(), 0.6f64.to_bits(), 0.5f64.to_bits()]);
+
+    /// Those that settings have, in the order of [`Thresholds::SETTINGS`].
+    pub fn of(values: [&str; 3]) -> Self {
+        let mut out = Self::USUAL;
+        for (own, value) in out.0.iter_mut().zip(values) {
+            if let Ok(value) = value.parse::<f64>() {
+                *own = value.to_bits();
+            }
+        }
+        out
+    }
+
+    /// A new value of a setting.
+    ///
+    /// Errors: 22023 for what is no number from 0 to 1.
+    pub fn checked(name: &str, text: &str) -> Result<f64> {
+        match text.trim().parse::<f64>() {
+            Ok(value) if (0.0..=1.0).contains(&value) => Ok(value),
+            Ok(value) if value.is_finite() => fail(
+                "22023",
+                format!("{value} is outside the valid range for parameter \"{name}\" (0 .. 1)"),
+            ),
+            _ => fail("22023", format!("invalid value for parameter \"{name}\": \"{text}\"")),
+        }
+    }
+
+    /// That of `%`.
+    pub fn similar(self) -> f64 {
+        f64::from_bits(self.0[0])
+    }
+
+    /// That of `<%`.
+    pub fn word(self) -> f64 {
+        f64::from_bits(self.0[1])
+    }
+
+    /// That of `<<%`.
+    pub fn strict(self) -> f64 {
+        f64::from_bits(self.0[2])
+    }
 }
 
 impl Style {
@@ -160,6 +225,7 @@ thread_local! {
             escapes: false,
             encoding: Encoding::Utf8,
             config: Config::Of(ENGLISH),
+            thresholds: Thresholds::USUAL,
         })
     };
 }
@@ -191,6 +257,11 @@ pub fn dates() -> Dates {
 /// How intervals are shown.
 pub fn intervals() -> Intervals {
     CURRENT.get().intervals
+}
+
+/// How similar texts have to be.
+pub fn thresholds() -> Thresholds {
+    CURRENT.get().thresholds
 }
 
 /// What texts of the client are in.

@@ -142,7 +142,7 @@ fn plain(expr: &Expr) -> &Expr {
 
 /// Whether a constant's text may stand for a value of a type as it was written: PostgreSQL writes the value that it has read.
 fn keeps_text(ty: &Type) -> bool {
-    ty.is_text() || matches!(ty, Type::Enum(_) | Type::Composite(_) | Type::Json)
+    ty.is_text() || matches!(ty, Type::Enum(_) | Type::Composite(_) | Type::Json | Type::Regconfig)
 }
 
 /// A constant of a type whose texts mean the same to every session, as its value is written; none of those that name a moment, as `today` does.
@@ -453,7 +453,7 @@ fn among(expr: &Expr, list: &[Expr], negated: bool, place: Place<'_>) -> Option<
     Some(Shown::new(format!("({own} {sign} {quantor} ({array}))"), Type::Bool))
 }
 
-/// A call of one of the functions whose arguments are texts, or of COALESCE.
+/// A call of one of the functions whose arguments are plain.
 fn called(function: &Function, place: Place<'_>) -> Option<Shown> {
     let [part] = function.name.0.as_slice() else {
         return None;
@@ -478,18 +478,22 @@ fn called(function: &Function, place: Place<'_>) -> Option<Shown> {
     {
         return None;
     }
-    let ty = match (name.as_str(), given.len()) {
+    let (takes, ty): (&[Type], Type) = match (name.as_str(), given.len()) {
         ("lower" | "upper" | "btrim" | "ltrim" | "rtrim" | "initcap" | "md5" | "reverse" | "current_setting", 1) => {
-            Type::Text
+            (&[Type::Text], Type::Text)
         }
-        ("length" | "char_length" | "octet_length", 1) => Type::Int4,
+        ("length" | "char_length" | "octet_length", 1) => (&[Type::Text], Type::Int4),
+        ("replace", 3) => (&[Type::Text, Type::Text, Type::Text], Type::Text),
+        ("string_to_array", 2) => (&[Type::Text, Type::Text], Type::Text.array()),
+        ("to_tsvector", 2) => (&[Type::Regconfig, Type::Text], Type::TsVector),
         _ => return None,
     };
-    let arg = shown(given[0], place, Some(&Type::Text))?;
-    if taken(&arg.ty) != Type::Text {
-        return None;
-    }
-    Some(Shown::new(format!("{name}({})", arg.cast(&Type::Text).text), ty))
+    let args = given.iter().zip(takes).map(|(arg, wanted)| {
+        let arg = shown(arg, place, Some(wanted))?;
+        (taken(&arg.ty) == *wanted).then(|| arg.cast(wanted).text)
+    });
+    let args: Vec<String> = args.collect::<Option<_>>()?;
+    Some(Shown::new(format!("{name}({})", args.join(", ")), ty))
 }
 
 #[cfg(test)]

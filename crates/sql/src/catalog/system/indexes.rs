@@ -325,10 +325,10 @@ pub(super) fn method(relation: &Relation, index: &IndexFacts) -> (&'static str, 
         let known = classes::METHODS.iter().find(|(_, name)| *name == exclusion.method);
         return known.map_or(("btree", classes::BTREE), |(number, name)| (name, *number));
     }
-    match (&index.lexemes, index.parts.as_slice()) {
-        (Some(method), _) if method == "gist" => return ("gist", classes::GIST),
-        (Some(_), _) => return ("gin", classes::GIN),
-        _ => {}
+    match index.inverted.as_deref() {
+        Some("gist") => return ("gist", classes::GIST),
+        Some(_) => return ("gin", classes::GIN),
+        None => {}
     }
     match index.parts.as_slice() {
         [(_, direction)] if direction == "hashed" || index.is_hash => ("hash", 405),

@@ -91,8 +91,8 @@ pub struct IndexFacts {
     pub classes: Vec<String>,
     /// It was asked for by hash, and has its values in order.
     pub is_hash: bool,
-    /// The access method by which it has lexemes of texts.
-    pub lexemes: Option<String>,
+    /// The access method by which it has what is within values.
+    pub inverted: Option<String>,
     /// The collations that were said of its parts, by name, where they are not those of the parts; empty where it is.
     pub collations: Vec<String>,
     /// Its storage parameters, each with its value.
@@ -224,6 +224,18 @@ pub const EXTENSIONS: &[Extension] = &[
         version: "1.7",
         about: "support for indexing common datatypes in GiST",
         oid: 13_803,
+    },
+    Extension {
+        name: "btree_gin",
+        version: "1.3",
+        about: "support for indexing common datatypes in GIN",
+        oid: 13_804,
+    },
+    Extension {
+        name: "pg_trgm",
+        version: "1.6",
+        about: "text similarity measurement and index searching based on trigrams",
+        oid: 13_805,
     },
     Extension {
         name: "plpgsql",
