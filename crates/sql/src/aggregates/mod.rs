@@ -163,7 +163,7 @@ fn best(arg: &Vector, ty: &Type, largest: bool) -> Option<Value> {
         Data::Decimal { digits, .. } => {
             of(digits, nulls, |a, b| if largest { a > b } else { a < b }).map(|row| arg.value(row))
         }
-        Data::Text(texts) if *ty != Type::Bpchar => {
+        Data::Text(texts) if !matches!(ty, Type::Bpchar | Type::Citext) => {
             let rows = (0..texts.len()).filter(|row| !arg.is_null(*row));
             let wins = |a: &str, b: &str| if largest { a > b } else { a < b };
             let all = rows.map(|row| texts.get(row));
@@ -204,7 +204,9 @@ impl State for Extreme {
                 _ if arg.is_null(row) => continue,
                 (Data::Int32(values), Value::Int32(found)) => values[row].cmp(found),
                 (Data::Int64(values), Value::Int64(found)) => values[row].cmp(found),
-                (Data::Text(texts), Value::String(found)) if *ty != Type::Bpchar => texts.get(row).cmp(found),
+                (Data::Text(texts), Value::String(found)) if !matches!(ty, Type::Bpchar | Type::Citext) => {
+                    texts.get(row).cmp(found)
+                }
                 (_, Value::Null) if *largest => Ordering::Greater,
                 (_, Value::Null) => Ordering::Less,
                 (_, found) => compare::compare(ty, &arg.value(row), found),

@@ -168,7 +168,8 @@ impl Declared {
 
     /// Whether the primary key is the `_id` of documents.
     pub fn has_id_key(&self) -> bool {
-        self.key.len() == 1 && self.key_timing == Timing::AtOnce
+        let is_id = |column: &Column| self.key.contains(&column.name) && column.path == "_id";
+        self.key.len() == 1 && self.columns.iter().any(is_id)
     }
 
     /// Whether an index of this name keeps a constraint.
@@ -342,8 +343,8 @@ impl Declared {
                 (column.is_key, column.not_null) = (true, true);
             }
             match key.as_slice() {
-                // An `_id` is looked at when a document is written.
-                [only] if out.key_timing == Timing::AtOnce => {
+                // An `_id` is looked at when a document is written, and is another one where letters are small.
+                [only] if out.key_timing == Timing::AtOnce && !has_citext(&out.columns, std::slice::from_ref(only)) => {
                     for column in out.columns.iter_mut().filter(|column| column.name == *only) {
                         "_id".clone_into(&mut column.path);
                     }
@@ -361,8 +362,11 @@ impl Declared {
             }
         }
         // Documents have one `_id`.
-        let is_at_once = out.key_timing == Timing::AtOnce;
-        if (out.columns.iter()).any(|column| column.name == "_id" && !(column.is_key && is_at_once)) {
+        let is_apart = |column: &Column| {
+            let is_key = column.is_key && out.key_timing == Timing::AtOnce;
+            column.name == "_id" && (!is_key || column.ty.clone().plain() == Type::Citext)
+        };
+        if out.columns.iter().any(is_apart) {
             return unsupported("a column \"_id\" that is not the primary key, or one that is looked at later");
         }
         for key in unique {
@@ -647,6 +651,12 @@ fn property(ty: &Type, not_null: bool) -> Option<Document> {
     Some(out)
 }
 
+/// Whether columns are among these that compare without regard to case, by their names.
+fn has_citext(columns: &[Column], names: &[String]) -> bool {
+    let is_one = |column: &&Column| column.ty.clone().plain() == Type::Citext;
+    columns.iter().filter(is_one).any(|column| names.contains(&column.name))
+}
+
 /// The types in documents of a column's values; `None` for all.
 fn bson_types(ty: &Type) -> Option<&'static [&'static str]> {
     Some(match ty {
@@ -656,6 +666,7 @@ fn bson_types(ty: &Type) -> Option<&'static [&'static str]> {
         Type::Float4 | Type::Float8 => &["double", "int", "long"],
         Type::Numeric => &["decimal", "int", "long", "double"],
         Type::Text | Type::Varchar | Type::Bpchar | Type::Name | Type::Char | Type::Interval => &["string"],
+        Type::Citext => &["string"],
         Type::Bit | Type::Varbit | Type::Timetz | Type::Jsonpath | Type::Refcursor => &["string"],
         Type::TsVector | Type::TsQuery => &["string"],
         ty if ty.is_address() => &["string"],

@@ -701,6 +701,7 @@ impl Binder<'_> {
             Ast::Subquery(query) => self.array_subquery(query, scope)?,
             array => self.expr(array, scope)?,
         };
+        let flags = flags | i32::from(text.ty() == Type::Citext);
         let flags = Expr::constant(Value::Int32(flags), Type::Int4);
         functions::call(functions::patterns::LIKE_EACH, vec![text, array, flags])
     }
@@ -724,6 +725,7 @@ impl Binder<'_> {
         if !ty.is_text() && ty != Type::Unknown {
             return Err(error::no_operator(format!("{ty} ~~ {}", pattern.ty()), 2));
         }
+        let insensitive = insensitive || ty == Type::Citext;
         // Blanks at the end count in patterns.
         let text = match ty {
             Type::Bpchar => functions::call(functions::patterns::PADDED, vec![text])?,

@@ -7,7 +7,7 @@
 use super::Table;
 use crate::error::{self, Field, error, fail, unsupported};
 use crate::expr::Expr;
-use crate::types::compare::compare;
+use crate::types::compare::{compare, key as key_of};
 use crate::types::{Type, output, stored};
 use nestor_model::{Array, Error, Namespace, Result, Value};
 use nestor_planner::interval::{Interval, IntervalList};
@@ -245,6 +245,8 @@ fn hash(types: &[Type], key: &[Value]) -> u64 {
         .zip(key)
         .map(|(ty, value)| match value {
             Value::Null => Value::Null,
+            // What is equal has one hash.
+            value if *ty == Type::Citext => key_of(ty, value.clone()),
             value => stored::write(ty, value.clone()),
         })
         .collect();

@@ -48,7 +48,9 @@ impl Way {
                 Some(scale) => Shape::Decimal(scale),
                 None => return Self::Found(Shape::Unknown),
             },
-            Type::Text | Type::Varchar | Type::Bpchar | Type::Name | Type::Json | Type::Unknown => Shape::Text,
+            Type::Text | Type::Varchar | Type::Bpchar | Type::Citext | Type::Name | Type::Json | Type::Unknown => {
+                Shape::Text
+            }
             Type::Bytea => Shape::Binary,
             Type::Uuid => Shape::Uuid,
             Type::ObjectId => Shape::ObjectId,

@@ -6,7 +6,7 @@ use crate::catalog::Table;
 use crate::catalog::exclusion::{Element, Exclusion};
 use crate::catalog::nothing::Nothing;
 use crate::catalog::system::classes::{self, Named};
-use crate::error::{Field, error, fail, with};
+use crate::error::{Field, error, fail, unsupported, with};
 use crate::parse;
 use crate::run::excluded::compared;
 use crate::run::indexed;
@@ -133,7 +133,11 @@ pub(super) fn spec(table: &Arc<Table>, exclusion: &Exclusion) -> Result<IndexSpe
     let mut asts = Vec::new();
     for element in &exclusion.elements {
         let ast = parse::expression(&element.text)?;
-        let is_whole = !indexed::is_hashed(&indexed::bound(table, &ast)?);
+        let bound = indexed::bound(table, &ast)?;
+        if bound.ty() == Type::Citext {
+            return unsupported("an exclusion constraint on values of type citext");
+        }
+        let is_whole = !indexed::is_hashed(&bound);
         asts.push((element, ast, is_whole));
     }
     let by_columns = asts

@@ -1,6 +1,6 @@
 //! CREATE INDEX and DROP INDEX.
 
-use super::keys::{check_is_whole, limit};
+use super::keys::{check_is_whole, is_by_value, limit};
 use super::{free, namespace, partition};
 use crate::bind::declared::{Declared, distinct};
 use crate::bind::exclusion::called;
@@ -114,7 +114,11 @@ pub(super) fn create(
                 Some(predicate) => predicate::of(&Reading::new(statement, &*ws, &op, session), &table, predicate)?,
                 None => Predicate::default(),
             };
-            let is_computed = !predicate.conditions.is_empty() || parts.iter().any(|part| part.expr.is_some());
+            let by_value = |part: &Part<'_>| match part.expr {
+                Some(_) => true,
+                None => table.column(&part.name).is_some_and(is_by_value),
+            };
+            let is_computed = !predicate.conditions.is_empty() || parts.iter().any(by_value);
             let is_inverted = method.inverts(&table, &parts, is_computed)?;
             let is_computed = is_computed || is_inverted;
             let included = included_columns(&table, &include)?;

@@ -1,5 +1,6 @@
 //! What a declaration says has a meaning, and its keys have indexes.
 
+use super::index::{Method, Part, computed};
 use super::namespace_in;
 use crate::bind::Binder;
 use crate::bind::declared::{Declared, Unique};
@@ -190,6 +191,9 @@ pub(super) fn check_key(
             found.map(|column| column.ty.clone())
         };
         let (a, b) = (ty(&declared.columns, own), ty(&parent.columns, theirs));
+        if a.iter().chain(&b).any(|ty| ty.clone().plain() == Type::Citext) {
+            return unsupported("a foreign key of type citext");
+        }
         let goes = match (&a, &b) {
             (Some(a), Some(b)) => a == b || a.is_number() && b.is_number() || a.is_text() && b.is_text(),
             _ => false,
@@ -223,6 +227,14 @@ pub(super) fn check_is_whole<'c>(columns: impl IntoIterator<Item = &'c Column>) 
 
 /// The index of a key. Rows in which a column is null are in none: they are equal to no row.
 pub(super) fn spec(unique: &Unique, declared: &Declared) -> Result<IndexSpec> {
+    let columns = unique
+        .paths
+        .iter()
+        .map(|path| declared.columns.iter().find(|column| column.path == *path));
+    let columns: Vec<&Column> = columns.flatten().collect();
+    if columns.iter().any(|column| is_by_value(column)) {
+        return spec_by_values(unique, declared, &columns);
+    }
     let mut key = Document::new();
     unique.paths.iter().for_each(|path| key.push(path.as_str(), 1));
     let mut listed = doc! { "v": 2, "key": key, "name": unique.name.as_str() };
@@ -233,6 +245,24 @@ pub(super) fn spec(unique: &Unique, declared: &Declared) -> Result<IndexSpec> {
             only_where_not_null(&mut listed, &unique.paths, declared);
         }
     }
+    IndexSpec::parse(listed.to_raw())
+}
+
+/// Whether an index has of a column what its values compare by, as documents have them otherwise.
+pub(super) fn is_by_value(column: &Column) -> bool {
+    column.ty.clone().plain() == Type::Citext
+}
+
+/// The index of a key whose values documents have otherwise than they compare.
+fn spec_by_values(unique: &Unique, declared: &Declared, columns: &[&Column]) -> Result<IndexSpec> {
+    if unique.timing != Timing::AtOnce || unique.nulls_equal {
+        return unsupported("a deferrable key, or one whose nulls are not distinct, of type citext");
+    }
+    let table = Arc::new(declared.table(&Namespace::new("", "t"), (None, "t")));
+    let parts: Vec<Part<'_>> = columns.iter().map(|column| Part::of(&column.name, None)).collect();
+    let parts: Vec<&Part<'_>> = parts.iter().collect();
+    let (mut listed, ..) = computed(&table, &parts, Method::Ordered, (&unique.name, true), Vec::new())?;
+    listed.push("unique", true);
     IndexSpec::parse(listed.to_raw())
 }
 

@@ -4,7 +4,7 @@ use super::Row;
 use crate::error::{fail, unsupported};
 use crate::expr::Expr;
 use crate::types::arrays::{self, dimensions};
-use crate::types::{Type, integer, output};
+use crate::types::{Type, compare, integer, output};
 use nestor_model::statement::charge;
 use nestor_model::{Array, Result, Value, values_equal};
 
@@ -80,6 +80,12 @@ fn leaves(value: &Value, element: &Type) -> Vec<Value> {
         Value::Array(items) if arrays::nests(element) => items_of(&arrays::leaves(items.clone())),
         value => items(value),
     }
+}
+
+/// The same, as they are compared.
+fn keys(value: &Value, element: &Type) -> Vec<Value> {
+    let each = leaves(value, element).into_iter();
+    each.map(|item| compare::key(element, item)).collect()
 }
 
 fn items_of(array: &Array) -> Vec<Value> {
@@ -275,16 +281,16 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("@>", "anyarray,anyarray->bool", |a, _, args| {
         let ty = element(args, 0);
-        Ok(Value::Bool(contains(&leaves(&a[0], &ty), &leaves(&a[1], &ty))))
+        Ok(Value::Bool(contains(&keys(&a[0], &ty), &keys(&a[1], &ty))))
     }),
     ("<@", "anyarray,anyarray->bool", |a, _, args| {
         let ty = element(args, 0);
-        Ok(Value::Bool(contains(&leaves(&a[1], &ty), &leaves(&a[0], &ty))))
+        Ok(Value::Bool(contains(&keys(&a[1], &ty), &keys(&a[0], &ty))))
     }),
     ("&&", "anyarray,anyarray->bool", |a, _, args| {
         let ty = element(args, 0);
-        let other = leaves(&a[1], &ty);
-        Ok(Value::Bool(leaves(&a[0], &ty).iter().any(|item| {
+        let other = keys(&a[1], &ty);
+        Ok(Value::Bool(keys(&a[0], &ty).iter().any(|item| {
             !matches!(item, Value::Null) && other.iter().any(|o| values_equal(o, item))
         })))
     }),

@@ -10,6 +10,7 @@ mod arithmetic;
 pub(crate) mod arrays;
 mod bits;
 mod bytes;
+mod citext;
 mod crypto;
 mod dates;
 pub(crate) mod documents;
@@ -123,6 +124,7 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
         sample::ROWS,
         search::ROWS,
         trigrams::ROWS,
+        citext::ROWS,
     ];
     let mut out: HashMap<&'static str, Vec<Function>> = HashMap::new();
     for row in families.into_iter().chain(ranges::TABLES.iter().copied()).flatten() {

@@ -101,7 +101,7 @@ fn regexp_substr(a: &[Value]) -> Result<Value> {
     }
 }
 
-fn regexp_replace(s: &str, pattern: &str, with: &str, options: &str) -> Result<Value> {
+pub(super) fn regexp_replace(s: &str, pattern: &str, with: &str, options: &str) -> Result<Value> {
     let n = i64::from(!options.contains('g'));
     regexp_replace_from(s, pattern, with, (1, n), options)
 }
@@ -162,7 +162,7 @@ fn regexp_replace_from(s: &str, pattern: &str, with: &str, (start, n): (i64, i64
     text(out)
 }
 
-fn regexp_match(s: &str, pattern: &str, options: &str) -> Result<Value> {
+pub(super) fn regexp_match(s: &str, pattern: &str, options: &str) -> Result<Value> {
     if options.contains('g') {
         return fail("22023", "regexp_match() does not support the \"global\" option");
     }

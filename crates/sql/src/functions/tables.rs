@@ -382,6 +382,16 @@ fn each(value: &Value, make: fn(ValueRef<'_>) -> Value) -> Result<Rows> {
     }
 }
 
+/// The texts that a regular expression is looked for in, with options that say that case does not count where it does not.
+fn cased(of: &[Expr], mut args: Vec<Expr>) -> Result<Vec<Expr>> {
+    if of.first().is_some_and(|arg| arg.ty() == Type::Citext) {
+        let said = args.split_off(args.len().min(2)).pop();
+        let said = said.unwrap_or_else(|| Expr::constant(Value::from(""), Type::Text));
+        args.push(super::call(super::citext::OPTIONS, vec![said])?);
+    }
+    Ok(args)
+}
+
 /// The function `name` with these arguments; `None` when it is none that gives rows.
 ///
 /// Errors: 42883 for arguments that it does not take.
@@ -650,7 +660,7 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
                     _ => listed(Vec::new()),
                 }
             },
-            cast(&texts(2..=3))?,
+            cased(args, cast(&texts(2..=3))?)?,
             one(Type::Text),
         ),
         "regexp_matches" => plain(
@@ -665,7 +675,7 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
                     _ => listed(Vec::new()),
                 }
             },
-            cast(&texts(2..=3))?,
+            cased(args, cast(&texts(2..=3))?)?,
             one(Type::Text.array()),
         ),
         "string_to_table" => plain(

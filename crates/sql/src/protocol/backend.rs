@@ -135,7 +135,7 @@ pub fn data_row_of(out: &mut Vec<u8>, fields: &[Field], (chunk, row): (&Chunk, u
             return false;
         }
         match (&column.data, ty, format) {
-            (Data::Text(texts), Type::Text | Type::Varchar | Type::Bpchar, _) => {
+            (Data::Text(texts), Type::Text | Type::Varchar | Type::Bpchar | Type::Citext, _) => {
                 encoding::put(texts.get(row), out);
             }
             (Data::Int32(numbers), Type::Int2 | Type::Int4 | Type::Int8, 0) => whole(numbers[row].into(), out),

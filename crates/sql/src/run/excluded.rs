@@ -33,7 +33,7 @@ pub(crate) struct Excluded {
 
 /// Whether values of a type are equal when documents have equal values.
 fn is_by_filter(ty: &Type) -> bool {
-    matches!(ty, Type::Enum(_) | Type::Oid | Type::Name | Type::Time) || !indexed::by_hash(ty)
+    matches!(ty, Type::Enum(_) | Type::Oid | Type::Name | Type::Time) || !indexed::by_hash(ty) && *ty != Type::Citext
 }
 
 /// A value and another one of a type, as the columns of a table.

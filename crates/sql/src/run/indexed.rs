@@ -19,7 +19,7 @@ use crate::catalog::{Column, Kind, Table};
 use crate::error::{Field, error, fail, with};
 use crate::expr::{Expr, Node};
 use crate::parse::with_column_renamed;
-use crate::types::{Type, json, stored};
+use crate::types::{Type, compare, json, stored};
 use nestor_model::fnv::Fnv;
 use nestor_model::{
     Array, DocRef, Document, IndexSpec, Namespace, Result, Str, Timestamp, Value, ValueRef, hash_value,
@@ -378,6 +378,7 @@ pub fn by_hash(ty: &Type) -> bool {
             | Type::Numeric
             | Type::Text
             | Type::Varchar
+            | Type::Citext
             | Type::Uuid
             | Type::Date
             | Type::Timestamp
@@ -409,6 +410,8 @@ pub fn entry(part: &Expr, value: Value) -> Value {
             hash_value(&part.key(value), &mut hash);
             Value::Int64(hash.finish().cast_signed())
         }
+        // In small letters, whose order is that of the values.
+        value if ty == Type::Citext => compare::key(&ty, value),
         value => stored::write(&ty, value),
     }
 }

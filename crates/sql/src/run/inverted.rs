@@ -270,7 +270,7 @@ fn interval_of(at: usize, operand: &Operand) -> Interval {
 
 /// An expression without casts from a type of texts to another, which change nothing.
 fn bare(expr: &Expr) -> &Expr {
-    let is_plain = |ty: &Type| matches!(ty, Type::Text | Type::Varchar);
+    let is_plain = |ty: &Type| matches!(ty, Type::Text | Type::Varchar | Type::Citext);
     match expr.node() {
         Node::Cast {
             arg, to, modifier: -1, ..

@@ -55,6 +55,7 @@ pub fn exists(from: &Type, to: &Type, context: Context) -> bool {
         (Type::Name | Type::Varchar | Type::Bpchar, Type::Text)
         | (Type::Text | Type::Varchar | Type::Bpchar, Type::Varchar | Type::Bpchar) => Context::Implicit,
         (Type::Char, Type::Text) => Context::Implicit,
+        (Type::Citext, Type::Text | Type::Varchar) => Context::Implicit,
         (Type::Text | Type::Varchar | Type::Bpchar, Type::Name | Type::Char) => Context::Assignment,
         (Type::Name, Type::Varchar | Type::Bpchar) => Context::Assignment,
         (Type::Date, Type::Timestamp | Type::Timestamptz) | (Type::Timestamp, Type::Timestamptz) => Context::Implicit,
@@ -72,7 +73,7 @@ pub fn exists(from: &Type, to: &Type, context: Context) -> bool {
         (Type::Json, Type::Jsonb) | (Type::Jsonb, Type::Json) => Context::Assignment,
         (Type::Text, Type::ObjectId) => Context::Assignment,
         // All types print.
-        (_, Type::Text | Type::Varchar | Type::Bpchar | Type::Name) => Context::Assignment,
+        (_, Type::Text | Type::Varchar | Type::Bpchar | Type::Citext | Type::Name) => Context::Assignment,
         (from, _) if from.is_text() => Context::Explicit,
         (Type::Bool, Type::Int4) | (Type::Int4, Type::Bool) => Context::Explicit,
         (Type::Jsonb, to) if to.is_number() || *to == Type::Bool => Context::Explicit,

@@ -57,6 +57,14 @@ impl Comparison {
     }
 }
 
+/// A text in small letters, by which `citext` compares.
+pub fn small(text: &str) -> String {
+    match text.is_ascii() {
+        true => text.to_ascii_lowercase(),
+        false => text.chars().map(|c| only(c, c.to_lowercase())).collect(),
+    }
+}
+
 /// The one character that another becomes, or the character itself where it becomes several.
 pub fn only(c: char, mut all: impl Iterator<Item = char>) -> char {
     match (all.next(), all.next()) {
@@ -73,6 +81,7 @@ pub fn compare(ty: &Type, a: &Value, b: &Value) -> Ordering {
         (Value::String(a), Value::String(b)) if *ty == Type::Bpchar => {
             a.trim_end_matches(' ').cmp(b.trim_end_matches(' '))
         }
+        (Value::String(a), Value::String(b)) if *ty == Type::Citext => small(a).cmp(&small(b)),
         (Value::String(x), Value::String(y)) if matches!(ty, Type::TsVector | Type::TsQuery) => {
             if x == y {
                 return Ordering::Equal;
@@ -135,8 +144,8 @@ fn compare_arrays(element: &Type, a: &Array, b: &Array) -> Ordering {
 /// Whether [`key`] gives values of `ty` as they are.
 pub fn is_own_key(ty: &Type) -> bool {
     match ty {
-        Type::Interval | Type::Bpchar => false,
-        Type::Array(element) => **element != Type::Interval,
+        Type::Interval | Type::Bpchar | Type::Citext => false,
+        Type::Array(element) => !matches!(**element, Type::Interval | Type::Citext),
         _ => true,
     }
 }
@@ -157,9 +166,12 @@ pub fn key(ty: &Type, value: Value) -> Value {
             Value::String(total.to_string().into())
         }
         (Type::Bpchar, Value::String(text)) => Value::String(text.trim_end_matches(' ').into()),
-        (Type::Array(element), Value::Array(items)) if **element == Type::Interval => Value::Array(Array::new(
-            items.iter().map(|item| key(element, item.to_value())).collect(),
-        )),
+        (Type::Citext, Value::String(text)) => Value::String(small(&text).into()),
+        (Type::Array(element), Value::Array(items)) if matches!(**element, Type::Interval | Type::Citext) => {
+            Value::Array(Array::new(
+                items.iter().map(|item| key(element, item.to_value())).collect(),
+            ))
+        }
         (_, value) => value,
     }
 }

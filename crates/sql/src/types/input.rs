@@ -23,7 +23,9 @@ fn wrong(ty: &Type, text: &str) -> nestor_model::Error {
 pub fn text(ty: &Type, text: &str) -> Result<Value> {
     let trimmed = text.trim();
     Ok(match ty {
-        Type::Text | Type::Varchar | Type::Bpchar | Type::Refcursor | Type::Unknown => Value::String(text.into()),
+        Type::Text | Type::Varchar | Type::Bpchar | Type::Citext | Type::Refcursor | Type::Unknown => {
+            Value::String(text.into())
+        }
         Type::Enum(own) => own.value(text)?,
         Type::Composite(own) => own.parse(text)?,
         Type::Domain(own) => {

@@ -10,7 +10,7 @@
 //! | `bigint`, `oid`, `time`, `timestamp`, `timestamptz` (microseconds; the last two since 1970) | `Int64` |
 //! | `real`, `double precision` | `Double` |
 //! | `numeric` | `Decimal128`: 34 digits, whose exponent is the scale |
-//! | `text`, `varchar`, `char`, `name`, `json`, `jsonpath`, `bit`, `bit varying`, `refcursor`, `tsvector`, `tsquery` | `String` |
+//! | `text`, `varchar`, `char`, `name`, `citext`, `json`, `jsonpath`, `bit`, `bit varying`, `refcursor`, `tsvector`, `tsquery` | `String` |
 //! | `bytea`, `uuid`, `interval`, `timetz` | `Binary` of subtypes 0, 4, [`INTERVAL_SUBTYPE`] and [`TIMETZ_SUBTYPE`] |
 //! | `inet`, `cidr`, `macaddr` ([`network`]) | `Binary` of subtypes [`INET_SUBTYPE`] and [`MAC_SUBTYPE`] |
 //! | `jsonb` | any value; JSON's null is `Undefined`, because `Null` is SQL's |
@@ -87,6 +87,8 @@ pub enum Type {
     Text,
     Varchar,
     Bpchar,
+    /// Texts that compare without regard to case: [`compare::small`].
+    Citext,
     Name,
     /// `"char"`: one byte, in catalogs.
     Char,
@@ -238,6 +240,7 @@ static TYPES: &[Entry] = entries! {
     Regnamespace 4089 4090 "regnamespace" "regnamespace" 4 'N';
     Regrole 4096 4097 "regrole" "regrole" 4 'N';
     ObjectId 90001 90002 "objectid" "objectid" 12 'U';
+    Citext 90003 90004 "citext" "citext" -1 'S';
 };
 
 /// Types of bounds, and the ranges and multiranges of them.
@@ -483,7 +486,7 @@ impl Type {
     pub fn collation(&self) -> u32 {
         match self {
             Self::Name => 950,
-            Self::Text | Self::Varchar | Self::Bpchar => 100,
+            Self::Text | Self::Varchar | Self::Bpchar | Self::Citext => 100,
             Self::Array(element) => element.collation(),
             Self::Domain(own) => own.base.collation(),
             _ => 0,
@@ -565,7 +568,7 @@ impl Type {
     pub fn is_text(&self) -> bool {
         matches!(
             self,
-            Self::Text | Self::Varchar | Self::Bpchar | Self::Name | Self::Char
+            Self::Text | Self::Varchar | Self::Bpchar | Self::Citext | Self::Name | Self::Char
         )
     }
 

@@ -5,7 +5,7 @@ use crate::bind::write::{Conflict, Inferred};
 use crate::catalog::exclusion::Exclusion;
 use crate::catalog::{Later, Table, Timing, partial};
 use crate::error::{Field, error, fail, with};
-use crate::expr::Expr;
+use crate::expr::{Expr, Node};
 use crate::run::indexed;
 use crate::run::predicate;
 use crate::run::probe::scanned;
@@ -132,8 +132,45 @@ impl By {
         none_matches()
     }
 
+    /// The unique index of a name, or on columns, that has what these compare by.
+    fn by_values(conflict: &Conflict, collection: &Arc<Collection>) -> Result<Option<Self>> {
+        for index in indexes(collection)?
+            .iter()
+            .filter(|index| index.unique && index.partial.is_none())
+        {
+            let spec = collection.indexes.iter().find(|own| own.id.0 == index.id);
+            let (Some(own), Some(spec)) = (indexed::of(index), spec) else {
+                continue;
+            };
+            let paths = own.parts.iter().map(|part| match part.node() {
+                Node::Column { index, .. } => own.table.columns.get(*index).map(|column| column.path.clone()),
+                _ => None,
+            });
+            let Some(mut paths) = paths.collect::<Option<Vec<String>>>().filter(|_| own.serves(&[])) else {
+                continue;
+            };
+            paths.sort();
+            let is_meant = match (&conflict.constraint, &conflict.paths) {
+                (Some(name), _) => **name == *spec.name,
+                (None, Some(wanted)) => {
+                    let mut wanted = wanted.clone();
+                    wanted.sort();
+                    wanted == paths
+                }
+                (None, None) => false,
+            };
+            if is_meant {
+                return Ok(Some(Self::Computed(index.clone())));
+            }
+        }
+        Ok(None)
+    }
+
     /// The unique index of a name, or on columns.
-    fn named(conflict: &Conflict, table: &Table, collection: &Collection) -> Result<Self> {
+    fn named(conflict: &Conflict, table: &Table, collection: &Arc<Collection>) -> Result<Self> {
+        if let Some(found) = Self::by_values(conflict, collection)? {
+            return Ok(found);
+        }
         let sorted = |mut paths: Vec<String>| {
             paths.sort();
             paths

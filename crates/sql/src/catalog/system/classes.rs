@@ -145,6 +145,9 @@ const CLASSES: &[Class] = &[
     (13_861, 783, "gist_uuid_ops", 13_891, 2950, true, 0),
     (13_862, 783, "gist_enum_ops", 13_892, 3500, true, 0),
     (13_863, 783, "gist_bool_ops", 13_893, 16, true, 0),
+    // Of the extension citext.
+    (13_984, 403, "citext_ops", 13_986, 90_003, true, 0),
+    (13_985, 405, "citext_ops", 13_987, 90_003, true, 0),
     // Of the extension btree_gin.
     (13_900, 2742, "int4_ops", 13_940, 23, true, 0),
     (13_901, 2742, "int2_ops", 13_941, 21, true, 0),
@@ -211,7 +214,9 @@ pub fn named(method: i64, name: &str, ty: &Type) -> Option<Named> {
         .iter()
         .filter(|(_, own, own_name, ..)| *own == method && *own_name == name);
     let (.., input, is_default, _) = all.next()?;
-    Some(match (*input == taken(ty), is_default) {
+    // Trigrams are those of texts of all kinds.
+    let takes = *input == taken(ty) || name.ends_with("_trgm_ops") && *ty == Type::Citext;
+    Some(match (takes, is_default) {
         (false, _) => Named::Unfit,
         (true, true) => Named::Default,
         (true, false) => Named::Other,

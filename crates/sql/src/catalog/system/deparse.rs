@@ -490,7 +490,8 @@ fn called(function: &Function, place: Place<'_>) -> Option<Shown> {
     };
     let args = given.iter().zip(takes).map(|(arg, wanted)| {
         let arg = shown(arg, place, Some(wanted))?;
-        (taken(&arg.ty) == *wanted).then(|| arg.cast(wanted).text)
+        let is_text = *wanted == Type::Text && arg.ty == Type::Citext;
+        (taken(&arg.ty) == *wanted || is_text).then(|| arg.cast(wanted).text)
     });
     let args: Vec<String> = args.collect::<Option<_>>()?;
     Some(Shown::new(format!("{name}({})", args.join(", ")), ty))

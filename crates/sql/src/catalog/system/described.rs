@@ -20,7 +20,7 @@ pub(super) fn described(db: &str, column: &Column) -> Row {
     };
     let shown = match ty {
         Type::Array(_) => "ARRAY".to_owned(),
-        ty if ty.made().is_some() => "USER-DEFINED".to_owned(),
+        ty if ty.made().is_some() || *ty == Type::Citext => "USER-DEFINED".to_owned(),
         ty => ty.to_string(),
     };
     let mut row: Row = vec![

@@ -238,6 +238,12 @@ pub const EXTENSIONS: &[Extension] = &[
         oid: 13_805,
     },
     Extension {
+        name: "citext",
+        version: "1.6",
+        about: "data type for case-insensitive character strings",
+        oid: 13_806,
+    },
+    Extension {
         name: "plpgsql",
         version: "1.0",
         about: "PL/pgSQL procedural language",

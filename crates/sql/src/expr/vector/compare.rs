@@ -78,6 +78,7 @@ fn texts_ordered(op: Comparison, ty: &Type, a: &Data, b: &Data) -> Option<Vec<bo
         _ => text.len(),
     };
     match (a, b) {
+        _ if *ty == Type::Citext => None,
         (Data::Text(a), Data::Text(b)) => {
             let both = (0..a.len()).map(|row| (a.get(row), b.get(row)));
             Some(both.map(|(a, b)| op.of(a[..seen(a)].cmp(&b[..seen(b)]))).collect())
@@ -154,7 +155,7 @@ fn members(ty: &Type, values: &Data, constants: &[&Value]) -> Option<Vec<bool>> 
             };
             among(values, constants.iter().map(int64).collect::<Option<_>>()?)
         }
-        Data::Text(texts) if *ty != Type::Bpchar => {
+        Data::Text(texts) if !matches!(ty, Type::Bpchar | Type::Citext) => {
             let text = |value: &&Value| value.as_str().map(str::to_owned);
             let mut all: Vec<String> = constants.iter().map(text).collect::<Option<_>>()?;
             all.sort_unstable();
