@@ -91,13 +91,27 @@ fn check_conflicts(ops: &[Op<'_>]) -> Result<(), Code> {
 }
 
 fn source(doc: &Document, path: &[&str]) -> Result<Option<Value>, Code> {
-    let Some(value) = doc.get(path[0]) else { return Ok(None) };
-    match value {
-        _ if path.len() == 1 => Ok(Some(value.to_value())),
-        ValueRef::Document(inner) => source(&inner.to_document(), &path[1..]),
-        ValueRef::Array(_) => Err(2),
-        _ => Err(28),
-    }
+    beneath(doc.into(), path, false)
+}
+
+/// The value that a path leads to. What is found in an array is refused with 2, and what leads nowhere with 28.
+fn beneath(value: ValueRef<'_>, path: &[&str], in_array: bool) -> Result<Option<Value>, Code> {
+    let (inner, in_array) = match (value, path) {
+        (_, []) if in_array => return Err(2),
+        (value, []) => return Ok(Some(value.to_value())),
+        (ValueRef::Document(doc), [name, ..]) => (doc.get(name), in_array),
+        (ValueRef::Array(items), [name, ..]) => match index(name) {
+            Some(at) => (items.get(at), true),
+            None => return Err(28),
+        },
+        _ => return Err(28),
+    };
+    inner.map_or(Ok(None), |inner| beneath(inner, &path[1..], in_array))
+}
+
+/// The place in an array that a part of a path says.
+fn index(name: &str) -> Option<usize> {
+    name.parse().ok().filter(|index: &usize| index.to_string() == name)
 }
 
 fn crossing(doc: &Document, path: &[&str]) -> Result<(), Code> {
@@ -189,12 +203,9 @@ impl State<'_> {
             return Err(40);
         }
         for (name, rest) in self.grouped(paths)? {
-            let index = match name.parse::<usize>() {
-                Ok(index) if index.to_string() == name => index,
-                _ => {
-                    not_viable(&rest)?;
-                    continue;
-                }
+            let Some(index) = index(&name) else {
+                not_viable(&rest)?;
+                continue;
             };
             let old = items.as_ref().get(index).map(ValueRef::to_value);
             match self.place(old, &rest)? {

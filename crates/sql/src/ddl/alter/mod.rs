@@ -196,7 +196,7 @@ pub(super) fn alter(
 
 /// A table whose options may have changed.
 ///
-/// Errors: those of [`found`].
+/// Errors: those of [`found()`].
 fn again(ws: &WriteSet, before: Found) -> Result<Found> {
     Ok(found(ws, &before.collection.ns)?.unwrap_or(before))
 }
