@@ -309,21 +309,21 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<Vec<(Option<String>, Expr)>> {
         let counts = |policy: &&Policy| policy.command == command || policy.command == PolicyCommand::All;
-        let (mut permit, mut restrict) = (Expr::bool(false), Vec::new());
-        let mut is_first = true;
+        let (mut permit, mut restrict) = (Vec::new(), Vec::new());
         for policy in policies.iter().filter(counts) {
             let Some(text) = text.of(policy) else { continue };
             let condition = self.policy_condition(text, scope)?;
             if policy.is_restrictive {
                 restrict.push((Some(policy.name.clone()), condition));
             } else {
-                permit = match is_first {
-                    true => condition,
-                    false => Node::Or(vec![permit, condition]).into(),
-                };
-                is_first = false;
+                permit.push(condition);
             }
         }
+        let permit = match permit.len() {
+            0 => Expr::bool(false),
+            1 => permit.remove(0),
+            _ => Node::Or(permit).into(),
+        };
         restrict.insert(0, (None, permit));
         Ok(restrict)
     }

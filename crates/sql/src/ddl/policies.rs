@@ -33,6 +33,13 @@ fn no_policy(name: &str, of: &str, table: &str) -> Error {
     )
 }
 
+fn already_there(name: &str, table: &str) -> Error {
+    error(
+        "42710",
+        format!("policy \"{name}\" for table \"{table}\" already exists"),
+    )
+}
+
 /// The text of a condition.
 ///
 /// Errors: 54000 for one that is too long.
@@ -153,11 +160,7 @@ pub(super) fn create(
         check_texts(&policy, policy.using.is_some(), policy.check.is_some())?;
         let all = &found.declared.row_security.policies;
         if all.iter().any(|own| own.name == policy.name) {
-            let (name, table) = (&policy.name, &found.name);
-            return fail(
-                "42710",
-                format!("policy \"{name}\" for table \"{table}\" already exists"),
-            );
+            return Err(already_there(&policy.name, &found.name));
         }
         check(statement, session, ws, &found, &policy)?;
         change(statement, ws, &found, |own| {
@@ -193,8 +196,7 @@ pub(super) fn alter(
             AlterPolicyOperation::Rename { new_name } => {
                 let to = ident(new_name);
                 if all.iter().any(|own| own.name == to) {
-                    let table = &found.name;
-                    return fail("42710", format!("policy \"{to}\" for table \"{table}\" already exists"));
+                    return Err(already_there(&to, &found.name));
                 }
                 policy.name = to;
             }
@@ -373,21 +375,19 @@ pub(super) fn rename_column(
     found: &Found,
     (from, to): (&str, &str),
 ) -> Result<()> {
-    let own = &found.declared.row_security;
-    if own.policies.iter().all(|own| !names_column(own, from)) {
+    let all = &found.declared.row_security.policies;
+    if all.iter().all(|own| !names_column(own, from)) {
         return Ok(());
     }
-    let mut out = (**own).clone();
-    for policy in out.policies.iter_mut().filter(|own| names_column(own, from)) {
-        if texts(policy).any(|text| has_query(text)) {
-            return unsupported("to rename a column that a policy with a subquery names");
-        }
-        for text in [&mut policy.using, &mut policy.check].into_iter().flatten() {
-            *text = parse::with_column_renamed(text, from, to);
-        }
-    }
     change(statement, ws, found, |own| {
-        *own = out;
+        for policy in own.policies.iter_mut().filter(|own| names_column(own, from)) {
+            if texts(policy).any(|text| has_query(text)) {
+                return unsupported("to rename a column that a policy with a subquery names");
+            }
+            for text in [&mut policy.using, &mut policy.check].into_iter().flatten() {
+                *text = parse::with_column_renamed(text, from, to);
+            }
+        }
         Ok(())
     })
 }

@@ -425,6 +425,13 @@ fn text(s: impl AsRef<str>) -> Value {
     Value::String(s.as_ref().into())
 }
 
+/// A number that follows from a name within a relation, by FNV-1a, as that is the same in every process.
+fn hash_within(relation: &Relation, name: &str) -> u32 {
+    let begin = 0x811c_9dc5_u32 ^ relation.oid;
+    name.bytes()
+        .fold(begin, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
 fn oid(n: impl Into<i64>) -> Value {
     Value::Int64(n.into())
 }

@@ -10,12 +10,7 @@ const FIRST: u32 = 2_600_000_000;
 
 /// The number of a policy, which follows from its table and its name.
 fn number(relation: &Relation, policy: &Policy) -> u32 {
-    // FNV-1a, as it is the same in every process.
-    let mut hash = 0x811c_9dc5_u32 ^ relation.oid;
-    for byte in policy.name.bytes() {
-        hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    }
-    FIRST + hash % 300_000_000
+    FIRST + super::hash_within(relation, &policy.name) % 300_000_000
 }
 
 /// All policies with their tables.

@@ -10,12 +10,7 @@ const FIRST: u32 = 1_500_000_000;
 
 /// The number of a trigger, which follows from its table and its name.
 fn number(relation: &Relation, trigger: &Trigger) -> u32 {
-    // FNV-1a, as it is the same in every process.
-    let mut hash = 0x811c_9dc5_u32 ^ relation.oid;
-    for byte in trigger.name.bytes() {
-        hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    }
-    FIRST + hash % 500_000_000
+    FIRST + super::hash_within(relation, &trigger.name) % 500_000_000
 }
 
 /// The number of the constraint that a trigger is.
