@@ -37,7 +37,12 @@ pub struct Numbers {
     pub ends: (i64, i64),
     /// A bit for each from the least on; empty where that takes too much room.
     bits: Vec<u64>,
+    /// All of them in order, if they are few.
+    few: Vec<i64>,
 }
+
+/// So many numbers are few.
+const FEW: u64 = 4096;
 
 /// Bits of a set, at most; and at most so many for each number.
 const BITS_MAX: u64 = 1 << 26;
@@ -54,15 +59,27 @@ impl Numbers {
         let mut bits = Vec::new();
         if count > 0 && span < BITS_MAX.min(count.saturating_mul(BITS_EACH)) {
             bits = vec![0; span as usize / 64 + 1];
-            for number in numbers {
+            for number in numbers.clone() {
                 let at = (number - least) as usize;
                 bits[at / 64] |= 1 << (at % 64);
             }
         }
+        let mut few = Vec::new();
+        if count <= FEW {
+            few.extend(numbers);
+            few.sort_unstable();
+            few.dedup();
+        }
         (count > 0).then_some(Self {
             ends: (least, most),
             bits,
+            few,
         })
+    }
+
+    /// The numbers in order; `None` if they are many.
+    pub fn few(&self) -> Option<&[i64]> {
+        (!self.few.is_empty()).then_some(&self.few)
     }
 
     /// The numbers of a vector; `None` where it has none, or other values.

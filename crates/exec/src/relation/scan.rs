@@ -38,6 +38,13 @@ pub trait Sources<S> {
         batch: &Batch<'_>,
     ) -> Result<Option<Opened>>;
 
+    /// The same for one column that has one of these numbers, in order, where that costs less than all that the conditions leave.
+    ///
+    /// Errors: those of [`Sources::open`].
+    fn among(&self, _: &Scan<S>, _column: usize, _: &[i64], _: &Batch<'_>) -> Result<Option<Opened>> {
+        Ok(None)
+    }
+
     /// How many rows a scan has, if that can be told without looking at them.
     ///
     /// Errors: those of [`Sources::open`], and of reading.
@@ -73,6 +80,8 @@ pub enum Opened {
         rows: std::vec::IntoIter<Tuple>,
         /// The conditions of the scan hold of all of them.
         exact: bool,
+        /// What they were read by, if that is an index.
+        access: Option<Access>,
     },
 }
 
@@ -132,6 +141,11 @@ pub trait Reader {
     /// From now on the `first` columns are read by themselves, and the others afterwards of documents that are wanted still.
     fn split(&mut self, first: &[bool]);
 
+    /// Whether these columns may as well be read with those of conditions: they are few, and their values small and of their types.
+    fn reads_in_passing(&self, _columns: &[bool]) -> bool {
+        false
+    }
+
     /// Adds the rows of a document to columns, which are one unless it stands for the elements of an array; how many. A column of which nothing
     /// was added is null.
     ///
@@ -167,6 +181,8 @@ pub(super) struct Scanned<S> {
     rows_each: usize,
     /// The columns that are read first, when conditions are looked at here.
     first: Option<Rc<[bool]>>,
+    /// These are all columns, so that documents need not be kept for the others.
+    in_passing: bool,
     /// What is wanted of its rows.
     restrictions: Vec<Restricted>,
     /// Columns that are restricted are read before the others, whether or not there are conditions.
@@ -245,6 +261,7 @@ fn scanned<S: Scalar>(scan: &Scan<S>) -> Scanned<S> {
         rows_max: FIRST_ROWS,
         rows_each: 1,
         first: None,
+        in_passing: false,
         restrictions: Vec::new(),
         picks: false,
         only_extremes: false,
@@ -269,6 +286,11 @@ impl<S> Scanned<S> {
                     ran.access = Some(source.access());
                 });
             }
+        }
+        if let (Some(Opened::Rows { access, .. }), Some((counts, number))) = (&mut self.opened, &self.counts)
+            && let (Some(access), Some(nodes)) = (access.take(), &counts.nodes)
+        {
+            nodes.note(*number, |ran| ran.access = Some(access));
         }
         if let (Some(Opened::Documents { root, in_order, .. }), Some((counts, number))) = (&self.opened, &self.counts) {
             let (totals, in_order) = (totals(&**root), *in_order && !self.scan.order.is_empty());
@@ -300,7 +322,19 @@ impl<S> Scanned<S> {
         Ok(match &mut self.opened {
             Some(opened) => opened,
             none => {
-                let opened = none.insert(run.sources.open(&self.scan, self.part, run.batch, &run.env)?);
+                let few = self.restrictions.iter().filter_map(|own| match &own.to {
+                    Restriction::Among(numbers) => Some((own.at, numbers.few()?)),
+                    Restriction::Order(_) => None,
+                });
+                let fewest = few.min_by_key(|(_, numbers)| numbers.len());
+                let among = match fewest.filter(|_| self.part == 0 && self.scan.order.is_empty()) {
+                    Some((at, numbers)) => run.sources.among(&self.scan, at, numbers, run.batch)?,
+                    None => None,
+                };
+                let opened = none.insert(match among {
+                    Some(opened) => opened,
+                    None => run.sources.open(&self.scan, self.part, run.batch, &run.env)?,
+                });
                 if let (true, Opened::Columns(source)) = (self.only_extremes, &mut *opened) {
                     source.keep_extremes();
                 }
@@ -341,6 +375,12 @@ impl<S: Scalar> Scanned<S> {
                 .for_each(|(first, is_used)| *first |= is_used);
         }
         if let Some(Opened::Documents { reader, .. }) = &mut self.opened {
+            let needed = self.scan.needed.iter().zip(&first);
+            let rest: Vec<bool> = needed.map(|(needed, first)| *needed && !first).collect();
+            self.in_passing = reader.reads_in_passing(&rest);
+            if self.in_passing {
+                first.iter_mut().zip(&rest).for_each(|(first, rest)| *first |= rest);
+            }
             reader.split(&first);
         }
         self.first = Some(first.into());
@@ -373,28 +413,39 @@ impl<S: Scalar> Scanned<S> {
         while rows < rows_max && bytes < CHUNK_BYTES_MAX {
             let mut documents = std::mem::replace(&mut self.documents, RowBatch::new(Wanted::Documents));
             documents.clear();
-            let first = self.first.clone();
+            let (first, in_passing) = (self.first.clone(), self.in_passing);
             let room = ((rows_max - rows) / self.rows_each).max(1);
             let Opened::Documents { root, reader, more, .. } = self.open(run)? else {
                 break;
             };
             let mut batch = run.batch.within(run.batch.op);
             let more = *more;
-            if first.is_none() {
+            if first.is_none() || in_passing {
+                let mut looked_at = first.as_ref().map(|_| builders());
                 let (mut read, mut found, mut own) = (0, 0, 0);
+                let into = looked_at.as_mut().unwrap_or(&mut columns);
                 let each = &mut |doc: DocRef<'_>| -> Result<()> {
                     read += 1;
                     own += size(doc);
-                    found += reader.read_into(doc, &mut columns)?;
+                    found += reader.read_into(doc, into)?;
                     Ok(())
                 };
                 if let Some(filled) = root.next_documents(&mut batch, room.min(ROWS_MAX), each)? {
                     self.documents = documents;
-                    rows += found;
-                    bytes += own;
                     self.bytes += own as u64;
                     work(ROW * read)?;
                     self.note_rows(read, found)?;
+                    if let (Some(looked_at), Some(first)) = (looked_at, &first) {
+                        let (kept, places) = self.settled(Chunk::of(looked_at, found), run)?;
+                        let (kept, _) = self.wanted(kept, places, first);
+                        let own = own / found.max(1) * kept.rows;
+                        (rows, bytes) = (rows + kept.rows, bytes + own);
+                        for (column, values) in columns.iter_mut().zip(&kept.columns) {
+                            column.extend(values, None);
+                        }
+                    } else {
+                        (rows, bytes) = (rows + found, bytes + own);
+                    }
                     if filled == Filled::Eof && !self.begin_next(more) {
                         break;
                     }
@@ -615,7 +666,7 @@ impl<S: Scalar> Rows<S> for Scanned<S> {
                     }
                 }
                 Opened::Columns(_) => return Ok(None),
-                Opened::Rows { rows, exact } => match rows.next() {
+                Opened::Rows { rows, exact, .. } => match rows.next() {
                     Some(row) => (row, *exact, 0),
                     None => return Ok(None),
                 },

@@ -1,6 +1,7 @@
 //! Tables as the binder sees them.
 //!
-//! A collection is a table whose columns were declared, or those of its [`documents`] as far as they are [`known`], as views are. [`system`] has the
+//! A collection is a table whose columns were declared, or those of its [`documents`] as far as they are [`known`], as views are; how its values are spread
+//! tells what is [`sampled`]. [`system`] has the
 //! tables of `pg_catalog` and `information_schema`, [`files`](mod@files) what is known of files that are read as tables. [`answers`] says whether what was
 //! made of them still holds.
 
@@ -13,6 +14,7 @@ pub mod nothing;
 pub mod partial;
 pub mod partition;
 pub mod routines;
+pub mod sampled;
 pub mod schemas;
 pub mod system;
 

@@ -6,6 +6,7 @@ use crate::expr::Expr;
 use nestor_exec::BoxOperator;
 use nestor_exec::catalog::indexes;
 use nestor_exec::ops::{IndexKeys, KeyLookup};
+use nestor_exec::text;
 use nestor_model::statement::{ROW, work};
 use nestor_model::vector::Vector;
 use nestor_model::{Result, Value};
@@ -27,8 +28,8 @@ enum Stop {
 pub enum Found {
     /// The documents that this finds.
     Documents(BoxOperator),
-    /// These: the index has all that is looked at.
-    Rows(Vec<Tuple>),
+    /// These: the index, of which this is the text, has all that is looked at.
+    Rows(Vec<Tuple>, String),
 }
 
 /// The rows of a scan that have one of these keys in these columns, and maybe others; `None` where there is no index for it. Rows with a null in
@@ -87,8 +88,9 @@ pub fn look_up(
     let is_covered = table.elements.is_none()
         && parts.iter().all(is_plain)
         && (0..scan.needed.len()).all(|at| !scan.needed[at] || is_key(at));
+    let path = || format!("IXSCAN {}", text::shell(index.key_pattern.as_ref()));
     if let Some(told) = told(scan, (table, collection), index).filter(|_| !is_covered) {
-        return told.look_up(&wanted, view).map(|rows| Some(Found::Rows(rows)));
+        return told.look_up(&wanted, view).map(|rows| Some(Found::Rows(rows, path())));
     }
     if !is_covered {
         let lookup = KeyLookup::new(collection, index.clone(), wanted, parts.len());
@@ -102,7 +104,7 @@ pub fn look_up(
         }
         Ok(tuple)
     })?;
-    Ok(Some(Found::Rows(found)))
+    Ok(Some(Found::Rows(found, path())))
 }
 
 /// The rows that `row` makes of the entries that begin with some keys, of which it is told the number; of the first for each key if `only_first`.

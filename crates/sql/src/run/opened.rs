@@ -7,14 +7,15 @@ use super::find;
 use super::lookup;
 use super::ordered::Order;
 use super::partitions;
+use super::planned::Sizes;
 use super::probe;
 use super::reader::Documents;
 use super::tables::{COSTED_MIN, FETCH_COST, Find, Reading};
 use crate::catalog::{Kind, Table};
 use crate::error::fail;
 use crate::expr::Expr;
-use crate::types::{style, zone};
-
+use crate::plan::estimate::{self, LOOKUP_COST, Statistics as _};
+use crate::types::{Type, style, zone};
 use nestor_database::read;
 use nestor_exec::catalog::{id_collation, masked};
 use nestor_exec::estimate::reads_at_most;
@@ -22,7 +23,7 @@ use nestor_exec::relation::{Abroad, Opened, Sources};
 use nestor_exec::summary::{Totals, has_kind, totals};
 use nestor_exec::{Batch, BoxOperator, Step, count_rows};
 use nestor_model::statement::{ROW, Scope, work};
-use nestor_model::vector::Vector;
+use nestor_model::vector::{Builder, Vector};
 use nestor_model::{Document, Namespace, Result, Str, Value};
 use nestor_planner::find::Wanted;
 use nestor_planner::relation::explain::Access;
@@ -120,7 +121,7 @@ impl Sources<Expr> for Tables<'_, '_> {
         }
         let root = match lookup::look_up(scan, (table, collection), columns, keys, self.reading.view)? {
             None => return Ok(None),
-            Some(lookup::Found::Rows(rows)) => {
+            Some(lookup::Found::Rows(rows, path)) => {
                 self.reading.statement.observe_totals(Totals {
                     keys_examined: rows.len() as u64,
                     ..Totals::default()
@@ -128,6 +129,11 @@ impl Sources<Expr> for Tables<'_, '_> {
                 return Ok(Some(Opened::Rows {
                     rows: rows.into_iter(),
                     exact: false,
+                    access: Some(Access {
+                        path,
+                        in_order: false,
+                        index_only: true,
+                    }),
                 }));
             }
             Some(lookup::Found::Documents(root)) => root,
@@ -141,6 +147,31 @@ impl Sources<Expr> for Tables<'_, '_> {
             more: false,
             whole: table.elements.is_some(),
         }))
+    }
+
+    fn among(&self, scan: &Scan<Expr>, column: usize, numbers: &[i64], batch: &Batch<'_>) -> Result<Option<Opened>> {
+        let Some(table) = self.tables.get(scan.table) else {
+            return Ok(None);
+        };
+        let is_number =
+            matches!(table.columns.get(column), Some(own) if matches!(own.ty, Type::Int2 | Type::Int4 | Type::Int8));
+        let sizes = Sizes::new(self.tables, self.reading);
+        let (Some(each), true) = (sizes.found_cost(scan.table, column), is_number) else {
+            return Ok(None);
+        };
+        let keys = numbers.len() as f64;
+        let found = keys * sizes.rows(scan.table) / sizes.distinct(scan.table, column).unwrap_or(1.0);
+        let all = estimate::reads(
+            scan,
+            sizes.found(scan.table, &scan.conditions).unwrap_or(f64::MAX),
+            &sizes,
+        );
+        if keys * LOOKUP_COST + found * each >= all {
+            return Ok(None);
+        }
+        let mut values = Builder::default();
+        numbers.iter().for_each(|number| values.push(Value::Int64(*number)));
+        self.look_up(scan, &[column], &[Arc::new(values.finish())], batch)
     }
 
     fn abroad(&self) -> Abroad {
@@ -188,12 +219,14 @@ impl Tables<'_, '_> {
             Kind::Rows(rows) => Ok(Opened::Rows {
                 rows: wanted(scan, rows.iter().chain(table.fixed), env)?.into_iter(),
                 exact: true,
+                access: None,
             }),
             Kind::Files(source) => Ok(Opened::Columns(Box::new(ByFile::new(scan, table, source, env)?))),
             Kind::Query(_) => fail("XX000", "a view was read as a table"),
             Kind::Collection(_) if self.passes_over(scan, table, env)? => Ok(Opened::Rows {
                 rows: Vec::new().into_iter(),
                 exact: true,
+                access: None,
             }),
             Kind::Collection(ns) | Kind::View(ns) => {
                 if self.columns_are("on") && scan.order.is_empty() {

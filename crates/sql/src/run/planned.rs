@@ -10,9 +10,10 @@ use super::partitions;
 use super::tables::{Find, Reading};
 use crate::bind::{Binder, Bound, ScopeColumn};
 use crate::catalog::answers::{Answers, Asked, Kept};
+use crate::catalog::sampled::{self, Sample};
 use crate::catalog::{Column, Kind, Table};
 use crate::error::fail;
-use crate::expr::{Expr, Node};
+use crate::expr::{Comparison, Expr, Node};
 use crate::functions::coerce;
 use crate::plan::estimate::{FOUND_COST, Given, Statistics};
 use crate::plan::rewrite::rewrite;
@@ -159,6 +160,35 @@ impl<'s, 'r> Sizes<'s, 'r> {
         }
         let documents = self.collection(table)?.state.documents().max(0) as f64;
         Some(part? * documents)
+    }
+
+    /// A few documents of a table.
+    fn sample(&self, table: usize) -> Option<Arc<Sample>> {
+        let collection = self.collection(table).filter(|_| !self.is_of_elements(table))?;
+        sampled::of(collection, &self.reading.statement.database.engine).ok()?
+    }
+
+    /// About how many documents of a table some conditions hold of, of which this is the filter, by a few of its documents.
+    fn found_in_sample(&self, table: usize, conditions: &[Expr], filter: &Document) -> Option<f64> {
+        let sample = self.sample(table).filter(|_| !filter.is_empty())?;
+        let reading = self.reading;
+        let (_, mut scope) = reading.statement.operation(None).ok()?;
+        let raw = filter.to_raw();
+        let filter = read::parse_filter(Some(raw.as_raw()), &mut scope).ok()?;
+        let part = sample.part(&filter, reading.op).ok()?;
+        let documents = self.collection(table)?.state.documents().max(0) as f64;
+        let found = part * documents;
+        // A value that is not in the sample is as frequent as others are.
+        let [condition] = conditions else { return Some(found) };
+        let Node::Compare(Comparison::Equal, a, b) = condition.node() else {
+            return Some(found);
+        };
+        let own = if a.is_known() { b } else { a };
+        let Node::Column { index, .. } = own.as_moment().node() else {
+            return Some(found);
+        };
+        let each = documents / self.distinct(table, *index)?.max(1.0);
+        Some(if sample.is_of_none(part) { each } else { found })
     }
 
     /// How many elements the array at `path` has in a document, about; `None` when there are no documents.
@@ -358,9 +388,12 @@ impl Statistics for Sizes<'_, '_> {
             // What cannot be computed ends the statement when it runs.
             let found = find::filter(conditions, own, &env).ok()?;
             let by_index = self.reading.estimated(collection, &found.filter).ok()?;
-            match by_index {
-                Some(entries) => Some(entries as f64),
-                None => self.reading.estimated_by_columns(collection, &found.filter).ok()?,
+            if let Some(entries) = by_index {
+                return Some(entries as f64);
+            }
+            match self.reading.estimated_by_columns(collection, &found.filter).ok()? {
+                None => self.found_in_sample(table, conditions, &found.filter),
+                known => known,
             }
         };
         let found = find().map(|found| found * self.rows_each(table));
@@ -380,10 +413,14 @@ impl Statistics for Sizes<'_, '_> {
                 return by_index.or_else(|| Some(self.of_elements(table, &own.name)?.distinct.max(1.0)));
             }
             let collection = self.collection(table)?;
-            match self.reading.different_by_columns(collection, &own.path) {
-                None if is_indexed => self.reading.different(collection, &own.path).ok()?,
-                known => known,
+            if let Some(known) = self.reading.different_by_columns(collection, &own.path) {
+                return Some(known);
             }
+            let by_index = match is_indexed {
+                true => self.reading.different(collection, &own.path).ok()?,
+                false => None,
+            };
+            by_index.or_else(|| self.sample(table)?.distinct(&own.path))
         };
         let found = column_of.and_then(find);
         self.distinct.borrow_mut().insert((table, column), found);

@@ -50,6 +50,8 @@ pub fn probe(
     fields: Option<&[Str]>,
 ) -> Result<Option<Probe>> {
     let mut best: Option<(&Arc<IndexInfo>, Vec<Known<'_>>, Vec<Bound<'_>>)> = None;
+    // Another index may have a range that is of no form which is seen here.
+    let mut may_be_ranged = false;
     for index in indexes(collection)?.iter().filter(|index| is_plain(index)) {
         let known = index
             .parts
@@ -61,7 +63,11 @@ pub fn probe(
         let ranges = next.map_or_else(Vec::new, |path| ranges(conditions, table, path));
         let compared = |path: &str| conditions.iter().filter(|c| is_compared(c, table, path)).count();
         if next.is_some_and(|path| compared(path) > ranges.len()) {
-            return Ok(None);
+            if !known.is_empty() {
+                return Ok(None);
+            }
+            may_be_ranged = true;
+            continue;
         }
         // Elements of an array may each be within one end.
         if known.is_empty() && ranges.is_empty() || index.is_multikey() && ranges.len() > 1 {
@@ -74,7 +80,9 @@ pub fn probe(
             _ => best = Some((index, known, ranges)),
         }
     }
-    let Some((index, known, ranges)) = best else {
+    // Values of two columns are taken for fewer rows than a range of one.
+    let enough = if may_be_ranged { 2 } else { 0 };
+    let Some((index, known, ranges)) = best.filter(|(_, known, _)| known.len() >= enough) else {
         return Ok(None);
     };
     let has = |field: &Str| index.parts.iter().any(|part| part.path.as_str() == field.as_str());

@@ -11,6 +11,9 @@ use nestor_model::vector::Builder;
 use nestor_model::{Binary, DocRef, Result, Value, ValueRef};
 use std::sync::Arc;
 
+/// Columns that are read for all rows, with those that conditions look at, rather than afterwards for those that are wanted.
+const IN_PASSING_MAX: usize = 4;
+
 /// Makes rows of the documents of a table.
 pub struct Documents {
     table: Arc<Table>,
@@ -112,6 +115,28 @@ impl Reader for Documents {
             *fields = Picked::of_elements(&self.table, *elements, first);
             *rest = Some(Picked::of_elements(&self.table, *elements, &later));
         }
+    }
+
+    fn reads_in_passing(&self, columns: &[bool]) -> bool {
+        let is_small = |ty: &Type| {
+            matches!(
+                ty,
+                Type::Bool
+                    | Type::Int2
+                    | Type::Int4
+                    | Type::Int8
+                    | Type::Float4
+                    | Type::Float8
+                    | Type::Numeric
+                    | Type::Date
+                    | Type::Timestamp
+                    | Type::Timestamptz
+            )
+        };
+        let mut own = (0..columns.len()).filter(|at| columns[*at]);
+        let is_plain = self.table.declared && self.fields.is_none();
+        let are_few = own.clone().count() <= IN_PASSING_MAX;
+        is_plain && are_few && own.all(|at| self.table.columns.get(at).is_some_and(|column| is_small(&column.ty)))
     }
 
     fn read_into(&mut self, doc: DocRef<'_>, columns: &mut [Builder]) -> Result<usize> {

@@ -5,7 +5,7 @@
 
 use super::Session;
 use crate::bind::{ident, object_name};
-use crate::catalog::known;
+use crate::catalog::{known, sampled};
 use crate::error::{error, fail, unsupported};
 use crate::notices;
 use crate::parse::maintain::{Kind as Verb, Maintain};
@@ -119,6 +119,7 @@ fn analyze(statement: &Statement<'_>, facts: &SessionFacts, ns: &Namespace) -> R
         return Ok(());
     }
     known::forget(collection);
+    sampled::forget(collection);
     let (op, _) = statement.operation(None)?;
     Reading::new(statement, read.view(), &op, facts).table_at(ns).map(drop)
 }
