@@ -223,6 +223,14 @@ impl Expr {
 
     /// Whether two expressions are written the same.
     pub fn is_same(&self, other: &Expr) -> bool {
-        self.ty() == other.ty() && format!("{:?}", self.node()) == format!("{:?}", other.node())
+        let (own, others) = (self.node(), other.node());
+        if std::mem::discriminant(own) != std::mem::discriminant(others) || self.ty() != other.ty() {
+            return false;
+        }
+        match (own, others) {
+            (Node::Column { index: a, .. }, Node::Column { index: b, .. }) if a != b => false,
+            (Node::Compare(op, a, b), Node::Compare(other, c, d)) => op == other && a.is_same(c) && b.is_same(d),
+            _ => std::ptr::eq(own, others) || format!("{own:?}") == format!("{others:?}"),
+        }
     }
 }

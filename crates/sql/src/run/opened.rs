@@ -38,6 +38,9 @@ const COLUMN_COST: f64 = 40.0;
 /// With more columns than these no index is looked at for all of them.
 const READ_MAX: usize = 8;
 
+/// Documents that an index on fields of elements finds, and no other way is looked for.
+const FOUND_FEW: u64 = 16;
+
 /// The tables of a statement that runs.
 pub struct Tables<'s, 'r> {
     /// What is read.
@@ -487,7 +490,8 @@ impl Tables<'_, '_> {
         // Documents that do not count are not read further, whatever their elements hold.
         let find::Found { filter, .. } = find::filter(&scan.conditions, table, env)?;
         let documents = collection.state.documents();
-        if documents >= COSTED_MIN {
+        // So few are read before it is known whether there are fewer.
+        if documents >= COSTED_MIN && found.count > FOUND_FEW {
             let costed = reading.costed(collection, &filter, None)?;
             let per_found = costed.map_or(0.0, |costed| costed.per_found).max(FETCH_COST);
             if found.count as f64 * per_found > documents as f64 {

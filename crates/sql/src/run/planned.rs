@@ -413,6 +413,10 @@ impl Statistics for Sizes<'_, '_> {
                 return by_index.or_else(|| Some(self.of_elements(table, &own.name)?.distinct.max(1.0)));
             }
             let collection = self.collection(table)?;
+            // Of elements each document has several.
+            if self.has_index(table, column, true) {
+                return Some(collection.state.documents().max(1) as f64);
+            }
             if let Some(known) = self.reading.different_by_columns(collection, &own.path) {
                 return Some(known);
             }
