@@ -43,7 +43,7 @@ impl Entries {
     ///
     /// Errors: those of the filter.
     pub fn plan(&self, filter: &Document) -> Result<PlanNode> {
-        let mut plan = probe::entries(&self.index, self.bounds.clone(), false);
+        let mut plan = probe::entries(&self.index, self.bounds.clone(), false, true);
         if let PlanNode::Fetch { filter: own, .. } = &mut plan {
             let parsed = MatchExpr::parse(filter.as_ref(), &mut Scope::new())?.normalize();
             *own = (!filter.is_empty()).then(|| Arc::new(parsed));
@@ -92,7 +92,7 @@ pub fn fewest(
         let counted = |first: &Interval, second: Option<&Interval>| -> Result<u64> {
             let second = second.map(|interval| IntervalList::of(interval.clone()));
             let one = bounds(index, &IntervalList::of(first.clone()), second.as_ref().into_iter());
-            let entries = least_entries(&[probe::entries(index, one, false)], collection, view)?;
+            let entries = least_entries(&[probe::entries(index, one, false, true)], collection, view)?;
             Ok(entries.map_or(u64::MAX, |entries| entries.count))
         };
         let mut count: u64 = 0;

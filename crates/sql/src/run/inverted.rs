@@ -512,7 +512,7 @@ pub fn bounds(
     let count = |intervals: &[Interval]| -> Result<u64> {
         let mut sum: u64 = 0;
         for interval in intervals {
-            let plan = entries(index, bounds(vec![interval.clone()]), false);
+            let plan = entries(index, bounds(vec![interval.clone()]), false, true);
             let own = least_entries(&[plan], collection, view)?;
             sum = sum.saturating_add(own.map_or(u64::MAX, |own| own.count));
         }

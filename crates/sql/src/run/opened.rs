@@ -257,6 +257,16 @@ impl Tables<'_, '_> {
                         whole: table.elements.is_some(),
                     });
                 }
+                if let Some(root) = self.read_in_order(scan, table, env)? {
+                    return Ok(Opened::Documents {
+                        root,
+                        reader: Box::new(Documents::new(table, &scan.needed)),
+                        exact: true,
+                        in_order: true,
+                        more: false,
+                        whole: false,
+                    });
+                }
                 let find::Found { filter, exact } = find::filter(&scan.conditions, table, env)?;
                 if let Some(root) = self.jumping(scan, table, &filter)? {
                     return Ok(Opened::Documents {
@@ -470,6 +480,26 @@ impl Tables<'_, '_> {
             root.in_any_order();
         }
         Ok(Some((root, probe.exact)))
+    }
+
+    /// What reads an index in the order that a scan is asked for, where it is plain that this one serves best, without asking the planner.
+    fn read_in_order(&self, scan: &Scan<Expr>, table: &Table, env: &Env<'_>) -> Result<Option<BoxOperator>> {
+        let (Kind::Collection(ns), reading) = (&table.kind, self.reading) else {
+            return Ok(None);
+        };
+        let is_plain = !scan.order.is_empty() && !scan.distinct && table.elements.is_none();
+        let settles = scan.settles || scan.conditions.is_empty();
+        if !is_plain || !settles || !reading.session.switches.indexscan || reading.is_piped(ns)? {
+            return Ok(None);
+        }
+        let collection = reading.view.catalog().get(ns).filter(|own| !own.is_clustered());
+        let order = Order::of(scan, table);
+        let (Some(collection), Some(by)) = (collection, order.as_ref().and_then(Order::plain)) else {
+            return Ok(None);
+        };
+        let fields = self.fields_read(scan, table);
+        let plan = probe::in_order(by, &scan.conditions, (table, collection), env, fields.as_deref())?;
+        plan.map(|plan| nestor_exec::build(&plan, collection)).transpose()
     }
 
     /// What finds the documents by an index on fields of the elements that are the rows, where that reads less than other ways.

@@ -72,6 +72,11 @@ impl Order {
         (!by.is_empty()).then_some(Self { by, parts, text })
     }
 
+    /// The paths, and whether they ascend, where the order is that of BSON for all documents.
+    pub fn plain(&self) -> Option<&[(String, bool)]> {
+        (self.parts == [Part::All] && !self.text).then_some(&self.by)
+    }
+
     /// The order as a sort of the find layer.
     pub fn sort(&self) -> Document {
         let mut out = Document::new();

@@ -85,11 +85,91 @@ pub fn probe(
     let Some((index, known, ranges)) = best.filter(|(_, known, _)| known.len() >= enough) else {
         return Ok(None);
     };
+    let Some((bounds, exact)) = bounded(index, (&known, &ranges), table, env)? else {
+        return Ok(None);
+    };
+    let exact = exact && known.len() + ranges.len() == conditions.len() && !index.is_multikey();
+    let plan = entries(index, bounds, is_covered(index, fields), true);
+    Ok(Some(Probe {
+        plan,
+        is_range: !ranges.is_empty(),
+        exact,
+    }))
+}
+
+/// The plan that reads an index whose order is the one that is asked for, of a path for each column and whether it ascends, where conditions say nothing but
+/// which part of that index. `None` when there is no such index.
+///
+/// Errors: those of the values.
+pub fn in_order(
+    by: &[(String, bool)],
+    conditions: &[Expr],
+    (table, collection): (&Table, &Collection),
+    env: &Env<'_>,
+    fields: Option<&[Str]>,
+) -> Result<Option<PlanNode>> {
+    for index in indexes(collection)?.iter() {
+        if !is_plain(index) || index.is_multikey() {
+            continue;
+        }
+        let known = index
+            .parts
+            .iter()
+            .map_while(|part| equal(conditions, table, part.path.as_str()));
+        let known: Vec<Known<'_>> = known.collect();
+        let Some(forward) = direction(index, known.len(), by) else {
+            continue;
+        };
+        let next = index.parts.get(known.len()).map(|part| part.path.as_str());
+        let ranges = next.map_or_else(Vec::new, |path| ranges(conditions, table, path));
+        if known.len() + ranges.len() != conditions.len() {
+            continue;
+        }
+        if let Some((bounds, true)) = bounded(index, (&known, &ranges), table, env)? {
+            return Ok(Some(entries(index, bounds, is_covered(index, fields), forward)));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether an index of which the first parts have one value each is read forward to have an order; `None` when it has another one.
+fn direction(index: &IndexInfo, known: usize, by: &[(String, bool)]) -> Option<bool> {
+    let (fixed, rest) = index.parts.split_at(known);
+    let mut rest = rest.iter();
+    let mut forward = None;
+    for (path, ascending) in by {
+        if fixed.iter().any(|part| part.path.as_str() == path) {
+            continue;
+        }
+        let part = rest.next().filter(|part| part.path.as_str() == path)?;
+        let is_same = (part.kind == PartKind::Ascending) == *ascending;
+        if forward.is_some_and(|forward| forward != is_same) {
+            return None;
+        }
+        forward = Some(is_same);
+    }
+    Some(forward.unwrap_or(true))
+}
+
+/// Whether the entries of an index have all of some fields.
+fn is_covered(index: &IndexInfo, fields: Option<&[Str]>) -> bool {
     let has = |field: &Str| index.parts.iter().any(|part| part.path.as_str() == field.as_str());
-    let is_covered = fields.is_some_and(|fields| !index.is_multikey() && fields.iter().all(has));
-    let mut exact = known.len() + ranges.len() == conditions.len() && !index.is_multikey();
+    fields.is_some_and(|fields| !index.is_multikey() && fields.iter().all(has))
+}
+
+/// The part of an index that values of its first parts, and ends of the next one, leave; whether the conditions hold of all that is there. `None` when a value may
+/// be there in another form.
+///
+/// Errors: those of the values.
+fn bounded(
+    index: &IndexInfo,
+    (known, ranges): (&[Known<'_>], &[Bound<'_>]),
+    table: &Table,
+    env: &Env<'_>,
+) -> Result<Option<(IndexBounds, bool)>> {
+    let mut exact = true;
     let mut bounds = IndexBounds::all(index);
-    for (part, (column, value)) in bounds.parts.iter_mut().zip(&known) {
+    for (part, (column, value)) in bounds.parts.iter_mut().zip(known) {
         let value = value.value(&[], env)?;
         exact &= find::is_exact(column, &column.ty(), table);
         if matches!(value, Value::Null) {
@@ -103,7 +183,7 @@ pub fn probe(
         }
     }
     if let Some(part) = bounds.parts.get_mut(known.len()) {
-        for (op, column, value) in &ranges {
+        for (op, column, value) in ranges {
             exact &= find::is_exact(column, &column.ty(), table);
             let value = value.value(&[], env)?;
             let within = match value {
@@ -116,12 +196,7 @@ pub fn probe(
             *part = part.intersect(&within);
         }
     }
-    let plan = entries(index, bounds, is_covered);
-    Ok(Some(Probe {
-        plan,
-        is_range: !ranges.is_empty(),
-        exact,
-    }))
+    Ok(Some((bounds, exact)))
 }
 
 /// The values that compare so with one.
@@ -158,15 +233,15 @@ fn ranges<'c>(conditions: &'c [Expr], table: &Table, path: &str) -> Vec<Bound<'c
     all.collect()
 }
 
-/// Reads index entries, and their documents unless the entries have all that is wanted.
-pub(super) fn entries(index: &Arc<IndexInfo>, bounds: IndexBounds, is_covered: bool) -> PlanNode {
+/// Reads index entries, forward or backward, and their documents unless the entries have all that is wanted.
+pub(super) fn entries(index: &Arc<IndexInfo>, bounds: IndexBounds, is_covered: bool, forward: bool) -> PlanNode {
     if bounds.parts.iter().any(IntervalList::is_empty) {
         return PlanNode::Eof;
     }
     let input = Box::new(PlanNode::IndexScan(IndexScan {
         index: index.clone(),
         bounds,
-        forward: true,
+        forward,
         key_filter: None,
         key_test: None,
         purpose: ScanPurpose::Entries,
@@ -182,7 +257,7 @@ pub(super) fn entries(index: &Arc<IndexInfo>, bounds: IndexBounds, is_covered: b
 
 /// What reads the documents of index entries.
 pub fn scanned(index: &Arc<IndexInfo>, bounds: IndexBounds, collection: &Arc<Collection>) -> Result<BoxOperator> {
-    nestor_exec::build(&entries(index, bounds, false), collection)
+    nestor_exec::build(&entries(index, bounds, false, true), collection)
 }
 
 /// What finds the documents by an index on expressions: the one of which conditions give the most parts, from the first on. A range ends them. A partial
