@@ -279,3 +279,11 @@ def test_without_test_commands_there_are_no_fail_points(server):
     with pytest.raises(OperationFailure) as error:
         server.client().admin.command("configureFailPoint", "failCommand", mode="off")
     assert error.value.code in (13, 59)
+
+
+def test_what_stands_beside_data_is_passed_over(client):
+    """The C driver's tests of change streams put `appName` there, where it restricts nothing."""
+    command = {"configureFailPoint": "failCommand", "mode": {"times": 1}, "data": {"failCommands": ["find"], "errorCode": 262}}
+    client.admin.command(command | {"appName": "another"})
+    assert failing(client.test.c.find_one) == 262
+    assert failing(client.test.c.find_one) is None

@@ -35,7 +35,7 @@ pub const SPEC: CommandSpec = Facts::no_collection(
 });
 
 crate::args! {
-    struct ConfigureFailPoint<'a>: "configureFailPoint" command {
+    struct ConfigureFailPoint<'a>: "configureFailPoint" lenient {
         "configureFailPoint" => name: &'a str,
         "mode" => mode: ValueRef<'a>,
         "data" => data: Option<RawDoc<'a>>,
