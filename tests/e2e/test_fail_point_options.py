@@ -249,6 +249,15 @@ def test_an_error_says_what_it_is_told_to_say(client):
             client.test.c.find_one()
 
 
+def test_that_of_get_mores_has_a_text_of_its_own(client):
+    client.test.c.insert_many([{"_id": 2}, {"_id": 3}])
+    with fail_point(client, name="failGetMoreAfterCursorCheckout", errorCode=237, errmsg="operation was interrupted"):
+        with pytest.raises(OperationFailure) as error:
+            list(client.test.c.find(batch_size=2))
+    assert error.value.code == 237
+    assert error.value.details["errmsg"] == "Failing command via 'failGetMoreAfterCursorCheckout' failpoint"
+
+
 @pytest.mark.parametrize(
     "data",
     [

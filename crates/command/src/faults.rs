@@ -78,11 +78,7 @@ fn hit(context: &Context<'_>) -> Result<Option<Pending>> {
     };
     match fail_points.first(applies) {
         Some((TIMES_OUT, _)) => bail!(MaxTimeMSExpired, "operation exceeded time limit"),
-        Some((name, data)) => {
-            let mut pending = fault(context, data.as_ref());
-            pending.fault.has_cursor = name == FAIL_GET_MORE;
-            Ok(Some(pending))
-        }
+        Some((name, data)) => Ok(Some(fault(context, name, data.as_ref()))),
         None => Ok(None),
     }
 }
@@ -115,7 +111,8 @@ fn fails_command(context: &Context<'_>, data: DocRef<'_>) -> bool {
     true
 }
 
-fn fault(context: &Context<'_>, data: DocRef<'_>) -> Pending {
+fn fault(context: &Context<'_>, name: &'static str, data: DocRef<'_>) -> Pending {
+    let has_cursor = name == FAIL_GET_MORE;
     let truthy = |name: &str| data.get(name).is_some_and(|value| value.truthy());
     let number = |name: &str| data.get(name).and_then(safe_i64);
     let block_ms = if truthy("blockConnection") {
@@ -125,8 +122,13 @@ fn fault(context: &Context<'_>, data: DocRef<'_>) -> Pending {
     };
     let error = number("errorCode").filter(|code| *code != 0).map(|code| {
         let code = ErrorCode::location(code.clamp(0, i32::MAX.into()) as i32);
-        let message = data.get("errmsg").and_then(ValueRef::as_str);
-        Error::new(code, message.unwrap_or("Failing command via 'failCommand' failpoint"))
+        // That of getMores takes a code and has a text of its own: the Node.js driver's tests, which set `errmsg` for it,
+        // expect an error that the driver does not take for its own closing of the cursor, as it would by that text.
+        let told = data.get("errmsg").and_then(ValueRef::as_str).filter(|_| !has_cursor);
+        match told {
+            Some(message) => Error::new(code, message),
+            None => Error::new(code, format!("Failing command via '{name}' failpoint")),
+        }
     });
     let mut write_concern_error = match data.get("writeConcernError") {
         Some(ValueRef::Document(doc)) => Some(doc.to_document()),
@@ -154,7 +156,7 @@ fn fault(context: &Context<'_>, data: DocRef<'_>) -> Pending {
             error,
             labels,
             write_concern_error,
-            has_cursor: false,
+            has_cursor,
         },
     }
 }
