@@ -68,14 +68,7 @@ impl ReadConcern {
 
     /// The level as clients write it.
     pub fn level_name(&self) -> &'static str {
-        match self.level() {
-            Level::Local => "local",
-            Level::Available => "available",
-            Level::Majority => "majority",
-            Level::Linearizable => "linearizable",
-            Level::Snapshot => "snapshot",
-            Level::Serializable => "serializable",
-        }
+        self.level().name()
     }
 
     /// True when nothing but perhaps `provenance` was given.
@@ -90,6 +83,18 @@ impl ReadConcern {
 }
 
 impl Level {
+    /// The name, as clients write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Available => "available",
+            Self::Majority => "majority",
+            Self::Linearizable => "linearizable",
+            Self::Snapshot => "snapshot",
+            Self::Serializable => "serializable",
+        }
+    }
+
     /// The level of that name. Errors: 2.
     pub fn parse(text: &str) -> Result<Self> {
         Ok(match text {

@@ -258,23 +258,32 @@ fn writes(pipeline: RawArray<'_>) -> bool {
 
 /// Refuses read concerns that a stage does not support.
 fn check_read_concern(level: Level, pipeline: &Pipeline) -> Result<()> {
-    let refused = match (pipeline.stages.first(), pipeline.stages.last()) {
-        (_, Some(Stage::Out(_) | Stage::OutFile(_) | Stage::Merge(_))) => level == Level::Linearizable,
-        (
-            Some(Stage::Source(
-                SourceStage::CurrentOp(_)
-                | SourceStage::ListClusterCatalog { .. }
-                | SourceStage::ListLocalSessions(_)
-                | SourceStage::PlanCacheStats,
-            )),
-            _,
-        ) => level != Level::Local,
-        _ => false,
-    };
-    if refused {
+    if let (Level::Linearizable, Some(Stage::Out(_) | Stage::OutFile(_) | Stage::Merge(_))) =
+        (level, pipeline.stages.last())
+    {
         bail!(
             InvalidOptions,
-            "a stage of the pipeline does not support this readConcern level"
+            "a pipeline that writes cannot run with the readConcern 'linearizable'"
+        );
+    }
+    let Some(Stage::Source(source)) = pipeline.stages.first() else {
+        return Ok(());
+    };
+    // What they read is not kept in collections and has no past.
+    let of_now = matches!(
+        source,
+        SourceStage::CurrentOp(_)
+            | SourceStage::ListClusterCatalog { .. }
+            | SourceStage::ListLocalSessions(_)
+            | SourceStage::ListSearchIndexes { .. }
+            | SourceStage::PlanCacheStats
+    );
+    if of_now && level != Level::Local {
+        bail!(
+            InvalidOptions,
+            "{} cannot run with a readConcern other than 'local', and this one is '{}'",
+            source.name(),
+            level.name()
         );
     }
     Ok(())
