@@ -186,8 +186,9 @@ impl Update {
             }
             Kind::Replacement(replacement) => {
                 let new = replacement.apply(doc, op.timestamp(), false)?;
-                // Without an `_id` of its own a replacement always counts as a change, as in MongoDB.
-                if replacement.has_id() && new.as_bytes() == doc.as_bytes() {
+                // It is compared as it was given, as in MongoDB: one without an `_id`, or with the `_id` behind other fields,
+                // always counts as a change.
+                if replacement.given().as_bytes() == doc.as_bytes() {
                     return Ok(Applied::NoChange);
                 }
                 Ok(Applied::Changed(Changed { doc: new, diff: None }))

@@ -15,9 +15,9 @@ impl Replacement {
         Ok(Self { doc: doc.to_raw() })
     }
 
-    /// True when it brings an `_id`.
-    pub fn has_id(&self) -> bool {
-        self.doc.as_raw().get("_id").is_some()
+    /// As it was given.
+    pub fn given(&self) -> RawDoc<'_> {
+        self.doc.as_raw()
     }
 
     /// The new document: `_id` of the old one first, when it has one, then the replacement's fields.
@@ -25,7 +25,7 @@ impl Replacement {
     /// Errors: 66 (ImmutableField) when the replacement has another `_id`; 52 for `$` names unless
     /// `insert`; 53 for a bad `_id`; 17419 when it gets too large.
     pub fn apply(&self, old: RawDoc<'_>, now: Timestamp, insert: bool) -> Result<RawDocBuf> {
-        replace(old, self.doc.as_raw(), Some(now), insert)
+        replace(old, self.given(), Some(now), insert)
     }
 }
 
