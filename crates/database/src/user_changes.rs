@@ -2,9 +2,9 @@
 
 use crate::statement::Statement;
 use crate::users::account;
-use crate::users::name::RoleName;
+use crate::users::name::{RoleName, UserName};
 use crate::users::{documents, roles_namespace, users_namespace};
-use crate::write::{Progress, writable};
+use crate::write::{Progress, begun, writable};
 use nestor_exec::point;
 use nestor_exec::write::{Changed, Writer};
 use nestor_model::namespace::ADMIN;
@@ -182,10 +182,23 @@ impl Changes<'_, '_> {
                 };
                 writer.update(&key, old.document(), changed, None)?;
             }
-            (Some((key, old)), Outcome::Remove) => writer.delete(&key, old.document(), None)?,
+            (Some((key, old)), Outcome::Remove) => {
+                let gone = old.document().as_doc().to_document();
+                writer.delete(&key, old.document(), None)?;
+                self.forget_settings(&gone)?;
+            }
             (_, Outcome::Keep) | (None, Outcome::Remove) => {}
         }
         Ok(())
+    }
+
+    /// What its sessions began with goes with a user or a role.
+    fn forget_settings(&mut self, gone: &Document) -> Result<()> {
+        let text = |field: &str| gone.get(field).and_then(ValueRef::as_str);
+        match (text("user").or(text("role")), text("db")) {
+            (Some(name), Some(db)) => begun::forget_role(self.statement, self.ws, &UserName::new(name, db)),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use nestor_exec::Interrupt;
 use nestor_exec::interrupt::while_waiting;
 use nestor_exec::write::check_wait;
 use nestor_model::{Result, Str};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ pub struct Current {
     /// Says when the statement has to stop.
     pub interrupt: Interrupt,
     /// How long it waits for a lock.
-    pub lock_timeout: Option<Duration>,
+    pub lock_timeout: Cell<Option<Duration>>,
     /// Its user may do everything.
     pub is_superuser: bool,
 }
@@ -39,7 +39,7 @@ impl Current {
         if self.locks.try_take(self.id, key, mode)? {
             return Ok(());
         }
-        let until = self.lock_timeout.map(|most| Instant::now() + most);
+        let until = self.lock_timeout.get().map(|most| Instant::now() + most);
         let look = || {
             self.interrupt.check()?;
             check_wait(until)

@@ -1,7 +1,7 @@
 //! SQL over documents: PostgreSQL's dialect and its wire protocol.
 //!
 //! Reading order: [`types`] (what values there are), [`expr`], [`current`] (whose statement a thread runs), [`search`] (text search), [`functions`] and [`aggregates`] (what is computed of them), [`parse`],
-//! [`catalog`] (tables), [`bind`] (from statements to plans), [`plan`] (rules), [`run`] (queries on the statement service), [`write`](mod@write) (statements that write), [`ddl`] (those that change what tables there are), [`mod@copy`] (files of rows), then
+//! [`catalog`] (tables), [`bind`] (from statements to plans), [`plan`] (rules), [`run`] (queries on the statement service), [`settings`] (of sessions), [`write`](mod@write) (statements that write), [`ddl`] (those that change what tables there are), [`mod@copy`] (files of rows), then
 //! [`protocol`] (bytes to messages and back) and [`session`] (what a connection is at).
 //!
 //! It stands beside `command` on top of `database`, and uses nothing of it: plans are those of [`nestor_planner::relation`], whose scans
@@ -25,6 +25,7 @@ pub mod protocol;
 pub mod run;
 pub mod search;
 pub mod session;
+pub mod settings;
 pub mod stage;
 pub mod types;
 pub mod write;

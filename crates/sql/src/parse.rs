@@ -1,6 +1,7 @@
 //! From text to statements: the grammar is `sqlparser`'s, in PostgreSQL's dialect.
 
 pub mod altered;
+pub mod assigned;
 pub mod attributes;
 mod calls;
 mod columns;

@@ -8,7 +8,7 @@ use crate::run::explain::{self, Wanted};
 use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
 use crate::run::tables::SessionFacts;
-use crate::session::settings;
+use crate::settings;
 use crate::types::{Type, stored};
 use crate::write::assertions;
 use nestor_database::statement::Statement;
@@ -111,6 +111,7 @@ fn facts(statement: &Statement<'_>, db: &str) -> Result<SessionFacts> {
         pid: i32::try_from(statement.slot.id).unwrap_or(0),
         account,
         settings: settings::initial(),
+        begun: Default::default(),
         switches: Switches::default(),
         got: Default::default(),
         temporary: Default::default(),

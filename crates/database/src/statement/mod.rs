@@ -83,7 +83,7 @@ pub struct Statement<'r> {
     /// Knows what databases assert; without it none that asserts something is written to.
     pub asserted: Option<&'r dyn Asserted>,
     /// How long it waits for another transaction; without it as long as it may run.
-    pub lock_timeout: Option<Duration>,
+    pub lock_timeout: Cell<Option<Duration>>,
     /// Bytes that building an index may hold, in place of the server's parameter.
     pub build_bytes_max: Option<usize>,
     /// The commit that reserved the numbers of sequences that it got, which nobody is told of before it is on disk.
@@ -155,7 +155,7 @@ impl<'r> Statement<'r> {
             has_time_of_transaction: false,
             relational: None,
             asserted: None,
-            lock_timeout: None,
+            lock_timeout: Cell::default(),
             build_bytes_max: None,
             reserved: Cell::new(None),
             loan: loan::Loan::default(),

@@ -83,6 +83,7 @@ pub fn drop_database(statement: &Statement<'_>, ws: &mut WriteSet, db: &str) -> 
             drop(statement, ws, &ns)?;
         }
     }
+    super::begun::forget_database(statement, ws, db)?;
     let entry = Origin::default().command(db, None, &doc! { "dropDatabase": 1 }, crate::clock::now_ms());
     Ok(ws.oplog(entry)?)
 }

@@ -5,6 +5,7 @@
 //! list is [`writing`](crate::operation::writing).
 
 pub mod assertions;
+pub mod begun;
 pub mod catalog;
 pub mod comments;
 pub mod delete;
@@ -209,7 +210,7 @@ impl Statement<'_> {
         let mut waits_for = Vec::new();
         loop {
             // Transactions use what it would change: once they have ended it begins again.
-            let is_done = with_retry_within(&self.interrupt, self.lock_timeout, |obstacle| {
+            let is_done = with_retry_within(&self.interrupt, self.lock_timeout.get(), |obstacle| {
                 attempt(obstacle, &mut waits_for)
             })?;
             if is_done {
@@ -272,7 +273,7 @@ impl Statement<'_> {
     ///
     /// Errors: 107 when it waits for this one, those of the interrupt.
     fn await_end(&self, ws: &WriteSet, obstacle: &Reservation) -> Result<()> {
-        let until = self.lock_timeout.map(|most| Instant::now() + most);
+        let until = self.lock_timeout.get().map(|most| Instant::now() + most);
         while_waiting(|| {
             loop {
                 match ws.wait_for(obstacle, LOOK) {

@@ -75,7 +75,7 @@ impl Statement<'_> {
             return self.atomically(&mut Progress::default(), work);
         }
         let engine = &self.database.engine;
-        with_retry_within(&self.interrupt, self.lock_timeout, |obstacle| {
+        with_retry_within(&self.interrupt, self.lock_timeout.get(), |obstacle| {
             let mut ws = engine.begin_transaction(engine.snapshot());
             let out = work(&mut ws)?;
             obstacle.claim(engine, &mut ws)?;

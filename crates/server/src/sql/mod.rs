@@ -16,7 +16,8 @@ use nestor_model::{Error, ErrorCode, Result as Outcome, doc};
 use nestor_sql::error::error;
 use nestor_sql::protocol::backend;
 use nestor_sql::protocol::frontend::{self, MESSAGE_BYTES_MAX, STARTUP_BYTES_MAX, Startup};
-use nestor_sql::session::{Commits, Flush, Next, Session, settings};
+use nestor_sql::session::{Commits, Flush, Next, Session};
+use nestor_sql::settings;
 use nestor_storage::Guarantee;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -121,7 +122,7 @@ async fn converse(
     let mut stream = Stream::new(Socket::Tcp(socket));
     let mut input = Input::default();
     let begun = tokio::time::timeout(STARTUP_MAX, start(server, conn, &mut stream, &mut input, secrets)).await;
-    let Some(session) = begun.map_err(|_| Ended)?? else {
+    let Some((session, told)) = begun.map_err(|_| Ended)?? else {
         return Ok(());
     };
     let mut session = Conversation { session, server };
@@ -135,6 +136,7 @@ async fn converse(
     let mut out = Vec::new();
     backend::authenticated(&mut out);
     session.session.report(&mut out);
+    out.extend(told);
     backend::key(&mut out, session.session.facts.pid, secret);
     backend::ready(&mut out, b'I');
     write(server, &mut stream, &mut out).await?;
@@ -206,14 +208,14 @@ fn is_flushed_behind(tag: u8) -> bool {
     matches!(tag, b'S' | b'Q' | b'H' | b'c' | b'f')
 }
 
-/// Begins a conversation: encryption, parameters, who it is. `None` when there is none to come.
+/// Begins a conversation: encryption, parameters, who it is, and what the client is told beside that. `None` when there is none to come.
 async fn start(
     server: &Server,
     conn: &Connection,
     stream: &mut Stream,
     input: &mut Input,
     secrets: &Secrets,
-) -> Result<Option<Session>, Ended> {
+) -> Result<Option<(Session, Vec<u8>)>, Ended> {
     let Some(parameters) = begin(server, stream, input, secrets).await? else {
         return Ok(None);
     };
@@ -231,7 +233,12 @@ async fn start(
         let login = login::log_in(server, conn, stream, input, (&user, &db)).await?;
         session.log_in(login);
     }
-    Ok(Some(session))
+    let mut told = Vec::new();
+    let begun = given(&parameters).and_then(|given| session.begin_with(&server.service, &given, &mut told));
+    match begun {
+        Ok(()) => Ok(Some((session, told))),
+        Err(error) => Err(fatal(stream, &error).await),
+    }
 }
 
 /// The session that a client's parameters ask for.
@@ -252,17 +259,18 @@ fn session(conn: &Connection, parameters: &[(String, String)]) -> Outcome<Sessio
     }
     let mut session = Session::new(conn.slot.clone(), user, database);
     session.set_ends(&conn.host, &conn.peer);
-    let given = parameters
+    Ok(session)
+}
+
+/// The settings that a client's parameters give: those of `options` first.
+fn given(parameters: &[(String, String)]) -> Outcome<Vec<(String, String)>> {
+    let options = parameters.iter().find(|(name, _)| name == "options");
+    let mut given = settings::of_options(options.map_or("", |(_, options)| options))?;
+    let others = parameters
         .iter()
         .filter(|(name, _)| !matches!(name.as_str(), "user" | "database" | "options" | "replication"));
-    for (name, value) in settings::of_options(value("options").unwrap_or_default())? {
-        settings::set(&mut session.facts.settings, &name, Some(&value))?;
-    }
-    for (name, value) in given {
-        settings::set(&mut session.facts.settings, name, Some(value))?;
-    }
-    session.settings_changed();
-    Ok(session)
+    given.extend(others.cloned());
+    Ok(given)
 }
 
 /// The parameters of a conversation, which is encrypted by then if the client wants that; `None` when there is none to come.

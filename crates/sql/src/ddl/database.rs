@@ -1,4 +1,4 @@
-//! CREATE DATABASE and DROP DATABASE.
+//! CREATE DATABASE, DROP DATABASE, and what ALTER DATABASE can change.
 //!
 //! A database is there with its first collection. One that is made empty has the entry of its schema `public`, which says nothing else.
 
@@ -30,6 +30,9 @@ pub(super) fn run(
     let (tag, name) = match what {
         Databases::Create { name, .. } => ("CREATE DATABASE", ident(name)),
         Databases::Drop { name, .. } => ("DROP DATABASE", ident(name)),
+        Databases::Settings { name, assigned } => {
+            return roles::settings::of_database(statement, session, (&ident(name), assigned), progress);
+        }
     };
     if statement.in_transaction() {
         return fail("25001", format!("{tag} cannot run inside a transaction block"));
@@ -37,7 +40,7 @@ pub(super) fn run(
     nestor_database::names::check_database(&name).map_err(|wrong| error("42602", wrong.message().to_owned()))?;
     let (action, verb) = match what {
         Databases::Create { .. } => (Action::CreateCollection, "create"),
-        Databases::Drop { .. } => (Action::DropDatabase, "drop"),
+        _ => (Action::DropDatabase, "drop"),
     };
     let resource = Resource::Database(name.as_str().into());
     let account = session.account.as_ref();
@@ -90,6 +93,7 @@ pub(super) fn run(
             })?;
             statement.database.profiler.forget(&name);
         }
+        Databases::Settings { .. } => {}
     }
     Ok(tag)
 }

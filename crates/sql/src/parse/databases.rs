@@ -1,6 +1,8 @@
-//! CREATE DATABASE and DROP DATABASE.
+//! CREATE DATABASE, DROP DATABASE, and ALTER DATABASE with settings.
 
+use super::assigned::{self, Assigned};
 use super::maintain::Parsed;
+use super::word::word;
 use sqlparser::ast::Ident;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -15,6 +17,13 @@ pub enum Databases {
         name: Ident,
         /// Its options, in lower case, with their values.
         options: Vec<(String, String)>,
+    },
+    /// ALTER DATABASE … SET and RESET
+    Settings {
+        /// The name.
+        name: Ident,
+        /// What sessions begin with.
+        assigned: Assigned,
     },
     /// DROP DATABASE
     Drop {
@@ -72,4 +81,17 @@ pub(super) fn read(parser: &mut Parser<'_>, creates: bool) -> Parsed<Databases> 
         options.push((option, value));
     }
     Ok(Databases::Create { name, options })
+}
+
+/// Reads ALTER DATABASE behind its first two words.
+pub(super) fn alter(parser: &mut Parser<'_>) -> Parsed<Databases> {
+    let name = parser.parse_identifier()?;
+    let sets = assigned::is_next(parser) && word(&parser.peek_nth_token(1).token) != "TABLESPACE";
+    match sets {
+        true => assigned::read(parser).map(|assigned| Databases::Settings { name, assigned }),
+        false => Err(ParserError::ParserError(format!(
+            "{}this form of ALTER DATABASE",
+            super::NOT_SUPPORTED
+        ))),
+    }
 }

@@ -291,6 +291,9 @@ const CREATE_DUALITY: [&str; 2] = ["CREATE", "DUALITY"];
 /// The words that begin a CREATE DATABASE.
 const CREATE_DATABASE: [&str; 2] = ["CREATE", "DATABASE"];
 
+/// The words that begin an ALTER DATABASE.
+const ALTER_DATABASE: [&str; 2] = ["ALTER", "DATABASE"];
+
 /// The words that begin a CREATE ASSERTION.
 const CREATE_ASSERTION: [&str; 2] = ["CREATE", "ASSERTION"];
 
@@ -326,6 +329,7 @@ const BEGINNINGS: &[(&[&str], &str)] = &[
     (&["SET", "CONSTRAINTS"], ""),
     (&CREATE_DATABASE, ""),
     (&["DROP", "DATABASE"], ""),
+    (&ALTER_DATABASE, ""),
     (&["DO"], ""),
     (&["CREATE", "TRIGGER"], ""),
     (&["CREATE", "OR", "REPLACE", "TRIGGER"], ""),
@@ -587,6 +591,9 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
     }
     if parser.parse_keywords(&[Keyword::DROP, Keyword::DATABASE]) {
         return databases::read(parser, false).map(Own::Database);
+    }
+    if parser.parse_keywords(&[Keyword::ALTER, Keyword::DATABASE]) {
+        return databases::alter(parser).map(Own::Database);
     }
     if parser.parse_keyword(Keyword::CREATE) {
         parser.next_token();

@@ -1,5 +1,6 @@
 //! CREATE, ALTER and DROP ROLE, USER and GROUP; GRANT, REVOKE and DROP OWNED.
 
+use super::assigned::{self, Assigned};
 use super::columns::written;
 use super::dialect::Sql;
 use super::maintain::Parsed;
@@ -26,6 +27,15 @@ pub enum Roles {
         name: Ident,
         /// Its options.
         options: Vec<RoleOption>,
+    },
+    /// ALTER ROLE … SET and RESET.
+    Settings {
+        /// The role; `None` for all.
+        name: Option<Ident>,
+        /// In which database; `None` for all.
+        database: Option<Ident>,
+        /// What its sessions begin with.
+        assigned: Assigned,
     },
     /// DROP ROLE, USER or GROUP.
     Drop {
@@ -185,12 +195,29 @@ pub(super) fn read(parser: &mut Parser<'_>) -> Parsed<Roles> {
         let names = names(parser)?;
         return Ok(Roles::Drop { names, if_exists });
     }
-    let name = parser.parse_identifier()?;
     let creates = verb == "CREATE";
+    let is_all = !creates && word(parser) == "ALL";
+    let name = parser.parse_identifier()?;
     if !creates {
         match word(parser).as_str() {
             "RENAME" => return other(parser, "ALTER ROLE RENAME"),
-            "SET" | "RESET" | "IN" => return other(parser, "settings of a role"),
+            "SET" | "RESET" | "IN" => {
+                let mut database = None;
+                if takes(parser, "IN") {
+                    expect(parser, "DATABASE")?;
+                    database = Some(parser.parse_identifier()?);
+                }
+                if !assigned::is_next(parser) {
+                    return parser.expected("SET or RESET", parser.peek_token());
+                }
+                let name = (!is_all).then_some(name);
+                let assigned = assigned::read(parser)?;
+                return Ok(Roles::Settings {
+                    name,
+                    database,
+                    assigned,
+                });
+            }
             "ADD" | "DROP" if kind == "GROUP" => {
                 let gives = word(parser) == "ADD";
                 parser.next_token();

@@ -33,6 +33,8 @@ pub struct SessionFacts {
     pub account: Option<Arc<Account>>,
     /// Settings that clients read.
     pub settings: BTreeMap<String, String>,
+    /// Those that the session began with in another way than all sessions do: they are what RESET gives back.
+    pub begun: Arc<BTreeMap<String, String>>,
     /// What they say of plans.
     pub switches: Switches,
     /// The numbers that it got from sequences.

@@ -5,6 +5,7 @@ use crate::catalog::system::{BYPASSES, MAKES_DATABASES, OWNER, Role, role_number
 use nestor_database::rights::{Action, Pattern, Resource};
 use nestor_database::users::account::{PUBLIC, names, stored_grants};
 use nestor_database::users::{RoleName, documents, roles_namespace, users_namespace};
+use nestor_database::write::begun::{self, Whose};
 use nestor_model::namespace::ADMIN;
 use nestor_model::{Document, Namespace, Result, ValueRef};
 use std::collections::BTreeMap;
@@ -65,6 +66,22 @@ impl Reading<'_, '_> {
                 .collect();
         }
         Ok(all.into_values().collect())
+    }
+
+    /// What sessions begin with, of roles of this database and of `admin`.
+    ///
+    /// Errors: those of storage.
+    pub(super) fn all_begun(&self) -> Result<Vec<(Whose, begun::Settings)>> {
+        let mut all = begun::all(self.view)?;
+        let db = self.session.database.as_str();
+        let is_near = |whose: &Whose| {
+            whose
+                .role
+                .as_ref()
+                .is_none_or(|role| *role.db == *ADMIN || *role.db == *db)
+        };
+        all.retain(|(whose, _)| is_near(whose));
+        Ok(all)
     }
 
     fn own_role(&self) -> Role {

@@ -27,6 +27,7 @@ use nestor_database::rights::{Action, Resource};
 use nestor_database::shape::{Shape, Words};
 use nestor_database::statement::Statement;
 use nestor_database::users::Account;
+use nestor_database::write::begun::{self, Whose};
 use nestor_exec::catalog::indexes;
 use nestor_exec::summary::totals;
 use nestor_exec::{BoxOperator, Step};
@@ -707,6 +708,10 @@ impl Facts for Reading<'_, '_> {
 
     fn roles(&self) -> Result<Vec<system::Role>> {
         self.all_roles()
+    }
+
+    fn begun(&self) -> Result<Vec<(Whose, begun::Settings)>> {
+        self.all_begun()
     }
 
     fn is_superuser(&self) -> bool {

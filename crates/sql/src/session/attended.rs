@@ -1,12 +1,13 @@
 //! A statement of a connection as others see it: what it is, how long it may run, what it costs.
 
-use super::{Session, login, settings};
+use super::{Session, login};
 use crate::current::{self, Current};
 use crate::error::error;
 use crate::parse::own::{self, Own};
 use crate::parse::roles::Roles;
 use crate::run::procedures;
 use crate::run::tables::SessionFacts;
+use crate::settings;
 use crate::write;
 use nestor_database::Database;
 use nestor_database::connections::Slot;
@@ -20,7 +21,7 @@ use nestor_model::namespace::ADMIN;
 use nestor_model::statement::{Manners, mannered, under};
 use nestor_model::{ErrorCode, RawWriter, Result, ValueRef, doc};
 use sqlparser::ast::Statement as Ast;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Characters of a statement that others are shown.
 const TEXT_SHOWN_MAX: usize = 4096;
@@ -90,7 +91,7 @@ impl Session {
         };
         let action = match &what {
             Roles::Create { .. } => "createUser",
-            Roles::Alter { .. } => "updateUser",
+            Roles::Alter { .. } | Roles::Settings { .. } => "updateUser",
             Roles::Drop { .. } => "dropUser",
             Roles::Privileges { gives: true, .. } => "grantPrivilegesToRole",
             Roles::Privileges { .. } | Roles::DropOwned { .. } => "revokePrivilegesFromRole",
@@ -142,11 +143,7 @@ pub(super) fn attend<'r>(
     let opid = database.connections.next_operation();
     slot.start_operation("sql", opid, shown.as_raw(), started);
     database.node.counters.operations.count(kind.counter(), 1);
-    let limit = |name: &str| {
-        let shown = facts.settings.get(name).filter(|shown| *shown != "0")?;
-        let ms = settings::milliseconds(shown).filter(|ms| *ms > 0)?;
-        Some(Duration::from_millis(ms))
-    };
+    let limit = |name: &str| settings::time(&facts.settings, name);
     let lock_timeout = limit("lock_timeout");
     let deadline = limit("statement_timeout").map(|most| started + most);
     let interrupt = Interrupt::new(slot.kill.clone(), deadline);
@@ -155,7 +152,7 @@ pub(super) fn attend<'r>(
     statement.protocol = "postgresql";
     statement.has_time_of_transaction = true;
     statement.asserted = Some(&write::assertions::Checks);
-    statement.lock_timeout = lock_timeout;
+    statement.lock_timeout.set(lock_timeout);
     statement.build_bytes_max = facts.switches.build_bytes;
     let manners = Manners {
         operator_bytes_max: facts.switches.operator_bytes,
@@ -169,7 +166,7 @@ pub(super) fn attend<'r>(
             locks: database.advisory.clone(),
             channels: database.channels.clone(),
             interrupt: interrupt.clone(),
-            lock_timeout,
+            lock_timeout: lock_timeout.into(),
             is_superuser: facts.settings.get("is_superuser").is_some_and(|on| on == "on"),
         };
         mannered(manners, || current::with(session, || work(&mut statement)))

@@ -5,17 +5,19 @@
 //! statement and waits for transactions that stand in its way; `repeatable read` reads the state of the first statement, and `serializable` is
 //! validated at the commit; both end in 40001 on a conflict.
 
+use super::Session;
 use super::acting::{AUTHORIZATION, ROLE};
 use super::attended::{Work, attend, once};
 use super::channels::Act;
 use super::sink::Sink;
-use super::{Session, settings, steering};
 use crate::ddl::temporary;
 use crate::error::{Field, error, fail, with};
 use crate::notices;
 use crate::parse::own::PREPARE_TRANSACTION;
 use crate::run::deferred::Waiting;
 use crate::run::tables::SessionFacts;
+use crate::settings::isolation::Isolation;
+use crate::settings::{self, steering};
 use crate::write::deferred;
 use nestor_database::Database;
 use nestor_database::concern::read::{Level, ReadConcern};
@@ -27,56 +29,8 @@ use nestor_database::terms::Terms;
 use nestor_database::uuid::Uuid;
 use nestor_model::{ErrorCode, Namespace, Result};
 use nestor_storage::View;
-use sqlparser::ast::{ObjectName, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
+use sqlparser::ast::{ObjectName, TransactionAccessMode, TransactionMode};
 use std::collections::BTreeMap;
-
-/// What a transaction sees of others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Isolation {
-    /// A name only: it is [`Isolation::ReadCommitted`].
-    ReadUncommitted,
-    ReadCommitted,
-    RepeatableRead,
-    Serializable,
-}
-
-impl Isolation {
-    /// The level of a name, as settings have it.
-    pub(super) fn of_name(name: &str) -> Option<Self> {
-        match name {
-            "read uncommitted" => Some(Self::ReadUncommitted),
-            "read committed" => Some(Self::ReadCommitted),
-            "repeatable read" => Some(Self::RepeatableRead),
-            "serializable" => Some(Self::Serializable),
-            _ => None,
-        }
-    }
-
-    /// Its name in settings.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::ReadUncommitted => "read uncommitted",
-            Self::ReadCommitted => "read committed",
-            Self::RepeatableRead => "repeatable read",
-            Self::Serializable => "serializable",
-        }
-    }
-
-    /// Whether each statement reads what was committed before it.
-    pub(super) fn is_read_committed(self) -> bool {
-        matches!(self, Self::ReadUncommitted | Self::ReadCommitted)
-    }
-
-    fn of(level: TransactionIsolationLevel) -> Result<Self> {
-        match level {
-            TransactionIsolationLevel::ReadUncommitted => Ok(Self::ReadUncommitted),
-            TransactionIsolationLevel::ReadCommitted => Ok(Self::ReadCommitted),
-            // PostgreSQL's repeatable read is a snapshot.
-            TransactionIsolationLevel::RepeatableRead | TransactionIsolationLevel::Snapshot => Ok(Self::RepeatableRead),
-            TransactionIsolationLevel::Serializable => Ok(Self::Serializable),
-        }
-    }
-}
 
 /// A transaction block.
 #[derive(Clone, Debug)]
@@ -180,7 +134,10 @@ impl Session {
             _ => {}
         }
         let whom = match name.as_str() {
-            ROLE | AUTHORIZATION => Some(self.asked_for(database, &name, value)?),
+            ROLE | AUTHORIZATION => {
+                let value = value.or_else(|| self.facts.begun.get(&name).map(String::as_str));
+                Some(self.asked_for(database, &name, value)?)
+            }
             _ => None,
         };
         if name == AUTHORIZATION {
@@ -192,11 +149,11 @@ impl Session {
             if whom.is_some() {
                 return Ok(());
             }
-            return settings::set(&mut self.facts.settings.clone(), &name, value);
+            return settings::change(&mut self.facts.settings.clone(), &self.facts.begun, &name, value);
         }
         match whom {
             Some(whom) => drop(self.facts.settings.insert(name.clone(), whom)),
-            None => settings::set(&mut self.facts.settings, &name, value)?,
+            None => settings::change(&mut self.facts.settings, &self.facts.begun, &name, value)?,
         }
         self.settings_changed();
         if let Some(block) = &mut self.block {

@@ -1,9 +1,10 @@
 //! LISTEN, UNLISTEN and NOTIFY. What a transaction says is heard when it has committed, and what a session hears it is told between two
 //! transactions.
 
-use super::{Session, settings};
+use super::Session;
 use crate::error::fail;
 use crate::protocol::backend;
+use crate::settings;
 use nestor_database::Database;
 use nestor_database::channels::{Mailbox, Notification, WAITING_BYTES_MAX};
 use nestor_model::{Error, Result};

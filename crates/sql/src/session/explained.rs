@@ -1,10 +1,11 @@
 //! EXPLAIN.
 
-use super::{Prepared, Session, Sink, plan_field, steering};
+use super::{Prepared, Session, Sink, plan_field};
 use crate::bind::write::{modifying, writing};
 use crate::error::unsupported;
 use crate::run::explain::{self, Format};
 use crate::run::query;
+use crate::settings::steering;
 use crate::write;
 use nestor_database::Database;
 use nestor_database::observe::op_kind::OpKind;

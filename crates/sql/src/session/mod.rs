@@ -5,6 +5,7 @@
 
 mod acting;
 mod attended;
+mod begun;
 mod block;
 mod channels;
 mod copy;
@@ -17,9 +18,7 @@ mod maintain;
 mod named;
 mod positioned;
 mod procedural;
-pub mod settings;
 mod sink;
-mod steering;
 
 use self::block::Block;
 use self::cursor::Cursor;
@@ -39,6 +38,7 @@ use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
 pub use crate::run::tables::Commits;
 use crate::run::tables::SessionFacts;
+use crate::settings;
 use crate::types::Type;
 use crate::types::style::Style;
 use crate::types::zone::Zone;
@@ -193,6 +193,7 @@ impl Session {
             pid: i32::try_from(slot.id).unwrap_or(0),
             account: None,
             settings,
+            begun: Arc::default(),
             switches: Switches::default(),
             got: Arc::default(),
             temporary: Arc::default(),
@@ -849,7 +850,7 @@ impl Session {
     }
 
     fn set(&mut self, database: &Database, set: &Set) -> Result<()> {
-        if let Some((name, value, is_local)) = settings::assigned(set) {
+        if let Some((name, value, is_local)) = settings::assigned_by(set) {
             self.warn_of_local(is_local);
             return self.change_setting(database, &name, value.as_deref(), is_local);
         }

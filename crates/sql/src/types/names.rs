@@ -115,6 +115,16 @@ pub fn quoted(name: &str) -> String {
     }
 }
 
+/// A setting's name as `SHOW` spells it.
+pub fn spelled(name: &str) -> &str {
+    match name {
+        "datestyle" => "DateStyle",
+        "intervalstyle" => "IntervalStyle",
+        "timezone" => "TimeZone",
+        name => name,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

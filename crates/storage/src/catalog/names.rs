@@ -22,6 +22,7 @@ const SYSTEM_ALLOWED: &[&str] = &[
     "system.sessions",
     "system.sequences",
     "system.comments",
+    "system.sqlSettings",
 ];
 
 /// And the beginnings of such names.

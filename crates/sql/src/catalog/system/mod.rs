@@ -24,10 +24,10 @@ mod shapes;
 mod statistics;
 mod triggers;
 
+pub use crate::types::names::spelled;
 pub use indexes::{index_oid, shown_part};
 pub use relations::quoted;
 pub use roles::{BYPASSES, MAKES_DATABASES, Role, number as role_number};
-pub use server::spelled;
 pub use shapes::{name_of, oid_of};
 
 use super::exclusion::Exclusion;
@@ -37,6 +37,7 @@ use crate::functions::part_key;
 use crate::functions::sequences_key;
 use crate::types::Type;
 use nestor_database::rights::Action;
+use nestor_database::write::begun::{self, Whose};
 use nestor_database::write::sequence::Counting;
 use nestor_model::{Document, Result, Value};
 use nestor_planner::relation::Tuple;
@@ -322,6 +323,10 @@ pub trait Facts {
     ///
     /// Errors: those of reading them.
     fn roles(&self) -> Result<Vec<Role>>;
+    /// What sessions of roles and databases begin with, of roles of this database and of `admin`.
+    ///
+    /// Errors: those of reading them.
+    fn begun(&self) -> Result<Vec<(Whose, begun::Settings)>>;
     /// The user may do everything.
     fn is_superuser(&self) -> bool;
     /// The user may do something with a relation of a schema, or with whichever there may be.

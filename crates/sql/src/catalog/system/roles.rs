@@ -4,6 +4,7 @@ use super::{DATABASE_OWNER, Facts, OWNER, Relation, Row, oid, text};
 use crate::catalog::schemas;
 use crate::error::fail;
 use nestor_database::rights::{Action, Actions};
+use nestor_database::write::begun::{Settings, Whose};
 use nestor_model::fnv::Fnv;
 use nestor_model::{Array, Namespace, Result, Value};
 
@@ -61,7 +62,13 @@ const PRIVILEGES: [(&str, &str, Action); 5] = [
 pub(super) fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
     let rows = match name {
         "pg_roles" | "pg_authid" => {
-            let mut rows: Vec<Row> = facts.roles()?.iter().filter(is_role).map(role).collect();
+            let begun = facts.begun()?;
+            let with_settings = |own: &Role| {
+                let mut row = role(own);
+                row.push(("rolconfig", config_of(&begun, &own.name)));
+                row
+            };
+            let mut rows: Vec<Row> = facts.roles()?.iter().filter(is_role).map(with_settings).collect();
             rows.push(vec![
                 ("oid", oid(DATABASE_OWNER)),
                 ("rolname", text("pg_database_owner")),
@@ -71,10 +78,11 @@ pub(super) fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
             rows
         }
         "pg_user" | "pg_shadow" => {
-            let all = facts.roles()?;
+            let (all, begun) = (facts.roles()?, facts.begun()?);
             let users = all.iter().filter(|role| role.logs_in);
             let row = |role: &Role| {
                 vec![
+                    ("useconfig", config_of(&begun, &role.name)),
                     ("usename", text(&role.name)),
                     ("usesysid", oid(role.oid)),
                     ("usecreatedb", Value::Bool(role.makes_databases)),
@@ -83,6 +91,25 @@ pub(super) fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
                 ]
             };
             users.map(row).collect()
+        }
+        "pg_db_role_setting" => {
+            let (roles, databases) = (facts.roles()?, super::statistics::databases(facts));
+            let row = |(whose, settings): (Whose, Settings)| {
+                let role = match &whose.role {
+                    Some(own) => roles.iter().find(|role| *role.name == *own.user)?.oid,
+                    None => 0,
+                };
+                let database = match &whose.database {
+                    Some(own) => databases.iter().find(|(_, name)| name == own)?.0,
+                    None => 0,
+                };
+                Some(vec![
+                    ("setdatabase", oid(database)),
+                    ("setrole", oid(role)),
+                    ("setconfig", config(&settings)),
+                ])
+            };
+            facts.begun()?.into_iter().filter_map(row).collect()
         }
         "pg_group" => {
             let all = facts.roles()?;
@@ -137,6 +164,23 @@ pub(super) fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
 /// Whether it is one, and not PUBLIC.
 fn is_role(role: &&Role) -> bool {
     !role.name.is_empty()
+}
+
+/// Settings as catalogs have them: `name=value`.
+pub(super) fn config(settings: &[(String, String)]) -> Value {
+    let each = settings
+        .iter()
+        .map(|(name, value)| text(format!("{}={value}", super::spelled(name))));
+    Value::Array(Array::new(each.collect()))
+}
+
+/// What sessions of a role begin with in all databases; null for nothing.
+fn config_of(begun: &[(Whose, Settings)], role: &str) -> Value {
+    let is_it = |(whose, _): &&(Whose, Settings)| {
+        whose.database.is_none() && whose.role.as_ref().is_some_and(|own| *own.user == *role)
+    };
+    let own = begun.iter().find(is_it);
+    own.map_or(Value::Null, |(_, settings)| config(settings))
 }
 
 fn role(role: &Role) -> Row {

@@ -149,7 +149,7 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
             .into_iter()
             .map(|(name, value)| {
                 vec![
-                    ("name", text(spelled(&name))),
+                    ("name", text(super::spelled(&name))),
                     ("setting", text(&value)),
                     ("context", text("user")),
                     ("vartype", text("string")),
@@ -273,16 +273,6 @@ pub(super) fn routines_of_rows(facts: &dyn Facts, relations: &[Relation]) -> Vec
         }
     }
     out
-}
-
-/// A setting's name as `SHOW` spells it.
-pub fn spelled(name: &str) -> &str {
-    match name {
-        "datestyle" => "DateStyle",
-        "intervalstyle" => "IntervalStyle",
-        "timezone" => "TimeZone",
-        name => name,
-    }
 }
 
 fn types(facts: &dyn Facts) -> Result<Vec<Row>> {

@@ -11,6 +11,7 @@
 
 mod grant;
 mod privilege;
+pub(super) mod settings;
 
 use crate::bind::ident;
 use crate::catalog::schemas;
@@ -78,6 +79,17 @@ pub(super) fn run(
     match what {
         Roles::Create { name, options } => create(statement, session, (name, options), progress),
         Roles::Alter { name, options } => alter(statement, session, (name, options), progress),
+        Roles::Settings {
+            name,
+            database,
+            assigned,
+        } => settings::of_role(
+            statement,
+            session,
+            (name.as_ref(), database.as_ref()),
+            assigned,
+            progress,
+        ),
         Roles::Drop { names, if_exists } => drop(statement, session, (names, *if_exists), progress),
         Roles::Privileges {
             gives,

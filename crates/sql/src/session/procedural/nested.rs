@@ -9,7 +9,7 @@ use crate::parse::procedural::Conflict;
 use crate::run::deferred::Waiting;
 use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
-use crate::session::settings;
+use crate::settings;
 use crate::types::Type;
 use crate::write::{WriteCell, deferred};
 use crate::{asked, ddl, write};
@@ -337,7 +337,7 @@ impl Running<'_, '_> {
     }
 
     fn set_setting(&mut self, set: &Set) -> Result<()> {
-        match settings::assigned(set) {
+        match settings::assigned_by(set) {
             Some((name, value, is_local)) => self.ask(&name, value, is_local),
             None => unsupported("SET of this form within a block"),
         }
@@ -349,7 +349,12 @@ impl Running<'_, '_> {
         if name.starts_with("transaction_") || matches!(name.as_str(), "role" | "session_authorization") {
             return unsupported(format!("SET {name} within a block"));
         }
-        settings::set(&mut self.facts.settings.clone(), &name, value.as_deref())?;
+        settings::change(
+            &mut self.facts.settings.clone(),
+            &self.facts.begun,
+            &name,
+            value.as_deref(),
+        )?;
         asked::set((name, value, is_local));
         Ok(())
     }
@@ -363,7 +368,7 @@ impl Running<'_, '_> {
         self.asked += all.len();
         for (name, value, _) in all {
             // They were looked at when they were asked for, or are when the statement ends.
-            let _ = settings::set(&mut self.facts.settings, &name, value.as_deref());
+            let _ = settings::change(&mut self.facts.settings, &self.facts.begun, &name, value.as_deref());
         }
         self.entered = None;
         let (zone, style) = (

@@ -1,10 +1,14 @@
-//! Settings of a session: those that change nothing are taken with the value that they have, and no others.
+//! Settings of a session: those that change nothing are taken with the value that they have, and no others. [`steering`] has those of plans and
+//! memory, [`isolation`] the levels that transactions have.
 
-use super::block::Isolation;
-use super::steering;
+pub mod isolation;
+pub mod steering;
+
+use self::isolation::Isolation;
 use crate::catalog::schemas;
 use crate::error::{Field, error, fail, unsupported, with};
 use crate::parse;
+use crate::parse::assigned::{self, text_of};
 use crate::run::columns::SETTING as COLUMNS;
 use crate::run::tables::SYNCHRONOUS;
 use crate::types::encoding::Encoding;
@@ -13,13 +17,13 @@ use crate::types::regconfig::Config;
 use crate::types::style::{Dates, Intervals, Order, Style, Thresholds};
 use crate::types::zone::{self, Zone};
 use nestor_model::{Error, Result};
-use sqlparser::ast::{ContextModifier, Expr, Set, Value as Literal};
+use sqlparser::ast::{ContextModifier, Expr, Set};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The setting that SET changes, its new value, which is none where it is to have that which sessions begin with, and whether only within the
 /// transaction; `None` for forms of SET that are no assignments.
-pub fn assigned(set: &Set) -> Option<(String, Option<String>, bool)> {
+pub fn assigned_by(set: &Set) -> Option<(String, Option<String>, bool)> {
     match set {
         Set::SingleAssignment {
             scope,
@@ -52,20 +56,6 @@ pub fn assigned(set: &Set) -> Option<(String, Option<String>, bool)> {
 
 fn is_default(value: &Expr) -> bool {
     matches!(value, Expr::Identifier(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default"))
-}
-
-/// The text that a word or a literal behind SET is.
-fn text_of(value: &Expr) -> String {
-    match value {
-        Expr::Identifier(word) => crate::bind::ident(word),
-        Expr::Value(literal) => match &literal.value {
-            Literal::SingleQuotedString(text) | Literal::EscapedStringLiteral(text) => text.clone(),
-            Literal::DoubleQuotedString(text) => text.clone(),
-            Literal::DollarQuotedString(text) => text.value.clone(),
-            other => other.to_string(),
-        },
-        other => other.to_string(),
-    }
 }
 
 /// What a session begins with.
@@ -131,6 +121,18 @@ pub fn initial() -> BTreeMap<String, String> {
         .collect()
 }
 
+/// Those that nobody can change.
+const FIXED: [&str; 8] = [
+    "integer_datetimes",
+    "is_superuser",
+    "lc_collate",
+    "lc_ctype",
+    "max_identifier_length",
+    "max_index_keys",
+    "server_version",
+    "server_version_num",
+];
+
 /// The values of `client_min_messages`.
 const LEVELS: [&str; 10] = [
     "debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice", "warning", "error",
@@ -181,6 +183,66 @@ pub fn of_options(text: &str) -> Result<Vec<(String, String)>> {
     Ok(out)
 }
 
+/// Whether there is such a setting, which is not a client's own.
+pub fn is_known(name: &str) -> bool {
+    initial().contains_key(name) || steering::is_refused(name)
+}
+
+/// Errors: 42704, always: there is no such setting.
+pub fn unknown<T>(name: &str) -> Result<T> {
+    fail("42704", format!("unrecognized configuration parameter \"{name}\""))
+}
+
+/// The value that is set for what begins later, a session or a call of a function, which can take it; `None` where nothing is to be said of it. `current` are
+/// the settings of who says so, who may do everything if `is_superuser`.
+///
+/// Errors: those of [`set`], 42501 for a client's own setting that a superuser has to allow, 0A000 for what does not begin later.
+pub fn for_later(
+    (current, is_superuser): (&BTreeMap<String, String>, bool),
+    name: &str,
+    value: &assigned::Value,
+) -> Result<Option<String>> {
+    let is_own = name.contains('.');
+    if name.starts_with("transaction_") || name == "session_authorization" {
+        return unsupported(format!("\"{name}\" as a setting of what begins later"));
+    }
+    if is_own && !is_known(name) && !is_superuser {
+        return fail("42501", format!("permission denied to set parameter \"{name}\""));
+    }
+    let text = match value {
+        assigned::Value::Is(values) => assigned::text(name, values)?,
+        assigned::Value::Current => match current.get(name) {
+            Some(value) => value.clone(),
+            None => return unknown(name),
+        },
+        assigned::Value::First if is_own || is_known(name) => return Ok(None),
+        assigned::Value::First => return unknown(name),
+    };
+    // Which role it may be is looked at when a session begins.
+    if name != "role" {
+        set(&mut initial(), name, Some(&text))?;
+    }
+    Ok(Some(text))
+}
+
+/// Sets one, which has the value that the session began with where none is said.
+///
+/// Errors: those of [`set`].
+pub fn change(
+    settings: &mut BTreeMap<String, String>,
+    begun: &BTreeMap<String, String>,
+    name: &str,
+    value: Option<&str>,
+) -> Result<()> {
+    match (value, begun.get(name)) {
+        (None, Some(first)) => {
+            settings.insert(name.to_owned(), first.clone());
+            Ok(())
+        }
+        (value, _) => set(settings, name, value),
+    }
+}
+
 /// Sets one.
 ///
 /// Errors: 42704 for a name that there is not, 0A000 for a value that would change what Nestor cannot, 22023 for one that is none.
@@ -208,7 +270,7 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: Option<&s
         return Ok(());
     }
     let Some(old) = settings.get_mut(&name) else {
-        return fail("42704", format!("unrecognized configuration parameter \"{name}\""));
+        return unknown(&name);
     };
     let plain = text.trim().to_lowercase();
     if Thresholds::SETTINGS.iter().any(|(own, _)| *own == name) {
@@ -336,6 +398,9 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: Option<&s
                 None => return invalid(&name, text),
             }
         }
+        name if FIXED.contains(&name) => {
+            return fail("55P02", format!("parameter \"{name}\" cannot be changed"));
+        }
         _ => plain == old.to_lowercase(),
     };
     match same {
@@ -348,12 +413,12 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: Option<&s
 }
 
 /// Errors: 22023, always: a setting that is a Boolean has another value.
-pub(super) fn no_boolean<T>(name: &str) -> Result<T> {
+pub fn no_boolean<T>(name: &str) -> Result<T> {
     fail("22023", format!("parameter \"{name}\" requires a Boolean value"))
 }
 
 /// A Boolean setting as it is shown.
-pub(super) fn shown(is_on: bool) -> &'static str {
+pub fn shown(is_on: bool) -> &'static str {
     if is_on { "on" } else { "off" }
 }
 
@@ -389,7 +454,7 @@ fn zone_name(text: &str) -> Result<String> {
 }
 
 /// The zone that the setting names.
-pub(super) fn zone(settings: &BTreeMap<String, String>) -> Zone {
+pub fn zone(settings: &BTreeMap<String, String>) -> Zone {
     let name = settings.get("timezone").map_or("UTC", String::as_str);
     // `<+02>-02`
     let offset = name
@@ -432,7 +497,7 @@ fn date_style(old: &str, words: &str) -> Option<String> {
 }
 
 /// What the settings say of how values are read and shown.
-pub(super) fn style(settings: &BTreeMap<String, String>) -> Style {
+pub fn style(settings: &BTreeMap<String, String>) -> Style {
     let value = |name: &str| settings.get(name).map_or("", String::as_str);
     let (dates, order) = dates(value("datestyle"));
     Style {
@@ -447,7 +512,7 @@ pub(super) fn style(settings: &BTreeMap<String, String>) -> Style {
 }
 
 /// How long a session may rest, in a transaction or outside of one, and the error that ends it; `None` for ever.
-pub(super) fn rest(settings: &BTreeMap<String, String>, in_transaction: bool) -> Option<(Duration, Error)> {
+pub fn rest(settings: &BTreeMap<String, String>, in_transaction: bool) -> Option<(Duration, Error)> {
     let (name, state, told) = match in_transaction {
         true => (
             "idle_in_transaction_session_timeout",
@@ -460,9 +525,14 @@ pub(super) fn rest(settings: &BTreeMap<String, String>, in_transaction: bool) ->
             "terminating connection due to idle-session timeout",
         ),
     };
+    Some((time(settings, name)?, error(state, told)))
+}
+
+/// The time that a setting says; `None` for none.
+pub fn time(settings: &BTreeMap<String, String>, name: &str) -> Option<Duration> {
     let shown = settings.get(name).filter(|shown| *shown != "0")?;
-    let most = milliseconds(shown).filter(|ms| *ms > 0)?;
-    Some((Duration::from_millis(most), error(state, told)))
+    let ms = milliseconds(shown).filter(|ms| *ms > 0)?;
+    Some(Duration::from_millis(ms))
 }
 
 /// Units of times, largest first, with their milliseconds.
@@ -475,7 +545,7 @@ const UNITS: [(&str, u64); 5] = [
 ];
 
 /// A time in milliseconds, which are its unit if it names none.
-pub(super) fn milliseconds(text: &str) -> Option<u64> {
+pub fn milliseconds(text: &str) -> Option<u64> {
     let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let n: u64 = text[..at].parse().ok()?;
     let unit = text[at..].trim();
@@ -494,7 +564,7 @@ fn time_shown(ms: u64) -> String {
 }
 
 /// The values of a switch.
-pub(super) fn switch(text: &str) -> Option<bool> {
+pub fn switch(text: &str) -> Option<bool> {
     match text {
         "on" | "true" | "yes" | "1" => Some(true),
         "off" | "false" | "no" | "0" => Some(false),
@@ -502,6 +572,7 @@ pub(super) fn switch(text: &str) -> Option<bool> {
     }
 }
 
-pub(super) fn invalid<T>(name: &str, value: &str) -> Result<T> {
+/// Errors: 22023, always: a setting has no such value.
+pub fn invalid<T>(name: &str, value: &str) -> Result<T> {
     fail("22023", format!("invalid value for parameter \"{name}\": \"{value}\""))
 }

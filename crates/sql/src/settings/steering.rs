@@ -96,12 +96,17 @@ const OTHERS: &[&str] = &[
 ];
 
 /// Their names with their first values.
-pub(super) fn initial() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub fn initial() -> impl Iterator<Item = (&'static str, &'static str)> {
     ALL.iter().map(|(name, first, _)| (*name, *first))
 }
 
+/// Whether a setting of this name is PostgreSQL's, and may not be set.
+pub fn is_refused(name: &str) -> bool {
+    OTHERS.contains(&name)
+}
+
 /// Those that are others than a session begins with.
-pub(super) fn changed(settings: &BTreeMap<String, String>) -> Vec<(String, String)> {
+pub fn changed(settings: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let is_other = |(name, first, _): &&(&str, &str, Kind)| settings.get(*name).is_some_and(|own| own != first);
     let all = ALL.iter().filter(is_other);
     all.map(|(name, ..)| (name.to_string(), settings[*name].clone()))
@@ -111,7 +116,7 @@ pub(super) fn changed(settings: &BTreeMap<String, String>) -> Vec<(String, Strin
 /// The value of one as it is shown; `None` for the name of another setting.
 ///
 /// Errors: 22023 for a value that is none, 0A000 for one that would want another effect.
-pub(super) fn value(name: &str, text: &str) -> Result<Option<String>> {
+pub fn value(name: &str, text: &str) -> Result<Option<String>> {
     if OTHERS.contains(&name) {
         return unsupported(format!("setting \"{name}\" to \"{text}\""));
     }
@@ -120,9 +125,9 @@ pub(super) fn value(name: &str, text: &str) -> Result<Option<String>> {
     };
     let plain = text.to_lowercase();
     Ok(Some(match kind {
-        Kind::Switch => match super::settings::switch(&plain) {
-            Some(is_on) => super::settings::shown(is_on).to_owned(),
-            None => return super::settings::no_boolean(name),
+        Kind::Switch => match super::switch(&plain) {
+            Some(is_on) => super::shown(is_on).to_owned(),
+            None => return super::no_boolean(name),
         },
         Kind::Cost => match plain.parse::<f64>() {
             Ok(cost) if cost < 0.0 => {
@@ -132,22 +137,22 @@ pub(super) fn value(name: &str, text: &str) -> Result<Option<String>> {
                 );
             }
             Ok(cost) if cost.is_finite() => cost.to_string(),
-            _ => return super::settings::invalid(name, text),
+            _ => return super::invalid(name, text),
         },
         Kind::Count(least, most) => match plain.parse::<i64>() {
             Ok(count) if (*least..=*most).contains(&count) => count.to_string(),
             Ok(count) => return outside(name, count, "", (*least, *most)),
-            Err(_) => return super::settings::invalid(name, text),
+            Err(_) => return super::invalid(name, text),
         },
         Kind::Memory(least) => match kilobytes(text) {
             Some(size) if (*least..=KILOBYTES_MAX).contains(&size) => size_shown(size),
             Some(size) => return outside(name, size, " kB", (*least, KILOBYTES_MAX)),
-            None => return super::settings::invalid(name, text),
+            None => return super::invalid(name, text),
         },
         Kind::Words(words) if words.contains(&plain.as_str()) => plain,
-        Kind::Words(_) => return super::settings::invalid(name, text),
-        Kind::Only => match (super::settings::switch(&plain), super::settings::switch(first)) {
-            (None, _) => return super::settings::no_boolean(name),
+        Kind::Words(_) => return super::invalid(name, text),
+        Kind::Only => match (super::switch(&plain), super::switch(first)) {
+            (None, _) => return super::no_boolean(name),
             (own, only) if own == only => (*first).to_owned(),
             _ => return unsupported(format!("setting \"{name}\" to \"{text}\"")),
         },
@@ -186,7 +191,7 @@ fn size_shown(size: i64) -> String {
 }
 
 /// What they say.
-pub(super) fn switches(settings: &BTreeMap<String, String>) -> Switches {
+pub fn switches(settings: &BTreeMap<String, String>) -> Switches {
     let value = |name: &str| settings.get(name).map_or("", String::as_str);
     let is_on = |name: &str| value(name) != "off";
     let cost = |name: &str, first: f64| value(name).parse().unwrap_or(first);
