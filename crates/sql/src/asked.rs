@@ -50,6 +50,17 @@ pub fn settings_behind(count: usize) -> Vec<Setting> {
     SETTINGS.with_borrow(|all| all.get(count..).unwrap_or_default().to_vec())
 }
 
+/// Forgets settings behind the first so many that were to end with the transaction: they end with the function that has clauses about them.
+pub fn end_local(count: usize, names: &[&str]) {
+    let mut at = 0;
+    SETTINGS.with_borrow_mut(|all| {
+        all.retain(|(name, _, is_local)| {
+            at += 1;
+            at <= count || !*is_local || !names.contains(&name.as_str())
+        });
+    });
+}
+
 /// The statement is to run within a transaction, and in none but that.
 pub fn want_transaction() {
     WANTED.set(true);

@@ -7,6 +7,7 @@ use crate::catalog::routines::{Argument, Body, Mode, Parameter, Returns, Routine
 use crate::catalog::{Catalog, Table};
 use crate::error::{fail, state, unsupported};
 use crate::parse;
+use crate::parse::assigned;
 use crate::parse::triggers::PROCEDURE;
 use crate::types::Type;
 use crate::types::any::{Any, Shape};
@@ -220,9 +221,6 @@ pub fn routine(create: &CreateFunction, oid: u32) -> Result<Routine> {
         None => return fail("42P13", "no language specified"),
         Some(other) => return fail("42704", format!("language \"{other}\" does not exist")),
     };
-    if !create.set_params.is_empty() {
-        return unsupported("SET of a function");
-    }
     if create.temporary || create.or_alter || create.if_not_exists {
         return unsupported("a clause of this CREATE FUNCTION");
     }
@@ -330,6 +328,14 @@ pub fn routine(create: &CreateFunction, oid: u32) -> Result<Routine> {
             Some(CreateFunctionBody::Return(expr)) => Some(format!("RETURN {expr}")),
             _ => None,
         },
+        config: create
+            .set_params
+            .iter()
+            .map(assigned::of_function)
+            .collect::<Result<Vec<_>>>()?
+            .into_iter()
+            .flatten()
+            .collect(),
         settled: None,
     };
     super::polymorphic::check(&out)?;

@@ -1,12 +1,13 @@
 //! Functions and procedures that somebody has made.
 
+use super::schemas;
 use crate::error::{Field, error, with};
 use crate::parse::procedural::Block;
 use crate::parse::trigger::quoted;
 use crate::types::Type;
 use crate::types::cast::{self, Context};
 use crate::types::composite::Composite;
-use crate::types::names::ident;
+use crate::types::names::{ident, spelled};
 use nestor_model::Error;
 use sqlparser::ast::{Expr, ObjectName, Query};
 use std::sync::Arc;
@@ -132,6 +133,8 @@ pub struct Routine {
     pub source: String,
     /// RETURN and an expression, if it is that.
     pub returned: Option<String>,
+    /// Settings that hold while it runs, by their names in lower case.
+    pub config: Vec<(String, String)>,
     /// What types that stand for any do in a call: those that are alike, and those that have one in common.
     pub settled: Option<[Option<Type>; 2]>,
 }
@@ -183,7 +186,7 @@ impl Routine {
     /// Whether it is a query that is put into the statement that calls it.
     pub fn query(&self) -> Option<&Arc<Query>> {
         match &self.body {
-            Body::Query(query) => Some(query),
+            Body::Query(query) if self.config.is_empty() => Some(query),
             _ => None,
         }
     }
@@ -309,6 +312,16 @@ impl Routine {
             0 => String::new(),
             _ => format!("\n{volatility}{parallel}{strict}"),
         };
+        let config = self.config.iter().map(|(name, value)| {
+            let values = match schemas::listed(value).filter(|_| name == "search_path") {
+                Some(names) => names,
+                None => vec![value.clone()],
+            };
+            let shown: Vec<String> = values.iter().map(|own| crate::functions::quote_literal(own)).collect();
+            let name = quoted(spelled(name));
+            format!("\n SET {name} TO {}", shown.join(", "))
+        });
+        let config: String = config.collect();
         let body = match &self.returned {
             Some(returned) => returned.clone(),
             None => {
@@ -324,7 +337,7 @@ impl Routine {
             false => format!("\n RETURNS {}", self.result(&Type::to_string)),
         };
         format!(
-            "CREATE OR REPLACE {} {}.{}({}){returns}\n LANGUAGE {}{words}\n{body}\n",
+            "CREATE OR REPLACE {} {}.{}({}){returns}\n LANGUAGE {}{words}{config}\n{body}\n",
             self.kind(),
             quoted(self.schema.as_deref().unwrap_or("public")),
             quoted(&self.name),

@@ -7,10 +7,12 @@ use crate::catalog::schemas;
 use crate::error::{self, error, fail, unsupported};
 use crate::notices::{self, pass_over};
 use crate::parse;
+use crate::parse::assigned::{self, Assigned, Value};
 use crate::parse::routines::{Change, Says};
 use crate::parse::trigger::Trigger;
 use crate::parse::triggers::ANY_ROUTINE;
 use crate::run::tables::{Reading, SessionFacts};
+use crate::settings;
 use crate::types::Type;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
@@ -18,8 +20,8 @@ use nestor_database::write::{Progress, catalog};
 use nestor_model::{CollectionOptions, Error, Namespace, Result, doc};
 use nestor_storage::{View, WriteSet};
 use sqlparser::ast::{
-    ArgMode, CreateFunction, CreateFunctionBody, DataType, DropBehavior, DropFunction, Expr, FunctionDesc, Ident,
-    ObjectName, Statement as Ast, Value as Literal,
+    ArgMode, CreateFunction, CreateFunctionBody, DataType, DropBehavior, DropFunction, Expr,
+    FunctionDefinitionSetParam, FunctionDesc, FunctionSetValue, Ident, ObjectName, Statement as Ast, Value as Literal,
 };
 use std::sync::Arc;
 
@@ -39,6 +41,75 @@ fn keep_type(view: &dyn View, session: &SessionFacts, ty: &mut DataType) -> Resu
     match keys::keep_type(view, session, ty) {
         Err(error) if error::state(&error) != "42704" => Err(error),
         _ => Ok(()),
+    }
+}
+
+/// Gives the settings of a function the form that declarations keep: those of the session where it says so.
+///
+/// Errors: those of [`settings::for_later`].
+fn keep_settings(session: &SessionFacts, kept: &mut CreateFunction) -> Result<()> {
+    let mut all = Vec::new();
+    for clause in std::mem::take(&mut kept.set_params) {
+        let name = clause.name.to_string().replace('"', "").to_lowercase();
+        let value = match &clause.value {
+            FunctionSetValue::Values(values) => Value::Is(values.iter().map(assigned::text_of).collect()),
+            FunctionSetValue::FromCurrent => Value::Current,
+            FunctionSetValue::Default => Value::First,
+        };
+        assign(
+            session,
+            &mut all,
+            &Assigned {
+                name: Some(name),
+                value,
+            },
+        )?;
+    }
+    kept.set_params = clauses(&all);
+    Ok(())
+}
+
+fn clauses(config: &[(String, String)]) -> Vec<FunctionDefinitionSetParam> {
+    config.iter().map(|(name, value)| clause(name, value)).collect()
+}
+
+/// Changes the settings of a function.
+///
+/// Errors: those of [`settings::for_later`], 0A000 for a role.
+fn assign(session: &SessionFacts, all: &mut Vec<(String, String)>, assigned: &Assigned) -> Result<()> {
+    let Some(name) = &assigned.name else {
+        all.clear();
+        return Ok(());
+    };
+    if name == "role" {
+        return unsupported("SET role of a function");
+    }
+    let value = settings::for_later((&session.settings, session.is_superuser()), name, &assigned.value)?;
+    let at = all.iter().position(|(own, _)| own == name);
+    match (value, at) {
+        (Some(value), Some(at)) => all[at].1 = value,
+        (Some(value), None) => all.push((name.clone(), value)),
+        (None, Some(at)) => {
+            all.remove(at);
+        }
+        (None, None) => {}
+    }
+    Ok(())
+}
+
+/// The clause of CREATE FUNCTION that says it, as the entry of a function keeps it: with texts, whatever was written.
+fn clause(name: &str, value: &str) -> FunctionDefinitionSetParam {
+    let parts = name.split('.').map(|part| Ident::with_quote('"', part));
+    let values = match schemas::listed(value).filter(|_| name == "search_path") {
+        Some(names) => names,
+        None => vec![value.to_owned()],
+    };
+    let each = values
+        .into_iter()
+        .map(|own| Expr::Value(Literal::EscapedStringLiteral(own).into()));
+    FunctionDefinitionSetParam {
+        name: ObjectName::from(parts.collect::<Vec<_>>()),
+        value: FunctionSetValue::Values(each.collect()),
     }
 }
 
@@ -85,6 +156,7 @@ pub(super) fn create(
 ) -> Result<&'static str> {
     let mut kept = create.clone();
     keep_types(statement, session, &mut kept)?;
+    keep_settings(session, &mut kept)?;
     let db = session.database.as_str();
     let schema = schema_of(statement.current_view().view(), session, &kept.name)?;
     let mut routine = made::routine(&kept, 0)?;
@@ -119,8 +191,14 @@ pub(super) fn create(
             .is_none_or(|on| on != "off")
         {
             let (op, _) = statement.operation(None)?;
-            let reading = Reading::new(statement, &*ws, &op, session);
-            Binder::new(&reading, Vec::new()).check_routine(&routine)?;
+            let mut within = session.clone();
+            for (name, value) in &routine.config {
+                settings::set(&mut within.settings, name, Some(value))?;
+            }
+            let reading = Reading::new(statement, &*ws, &op, &within);
+            let mut plain = (*routine).clone();
+            plain.config.clear();
+            Binder::new(&reading, Vec::new()).check_routine(&Arc::new(plain))?;
         }
         let Some(found) = ws.catalog().get(&ns).cloned() else {
             return catalog::create(statement, ws, &ns, uuid, &options);
@@ -314,6 +392,11 @@ pub(super) fn alter(
                         Says::Behavior(behavior) => create.behavior = Some(behavior.clone()),
                         Says::Nulls(nulls) => create.called_on_null = Some(nulls.clone()),
                         Says::Parallel(parallel) => create.parallel = Some(parallel.clone()),
+                        Says::Set(assigned) => {
+                            let mut all = made::routine(&create, 0)?.config;
+                            assign(session, &mut all, assigned)?;
+                            create.set_params = clauses(&all);
+                        }
                         Says::Usual => {}
                     }
                 }

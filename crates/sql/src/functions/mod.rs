@@ -49,6 +49,7 @@ pub use records::{is_of_records, records, whole_records};
 pub(crate) use system::PRIVILEGES;
 pub use system::{AMBIGUOUS, HOLDS, STANDARD, folded, object_number, part_key, sequences_key, type_number};
 pub use tables::{Table, as_documents, once, side_by_side};
+pub(crate) use text::quote_literal;
 pub use uuids::uuid_v7;
 
 use crate::error::{error, fail, no_function, no_operator};

@@ -263,7 +263,7 @@ fn quote_value(value: &Value, arg: &crate::expr::Expr) -> String {
     }
 }
 
-fn quote_literal(s: &str) -> String {
+pub(crate) fn quote_literal(s: &str) -> String {
     let quoted = s.replace('\'', "''");
     match quoted.contains('\\') {
         true => format!("E'{}'", quoted.replace('\\', "\\\\")),

@@ -1,5 +1,6 @@
 //! ALTER FUNCTION, COMMENT ON FUNCTION and their like, and what CREATE FUNCTION says that the grammar's library does not read.
 
+use super::assigned::{self, Assigned};
 use super::own::Own;
 use super::tokens::{is, solid};
 use crate::error::unsupported;
@@ -31,6 +32,8 @@ pub enum Says {
     Nulls(FunctionCalledOnNull),
     /// Whether parallel plans may have it.
     Parallel(FunctionParallel),
+    /// A setting that holds while it runs.
+    Set(Assigned),
     /// What is so for all functions.
     Usual,
 }
@@ -101,6 +104,9 @@ pub(super) fn alter(parser: &mut Parser<'_>) -> Read<Own> {
 }
 
 fn says(parser: &mut Parser<'_>) -> Read<Says> {
+    if assigned::is_next(parser) {
+        return assigned::read(parser).map(Says::Set);
+    }
     let of_nulls = [Keyword::ON, Keyword::NULL, Keyword::INPUT];
     let word = super::word::word(&parser.next_token().token);
     Ok(match word.as_str() {

@@ -208,6 +208,9 @@ fn routine(own: &Routine, schema: i64, number_of: &dyn Fn(&Type) -> u32) -> Row 
         ("prosupport", oid(0)),
         ("prosrc", text(&own.source)),
     ];
+    if !own.config.is_empty() {
+        row.push(("proconfig", super::roles::config(&own.config)));
+    }
     let all = &own.parameters;
     if all.iter().any(|own| own.name.is_some()) {
         let names = all.iter().map(|own| text(own.name.as_deref().unwrap_or_default()));

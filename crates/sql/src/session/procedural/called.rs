@@ -1,7 +1,7 @@
 //! Routines that are called: what they are given and what they give.
 
 use super::values::{Variable, assigned};
-use super::{Flow, Place, Running};
+use super::{Flow, Place, Running, configured};
 use crate::bind::polymorphic::{self, Settled};
 use crate::bind::{Binder, object_name, resolved};
 use crate::catalog::Catalog as _;
@@ -138,24 +138,7 @@ pub(super) fn call(
     let mut running = Running::new(statement, facts, Some(routine.clone()));
     running.may_end = may_end;
     running.parameters(&routine, args);
-    match &routine.body {
-        Body::Block(block) => {
-            running.conflict = block.conflict;
-            let done = running.of_block(&routine, block);
-            if done.is_ok() {
-                running.hand_cursors();
-            }
-            done.map_err(|told| {
-                let doing = match crate::error::state(&told).as_str() {
-                    "2F005" => "",
-                    _ => " while casting return value to function's return type",
-                };
-                running.at_end(told, doing)
-            })
-        }
-        Body::Statements(texts) => running.of_statements(&routine, texts),
-        Body::Query(query) => running.of_statements(&routine, &[query.to_string()]),
-    }
+    configured::under(&mut running, &routine, |running| running.of_routine(&routine))
 }
 
 /// What types stand for in a call, by their numbers.
@@ -194,6 +177,28 @@ fn whole(statement: &Statement<'_>, facts: &SessionFacts, routine: &Arc<Routine>
 }
 
 impl Running<'_, '_> {
+    /// Runs the body of a routine.
+    fn of_routine(&mut self, routine: &Routine) -> Result<Returned> {
+        match &routine.body {
+            Body::Block(block) => {
+                self.conflict = block.conflict;
+                let done = self.of_block(routine, block);
+                if done.is_ok() {
+                    self.hand_cursors();
+                }
+                done.map_err(|told| {
+                    let doing = match crate::error::state(&told).as_str() {
+                        "2F005" => "",
+                        _ => " while casting return value to function's return type",
+                    };
+                    self.at_end(told, doing)
+                })
+            }
+            Body::Statements(texts) => self.of_statements(routine, texts),
+            Body::Query(query) => self.of_statements(routine, &[query.to_string()]),
+        }
+    }
+
     /// Declares the parameters of a routine.
     fn parameters(&mut self, routine: &Routine, args: Vec<Value>) {
         let mut args = args.into_iter();
@@ -473,7 +478,7 @@ fn fire(statement: &Statement<'_>, facts: &SessionFacts, fired: &Fired<'_>) -> R
         return Ok(Fate::Same);
     }
     running.conflict = block.conflict;
-    let Flow::Return = running.block(block)? else {
+    let Flow::Return = configured::under(&mut running, &routine, |running| running.block(block))? else {
         return fail("2F005", "control reached end of trigger procedure without RETURN");
     };
     let Some((field, value)) = running.results.value.take() else {

@@ -3,9 +3,10 @@
 //! What stands in a block is run as statements of the statement that runs it ([`nested`]). Variables are parameters of these: a name of a
 //! variable that stands where a column could is replaced ([`names`]). A part that has handlers begins a savepoint; to handle an error is to
 //! go back to it. [`called`] gives a routine its arguments and takes what it gives, [`steps`] has what blocks do, [`values`] their variables,
-//! [`loops`], [`cursors`], [`ended`] and [`context`] what their names say, [`raised`] what they tell.
+//! [`configured`] the settings that hold while a routine runs, [`loops`], [`cursors`], [`ended`] and [`context`] what their names say, [`raised`] what they tell.
 
 mod called;
+mod configured;
 mod context;
 mod cursors;
 mod ended;

@@ -370,12 +370,7 @@ impl Running<'_, '_> {
             // They were looked at when they were asked for, or are when the statement ends.
             let _ = settings::change(&mut self.facts.settings, &self.facts.begun, &name, value.as_deref());
         }
-        self.entered = None;
-        let (zone, style) = (
-            settings::zone(&self.facts.settings),
-            settings::style(&self.facts.settings),
-        );
-        self.entered = Some((zone.enter(), style.enter()));
+        self.enter_settings();
     }
 
     /// Runs the statements of a function in SQL; the rows of the last one.
