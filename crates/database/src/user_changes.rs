@@ -3,8 +3,8 @@
 use crate::statement::Statement;
 use crate::users::account;
 use crate::users::name::{RoleName, UserName};
-use crate::users::{documents, roles_namespace, users_namespace};
-use crate::write::{Progress, begun, writable};
+use crate::users::{documents, roles_namespace, user_document, users_namespace};
+use crate::write::{Progress, begun, comments, writable};
 use nestor_exec::point;
 use nestor_exec::write::{Changed, Writer};
 use nestor_model::namespace::ADMIN;
@@ -185,18 +185,27 @@ impl Changes<'_, '_> {
             (Some((key, old)), Outcome::Remove) => {
                 let gone = old.document().as_doc().to_document();
                 writer.delete(&key, old.document(), None)?;
-                self.forget_settings(&gone)?;
+                self.forget_beside(&gone)?;
             }
             (_, Outcome::Keep) | (None, Outcome::Remove) => {}
         }
         Ok(())
     }
 
-    /// What its sessions began with goes with a user or a role.
-    fn forget_settings(&mut self, gone: &Document) -> Result<()> {
+    /// What is said of a user or a role, and what its sessions began with, goes with it; a role whose name a user still has was not the user.
+    fn forget_beside(&mut self, gone: &Document) -> Result<()> {
         let text = |field: &str| gone.get(field).and_then(ValueRef::as_str);
         match (text("user").or(text("role")), text("db")) {
-            (Some(name), Some(db)) => begun::forget_role(self.statement, self.ws, &UserName::new(name, db)),
+            (Some(name), Some(db)) => {
+                let gone = UserName::new(name, db);
+                if user_document(self.ws, &gone)?.is_some() {
+                    return Ok(());
+                }
+                let uuid = comments::built_in(comments::ROLES);
+                let named = ([name.to_owned()], []);
+                comments::follow(self.statement, self.ws, (db, uuid), "roles", (&named.0, &named.1))?;
+                begun::forget_role(self.statement, self.ws, &gone)
+            }
             _ => Ok(()),
         }
     }

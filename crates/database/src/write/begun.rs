@@ -9,7 +9,7 @@
 
 use super::writable;
 use crate::statement::Statement;
-use crate::users::{UserName, user_document};
+use crate::users::UserName;
 use nestor_exec::point;
 use nestor_exec::write::{Changed, Writer};
 use nestor_model::namespace::ADMIN;
@@ -163,14 +163,11 @@ fn forget(statement: &Statement<'_>, ws: &mut WriteSet, is_gone: impl Fn(&Whose)
     Ok(())
 }
 
-/// Forgets those of a user or role that has gone; a role whose name a user still has was not the user.
+/// Forgets those of a user or role that has gone.
 ///
 /// Errors: those of writing.
 pub fn forget_role(statement: &Statement<'_>, ws: &mut WriteSet, role: &UserName) -> Result<()> {
-    match user_document(ws, role)? {
-        Some(_) => Ok(()),
-        None => forget(statement, ws, |whose| whose.role.as_ref() == Some(role)),
-    }
+    forget(statement, ws, |whose| whose.role.as_ref() == Some(role))
 }
 
 /// Forgets those of a database that has gone.

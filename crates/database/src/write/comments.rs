@@ -2,8 +2,10 @@
 //! has said something about.
 //!
 //! ```text
-//! {_id: UUID, comment: "people we know", columns: {name: "as in the passport"}, indexes: {...}, constraints: {...}}
+//! {_id: UUID, comment: "people we know", columns: {name: "as in the passport"}, indexes: {...}, constraints: {...}, triggers: {...}, policies: {...}}
 //! ```
+//!
+//! What is said of a database, and of the users and roles that belong to it, is there as well, by numbers ([`DATABASE`], [`ROLES`]).
 //!
 //! They are written with the write set of whoever changes them.
 
@@ -19,7 +21,13 @@ use nestor_storage::{Collection, View, WriteSet};
 /// The collection of a database's comments.
 pub const COLLECTION: &str = "system.comments";
 
-/// The fields that have comments on parts.
+/// By what the comment on a database is called in it.
+pub const DATABASE: i64 = 1262;
+
+/// By what the comments on the users and roles of a database are called, each in the field `roles` by its name.
+pub const ROLES: i64 = 1260;
+
+/// The fields that have comments on parts that tables are declared with.
 const PARTS: [&str; 3] = ["columns", "indexes", "constraints"];
 
 /// By what comments on something are called that is built in and has no collection: its number behind zeros, as no UUID is.
@@ -58,6 +66,50 @@ pub fn all(view: &dyn View, db: &str) -> Result<Vec<([u8; 16], Document)>> {
         more = cursor.next()?;
     }
     Ok(out)
+}
+
+/// What is said in a database about the one thing with a UUID.
+///
+/// Errors: those of reading.
+pub fn one(view: &dyn View, db: &str, uuid: [u8; 16]) -> Result<Option<Document>> {
+    let Some(collection) = view.catalog().get(&Namespace::new(db, COLLECTION)).cloned() else {
+        return Ok(None);
+    };
+    let found = point::by_id(view, &collection, id(uuid).as_ref())?;
+    Ok(found.map(|(_, bytes)| bytes.document().as_doc().to_document()))
+}
+
+/// Has the comments on parts of a kind go with them: one that is there by no other name than before has got another name if it alone has.
+///
+/// Errors: those of writing.
+pub fn follow(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    (db, uuid): (&str, [u8; 16]),
+    kind: &str,
+    (before, now): (&[String], &[String]),
+) -> Result<()> {
+    let gone: Vec<&String> = before.iter().filter(|name| !now.contains(name)).collect();
+    let new: Vec<&String> = now.iter().filter(|name| !before.contains(name)).collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    change(statement, ws, db, uuid, |said| {
+        let Some(Value::Document(of_kind)) = said.remove(kind) else {
+            return;
+        };
+        let mut kept = Document::new();
+        for (name, text) in of_kind.iter() {
+            match (gone.iter().any(|own| **own == name), gone.as_slice(), new.as_slice()) {
+                (false, ..) => kept.push(name, text),
+                (true, [_], [to]) => kept.push(to.as_str(), text),
+                _ => {}
+            }
+        }
+        if !kept.is_empty() {
+            said.set(kind, kept);
+        }
+    })
 }
 
 /// Changes what is said about the collection with a UUID, and what it consists of. What says nothing any more goes.

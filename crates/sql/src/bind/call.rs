@@ -6,7 +6,7 @@ use super::rows::{row_or_null, whole_row};
 use super::{AGGREGATE, Binder, Scope, object_name};
 use crate::aggregates;
 use crate::catalog::Column;
-use crate::catalog::system::{PRETTY_CONSTRAINTDEF, PRETTY_TRIGGERDEF};
+use crate::catalog::system::{PRETTY_CONSTRAINTDEF, PRETTY_TRIGGERDEF, SHARED};
 use crate::error::{fail, state, unsupported};
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions::{self, coerce, known};
@@ -702,11 +702,15 @@ impl Binder<'_> {
                 let own = functions::call("catalog_text", vec![key, self.catalog_texts(name)?])?;
                 Ok(Node::Coalesce(vec![own, plain], Type::Text).into())
             }
-            ("obj_description", 1 | 2) | ("col_description", 2) => {
+            ("obj_description", 1 | 2) | ("col_description" | "shobj_description", 2) => {
                 let constant = |text: &str| Expr::constant(Value::String(text.into()), Type::Text);
                 let second = args.get(1).cloned();
                 let (class, column) = match (name, second) {
                     ("col_description", Some(column)) => (constant("pg_class"), column),
+                    ("shobj_description", Some(class)) => {
+                        let class = coerce(class, &Type::Text, Context::Implicit)?;
+                        (functions::call("concat", vec![constant(SHARED), class])?, constant("0"))
+                    }
                     (_, Some(class)) => (class, constant("0")),
                     (_, None) => (constant(""), constant("0")),
                 };

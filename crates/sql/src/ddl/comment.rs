@@ -6,7 +6,9 @@ use crate::bind::declared::Declared;
 use crate::bind::{entry, ident, object_name};
 use crate::catalog::{schemas, system};
 use crate::error::{fail, unsupported};
+use crate::notices;
 use crate::run::tables::{Reading, SessionFacts, index_name};
+use crate::types::Type;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, comments};
@@ -21,6 +23,8 @@ pub(super) enum Object<'o> {
     Of(CommentObject, &'o ObjectName),
     /// A constraint of a table.
     Constraint(&'o Ident, &'o ObjectName),
+    /// What the grammar does not know: its kind, its name, and what it is of.
+    Own(&'o str, &'o Ident, Option<&'o ObjectName>),
     /// A function, which is said to be of a kind.
     Routine(&'o str, &'o FunctionDesc),
 }
@@ -48,8 +52,13 @@ impl Place {
 
     /// What is built in and has no collection.
     fn built_in(session: &SessionFacts, number: i64) -> Self {
+        Self::numbered(&session.database, number)
+    }
+
+    /// What has no collection in a database.
+    fn numbered(db: &str, number: i64) -> Self {
         Self {
-            of: Namespace::new(session.database.as_str(), comments::COLLECTION),
+            of: Namespace::new(db, comments::COLLECTION),
             uuid: comments::built_in(number),
             part: None,
         }
@@ -64,6 +73,15 @@ pub(super) fn comment(
     text: Option<&str>,
     progress: &mut Progress,
 ) -> Result<&'static str> {
+    if let Object::Own("DATABASE", name, _) = object {
+        let name = ident(name);
+        let is_there = || statement.current_view().view().catalog().database(&name).is_some();
+        if name != session.database && !is_there() {
+            // As PostgreSQL, so that a dump goes on that is restored under another name.
+            notices::warn("3D000", &format!("database \"{name}\" does not exist"));
+            return Ok("COMMENT");
+        }
+    }
     statement.atomically(progress, |ws| {
         let Place { of, uuid, part } = place(statement, session, ws, object)?;
         session.check_right(&of, Right::CollMod)?;
@@ -140,6 +158,71 @@ fn place(statement: &Statement<'_>, session: &SessionFacts, ws: &WriteSet, objec
             match system::EXTENSIONS.iter().find(|own| own.name == name) {
                 Some(own) => Ok(Place::built_in(session, own.number())),
                 None => fail("42704", format!("extension \"{name}\" does not exist")),
+            }
+        }
+        Object::Own("DATABASE", name, _) => Ok(Place::numbered(&ident(name), comments::DATABASE)),
+        Object::Own("ROLE", name, _) => {
+            let user = super::roles::settings::user(ws, session, name)?;
+            let place = Place::numbered(&user.db, comments::ROLES);
+            Ok(Place {
+                part: Some(("roles", user.user.to_string())),
+                ..place
+            })
+        }
+        Object::Own("CONSTRAINT", name, Some(domain)) => {
+            let (schema, plain) = object_name(domain)?;
+            let path = session.path();
+            let all = schemas::candidates(ws, &session.database, &path, (schema.as_deref(), &plain));
+            let mut all = all.iter().filter_map(|ns| ws.catalog().get(ns));
+            let found = all.find_map(|own| match entry::type_of(own) {
+                Some(Type::Domain(domain)) => Some((own, domain.clone())),
+                _ => None,
+            });
+            let Some((collection, own)) = found else {
+                return fail("42704", format!("type \"{plain}\" does not exist"));
+            };
+            let name = ident(name);
+            match own.checks.iter().any(|check| check.name == name) {
+                true => Ok(Place::new(collection, Some(("constraints", name)))),
+                false => fail(
+                    "42704",
+                    format!("constraint \"{name}\" for domain {} does not exist", own.shown()),
+                ),
+            }
+        }
+        Object::Own(kind, name, table) => {
+            let Some(table) = table else {
+                return fail("XX000", "a part of nothing was said something about");
+            };
+            let ns = namespace_in(ws, session, table)?;
+            let collection = found(ws, &ns)?;
+            let name = ident(name);
+            let declared = Declared::of_collection(&collection);
+            let (part, is_there) = match *kind {
+                "POLICY" => {
+                    let own = declared.iter().flat_map(|declared| &declared.row_security.policies);
+                    ("policies", own.into_iter().any(|own| own.name == name))
+                }
+                _ => {
+                    let own = match &declared {
+                        Some(declared) => declared.triggers.clone(),
+                        None => entry::view_triggers(&collection)?,
+                    };
+                    ("triggers", own.iter().any(|own| own.name == name))
+                }
+            };
+            match is_there {
+                true => Ok(Place::new(&collection, Some((part, name)))),
+                false => {
+                    let (kind, of) = match *kind {
+                        "POLICY" => ("policy", "table"),
+                        _ => ("trigger", "table"),
+                    };
+                    fail(
+                        "42704",
+                        format!("{kind} \"{name}\" for {of} \"{}\" does not exist", ns.coll),
+                    )
+                }
             }
         }
         Object::Routine(kind, described) => {

@@ -12,7 +12,7 @@ use crate::run::tables::{Reading, SessionFacts};
 use crate::types::domain::{Check, Domain, Judge};
 use crate::types::{Type, collation};
 use nestor_database::statement::Statement;
-use nestor_database::write::{Progress, catalog};
+use nestor_database::write::{Progress, catalog, comments};
 use nestor_model::Result;
 use nestor_storage::WriteSet;
 use sqlparser::ast::{AlterType, AlterTypeOperation, AlterTypeRename, DataType, Expr, Ident, ObjectName};
@@ -241,6 +241,9 @@ fn alter(
             Change::Rename(_) => {}
         }
         let db = &collection.ns.db;
+        let names = |own: &Domain| own.checks.iter().map(|check| check.name.clone()).collect::<Vec<_>>();
+        let both = (&*names(&own), &*names(&new));
+        comments::follow(statement, ws, (db, collection.uuid), "constraints", both)?;
         new.judge = conditions::judge(&new.base.clone().plain(), &new.checks);
         catalog::set_validator(statement, ws, collection, &entries::domain(&new)?)?;
         redeclare(statement, session, ws, db, (&Type::Domain(Arc::new(new)), turns))

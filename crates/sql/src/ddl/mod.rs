@@ -238,6 +238,10 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             let object = comment::Object::Constraint(constraint, table);
             comment::comment(statement, session, &object, text.as_deref(), progress)?
         }
+        Own::Comment { kind, name, on, text } => {
+            let object = comment::Object::Own(kind, name, on.as_ref());
+            comment::comment(statement, session, &object, text.as_deref(), progress)?
+        }
         Own::CommentOnRoutine { kind, routine, text } => {
             let object = comment::Object::Routine(kind, routine);
             comment::comment(statement, session, &object, text.as_deref(), progress)?

@@ -10,7 +10,7 @@ use crate::parse;
 use crate::run::tables::{Reading, SessionFacts};
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
-use nestor_database::write::{Progress, catalog};
+use nestor_database::write::{Progress, catalog, comments};
 use nestor_model::row_security::POLICIES_MAX;
 use nestor_model::{Error, Namespace, Result};
 use nestor_storage::WriteSet;
@@ -109,6 +109,10 @@ fn change(
         return fail("54000", format!("tables can have at most {POLICIES_MAX} policies"));
     }
     own.policies.sort_by(|a, b| a.name.cmp(&b.name));
+    let names = |all: &[Policy]| all.iter().map(|own| own.name.clone()).collect::<Vec<_>>();
+    let both = (&*names(&found.declared.row_security.policies), &*names(&own.policies));
+    let of = (&*found.collection.ns.db, found.collection.uuid);
+    comments::follow(statement, ws, of, "policies", both)?;
     catalog::set_row_security(statement, ws, &found.collection, &own.listed())
 }
 

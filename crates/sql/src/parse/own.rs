@@ -40,6 +40,17 @@ pub enum Own {
         /// What is said.
         text: Option<String>,
     },
+    /// `COMMENT ON POLICY`, `TRIGGER`, `ROLE`, `DATABASE` and `CONSTRAINT … ON DOMAIN`
+    Comment {
+        /// The kind, in capitals.
+        kind: &'static str,
+        /// What it is.
+        name: Ident,
+        /// What it is of: a table or a domain.
+        on: Option<ObjectName>,
+        /// What is said.
+        text: Option<String>,
+    },
     /// `COMMENT ON FUNCTION name(types) IS text`
     CommentOnRoutine {
         /// What it is said to be: `function`, `procedure` or `routine`.
@@ -300,6 +311,10 @@ const CREATE_ASSERTION: [&str; 2] = ["CREATE", "ASSERTION"];
 /// The words that begin such a statement, and one that stands in it further on.
 const BEGINNINGS: &[(&[&str], &str)] = &[
     (&["COMMENT", "ON", "CONSTRAINT"], ""),
+    (&["COMMENT", "ON", "POLICY"], ""),
+    (&["COMMENT", "ON", "TRIGGER"], ""),
+    (&["COMMENT", "ON", "ROLE"], ""),
+    (&["COMMENT", "ON", "DATABASE"], ""),
     (&["COMMENT", "ON", "FUNCTION"], ""),
     (&["COMMENT", "ON", "PROCEDURE"], ""),
     (&["COMMENT", "ON", "ROUTINE"], ""),
@@ -565,6 +580,9 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
         if routines::KINDS.contains(&word(&parser.peek_token().token).as_str()) {
             return routines::comment(parser);
         }
+        if let Some(own) = comment(parser)? {
+            return Ok(own);
+        }
         parser.expect_keyword(Keyword::CONSTRAINT)?;
         let constraint = parser.parse_identifier()?;
         parser.expect_keyword(Keyword::ON)?;
@@ -676,6 +694,36 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
         to,
         if_exists,
     })
+}
+
+/// COMMENT ON something of these kinds, behind the first two words.
+fn comment(parser: &mut Parser<'_>) -> std::result::Result<Option<Own>, ParserError> {
+    let first = word(&parser.peek_token().token);
+    let kind = ["POLICY", "TRIGGER", "ROLE", "DATABASE"]
+        .into_iter()
+        .find(|kind| *kind == first);
+    let of_domain = first == "CONSTRAINT" && is(&parser.peek_nth_token(3).token, "DOMAIN");
+    let Some(kind) = kind.or(of_domain.then_some("CONSTRAINT")) else {
+        return Ok(None);
+    };
+    parser.next_token();
+    let name = parser.parse_identifier()?;
+    let on = match kind {
+        "ROLE" | "DATABASE" => None,
+        _ => {
+            parser.expect_keyword(Keyword::ON)?;
+            if of_domain {
+                parser.next_token();
+            }
+            Some(parser.parse_object_name(false)?)
+        }
+    };
+    parser.expect_keyword(Keyword::IS)?;
+    let text = match parser.parse_keyword(Keyword::NULL) {
+        true => None,
+        false => Some(parser.parse_literal_string()?),
+    };
+    Ok(Some(Own::Comment { kind, name, on, text }))
 }
 
 /// DO, behind that word: a block, and before or behind it its language.

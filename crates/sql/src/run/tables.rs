@@ -557,6 +557,10 @@ impl Facts for Reading<'_, '_> {
         Ok(said::of_made(self.view, &self.session.database, &self.comments()?))
     }
 
+    fn said_of_shared(&self) -> Result<Vec<system::SaidOfShared>> {
+        said::of_shared(self.view, &self.session.database, &self.databases())
+    }
+
     fn schemas(&self) -> Vec<(i64, String)> {
         let own = schemas::all(self.view, &self.session.database).into_iter();
         own.map(|(id, name)| (i64::from(RELATIONS.saturating_add(id)), name))

@@ -1,8 +1,8 @@
 //! What COMMENT ON has said.
 
 use super::relations::constraints;
-use super::searched;
 use super::{Facts, PUBLIC, Row, Said, oid, text};
+use super::{policies, searched, statistics, triggers};
 use nestor_model::{Document, Result, Value, ValueRef};
 
 /// A comment.
@@ -20,6 +20,10 @@ pub(super) struct Comment {
 const CLASS: (i64, &str) = (1259, "pg_class");
 const NAMESPACE: (i64, &str) = (2615, "pg_namespace");
 const CONSTRAINT: (i64, &str) = (2606, "pg_constraint");
+const TRIGGER: (i64, &str) = (2620, "pg_trigger");
+const POLICY: (i64, &str) = (3256, "pg_policy");
+const DATABASE: (i64, &str) = (1262, "pg_database");
+const ROLE: (i64, &str) = (1260, "pg_authid");
 
 impl Comment {
     /// By what functions may ask for it: with the catalog's name and without.
@@ -60,6 +64,19 @@ pub(super) fn all(facts: &dyn Facts) -> Result<Vec<Comment>> {
                 add(i64::from(relation.oid), CLASS, at, said(&columns, &column.name));
             }
         }
+        let of = |kind: &str| match comments.get(kind) {
+            Some(ValueRef::Document(of_kind)) => of_kind.to_document(),
+            _ => Document::new(),
+        };
+        let (of_triggers, of_policies) = (of("triggers"), of("policies"));
+        for own in relation.table.triggers.iter() {
+            let number = i64::from(triggers::number(relation, own));
+            add(number, TRIGGER, 0, said(&of_triggers, &own.name));
+        }
+        for own in &relation.table.row_security.policies {
+            let number = i64::from(policies::number(relation, own));
+            add(number, POLICY, 0, said(&of_policies, &own.name));
+        }
         if let Some(ValueRef::Document(of_kind)) = comments.get("constraints") {
             let of_kind = of_kind.to_document();
             for (number, name) in constraints(relation) {
@@ -95,6 +112,45 @@ pub(super) fn rows(facts: &dyn Facts) -> Result<Vec<Row>> {
             ("classoid", oid(comment.class.0)),
             ("objsubid", Value::Int32(i32::try_from(comment.column).unwrap_or(0))),
             ("description", text(comment.text)),
+        ]
+    });
+    Ok(each.collect())
+}
+
+/// What is said of databases and roles.
+///
+/// Errors: those of [`Facts::said_of_shared`] and [`Facts::roles`].
+pub(super) fn shared(facts: &dyn Facts) -> Result<Vec<Said>> {
+    let all = facts.said_of_shared()?;
+    if all.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (databases, roles) = (statistics::databases(facts), facts.roles()?);
+    let each = all.into_iter().filter_map(|(name, class, text)| {
+        let database = || {
+            databases
+                .iter()
+                .find(|(_, own)| *own == name)
+                .map(|(number, _)| *number)
+        };
+        let role = || roles.iter().find(|role| role.name == name).map(|role| role.oid);
+        match class == DATABASE.0 {
+            true => Some((database()?, DATABASE, text)),
+            false => Some((role()?, ROLE, text)),
+        }
+    });
+    Ok(each.collect())
+}
+
+/// The rows of `pg_shdescription`.
+///
+/// Errors: those of [`shared`].
+pub(super) fn shared_rows(facts: &dyn Facts) -> Result<Vec<Row>> {
+    let each = shared(facts)?.into_iter().map(|(number, (class, _), said)| {
+        vec![
+            ("objoid", oid(number)),
+            ("classoid", oid(class)),
+            ("description", text(said)),
         ]
     });
     Ok(each.collect())

@@ -26,11 +26,15 @@ fn name(own: &Arc<Domain>) -> String {
     Type::Domain(own.clone()).name()
 }
 
+/// The number of the first condition of a domain, which those of the others follow.
+pub fn constraint(domain: u32) -> i64 {
+    CONSTRAINTS + i64::from(domain) * 100 % 99_000_000
+}
+
 /// The conditions of all domains with their schemas and numbers.
 fn conditions(facts: &dyn Facts) -> Vec<(String, Arc<Domain>, i64, Check)> {
     let each = all(facts).into_iter().flat_map(|(schema, own)| {
-        let first = CONSTRAINTS + i64::from(own.oid) * 100 % 99_000_000;
-        let rows = (first..).zip(own.checks.clone());
+        let rows = (constraint(own.oid)..).zip(own.checks.clone());
         let rows = rows.map(|(number, check)| (schema.clone(), own.clone(), number, check));
         rows.collect::<Vec<_>>()
     });

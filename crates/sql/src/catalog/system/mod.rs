@@ -25,6 +25,7 @@ mod statistics;
 mod triggers;
 
 pub use crate::types::names::spelled;
+pub use domains::constraint as domain_constraint;
 pub use indexes::{index_oid, shown_part};
 pub use relations::quoted;
 pub use roles::{BYPASSES, MAKES_DATABASES, Role, number as role_number};
@@ -65,6 +66,8 @@ pub const INDEXES: u32 = 1_000_000_000;
 pub const PRETTY_CONSTRAINTDEF: &str = "pg_get_constraintdef pretty";
 /// Asks for the tables whose policies count for the user.
 pub const ROW_SECURITY_ACTIVE: &str = "row_security_active";
+/// What stands before the name of a catalog in the keys of [`descriptions`] where all databases share it.
+pub const SHARED: &str = "shared ";
 /// What `pg_get_triggerdef` asks for when it is to be pretty.
 pub const PRETTY_TRIGGERDEF: &str = "pg_get_triggerdef pretty";
 /// What is added to a relation's OID for that of the type of its rows.
@@ -76,6 +79,9 @@ pub const FUNCTIONS: u32 = 60_000;
 
 /// What is said of something: its number, the number and name of the catalog that has it, and the text.
 pub type Said = (i64, (i64, &'static str), String);
+
+/// What is said of a database or a role: its name, the number of the catalog that has it, and the text.
+pub type SaidOfShared = (String, i64, String);
 
 /// An index as catalogs show it.
 #[derive(Clone, Debug)]
@@ -301,6 +307,10 @@ pub trait Facts {
     ///
     /// Errors: those of reading.
     fn said_of_made(&self) -> Result<Vec<Said>>;
+    /// What is said of databases and roles: the name, the number of the catalog that has it, and the text.
+    ///
+    /// Errors: those of reading.
+    fn said_of_shared(&self) -> Result<Vec<SaidOfShared>>;
     /// The text of the query of a view in a schema, with schemas before the names of tables that names without one do not find.
     fn qualified(&self, schema: &str, query: &str) -> String;
     /// What the collections of a database take, of those that the user may read; with `of`, just the one that has this OID or an index with it.
@@ -667,7 +677,9 @@ pub fn descriptions(facts: &dyn Facts) -> Result<Vec<(String, String)>> {
     let all = comments::all(facts)?;
     let each = all.iter();
     let each = each.flat_map(|comment| comment.keys().map(|key| (key, comment.text.clone())));
-    Ok(each.collect())
+    let shared = comments::shared(facts)?.into_iter();
+    let shared = shared.map(|(number, (_, class), text)| (format!("{number}/{SHARED}{class}/0"), text));
+    Ok(each.chain(shared).collect())
 }
 
 /// The sequences of columns, by table and column, which are null where they count by none.
@@ -768,6 +780,7 @@ pub fn table(schema: &str, name: &str, facts: &dyn Facts) -> Result<Option<Table
         (None, "pg_catalog") => match relations::rows(name, facts)? {
             Some(rows) => rows,
             None if name == "pg_description" => comments::rows(facts)?,
+            None if name == "pg_shdescription" => comments::shared_rows(facts)?,
             None if name == "pg_depend" => depends::rows(facts)?,
             None if matches!(name, "pg_inherits" | "pg_partitioned_table") => {
                 partitions::rows(name, facts)?.unwrap_or_default()

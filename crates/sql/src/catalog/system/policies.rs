@@ -9,7 +9,7 @@ use nestor_model::{Array, Result, Value};
 const FIRST: u32 = 2_600_000_000;
 
 /// The number of a policy, which follows from its table and its name.
-fn number(relation: &Relation, policy: &Policy) -> u32 {
+pub(super) fn number(relation: &Relation, policy: &Policy) -> u32 {
     FIRST + super::hash_within(relation, &policy.name) % 300_000_000
 }
 

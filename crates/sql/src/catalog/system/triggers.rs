@@ -9,7 +9,7 @@ use nestor_model::{Array, Binary, Result, Value};
 const FIRST: u32 = 1_500_000_000;
 
 /// The number of a trigger, which follows from its table and its name.
-fn number(relation: &Relation, trigger: &Trigger) -> u32 {
+pub(super) fn number(relation: &Relation, trigger: &Trigger) -> u32 {
     FIRST + super::hash_within(relation, &trigger.name) % 500_000_000
 }
 

@@ -16,9 +16,9 @@ use crate::run::references::references;
 use crate::run::tables::{Reading, SessionFacts};
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
-use nestor_database::write::{Progress, catalog};
+use nestor_database::write::{Progress, catalog, comments};
 use nestor_model::{Namespace, Result};
-use nestor_storage::{View as _, WriteSet};
+use nestor_storage::{Collection, View as _, WriteSet};
 use sqlparser::ast::{AlterTableOperation, Ident, ObjectName};
 
 /// Which trigger of a table is called from now on, or no more with `true`; `None` for other changes.
@@ -163,7 +163,8 @@ fn change(
             entry::check_text(&trigger.kept())?;
         }
         ws.set_options(view.id, crate::ddl::view::options(&ns.coll, text, &triggers)?)?;
-        return Ok(());
+        let before = entry::view_triggers(&view)?;
+        return said_of(statement, ws, &view, (&before, &triggers));
     }
     let Some(found) = found(&*ws, ns)? else {
         return Err(no_table(ns));
@@ -175,6 +176,7 @@ fn change(
     if *triggers == *found.declared.triggers {
         return Ok(());
     }
+    said_of(statement, ws, &found.collection, (&found.declared.triggers, &triggers))?;
     let declared = Declared {
         triggers: triggers.into(),
         ..(*found.declared).clone()
@@ -184,6 +186,18 @@ fn change(
         entry::check_text(&trigger.kept())?;
     }
     catalog::set_validator(statement, ws, &found.collection, &declared.validator(&text))
+}
+
+/// What is said of triggers goes with them.
+fn said_of(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    collection: &Collection,
+    (before, now): (&[Trigger], &[Trigger]),
+) -> Result<()> {
+    let names = |all: &[Trigger]| all.iter().map(|own| own.name.clone()).collect::<Vec<_>>();
+    let of = (&*collection.ns.db, collection.uuid);
+    comments::follow(statement, ws, of, "triggers", (&names(before), &names(now)))
 }
 
 /// Has a trigger call a function that has another name or schema now.

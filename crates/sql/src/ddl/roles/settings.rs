@@ -13,6 +13,7 @@ use nestor_database::write::Progress;
 use nestor_database::write::begun::{self, Whose};
 use nestor_model::Result;
 use nestor_model::namespace::ADMIN;
+use nestor_storage::View;
 use sqlparser::ast::Ident;
 
 /// ALTER ROLE name [IN DATABASE database]; names that are not said stand for all.
@@ -27,16 +28,7 @@ pub(super) fn of_role(
 ) -> Result<&'static str> {
     let database = database.map(ident);
     let role = match role.map(|role| named(session, role)) {
-        Some(name) => {
-            let read = statement.current_view();
-            let role = grantee(
-                read.view(),
-                session,
-                &Grantee::Role(Ident::with_quote('"', name.as_str())),
-            )?;
-            let role = role.unwrap_or(Known { name, user: None });
-            Some(role.user.unwrap_or_else(|| UserName::new(&role.name, ADMIN)))
-        }
+        Some(name) => Some(user_of(statement.current_view().view(), session, name)?),
         None => None,
     };
     if let Some(database) = &database {
@@ -53,6 +45,19 @@ pub(super) fn of_role(
     }
     change(statement, session, &Whose { role, database }, assigned, progress)?;
     Ok("ALTER ROLE")
+}
+
+/// The user, or the role of `admin`, that a name means.
+///
+/// Errors: 42704.
+pub(in crate::ddl) fn user(view: &dyn View, session: &SessionFacts, name: &Ident) -> Result<UserName> {
+    user_of(view, session, named(session, name))
+}
+
+fn user_of(view: &dyn View, session: &SessionFacts, name: String) -> Result<UserName> {
+    let role = grantee(view, session, &Grantee::Role(Ident::with_quote('"', name.as_str())))?;
+    let role = role.unwrap_or(Known { name, user: None });
+    Ok(role.user.unwrap_or_else(|| UserName::new(&role.name, ADMIN)))
 }
 
 /// ALTER DATABASE.
