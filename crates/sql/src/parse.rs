@@ -186,6 +186,7 @@ fn parser(text: &str, wraps: bool) -> Result<Parser<'static>> {
     routines::leave_out(&mut tokens)?;
     routines::put_modes_first(&mut tokens);
     triggers::spell_out(&mut tokens);
+    views::fill_options(&mut tokens);
     altered::spell_out(&mut tokens);
     options::leave_out_names(&mut tokens)?;
     options::put_in_order(&mut tokens);

@@ -6,6 +6,7 @@
 
 use super::declared::{self, Declared};
 use super::{made, types};
+use crate::catalog::BARRIER;
 use crate::catalog::routines::Routine;
 use crate::catalog::{Materialized, Table};
 use crate::error::{fail, unsupported};
@@ -394,29 +395,51 @@ pub fn view_text(collection: &Collection) -> Option<&str> {
     }
 }
 
-/// The text of the query that a view is, and what is checked behind it, if it is one of SQL.
-fn view_of(collection: &Collection) -> Option<(&str, Option<CheckOption>)> {
+/// Options of views, as they are shown and, each behind `WITH` in parentheses, stand behind the text of a view's query.
+pub const VIEW_OPTIONS: [&str; 3] = ["security_invoker=true", BARRIER, "security_barrier=false"];
+
+/// An option of a view as it stands behind its query.
+pub fn view_option(shown: &str) -> String {
+    format!(" WITH ({shown})")
+}
+
+/// The options of a view, as they are shown.
+pub fn view_options(collection: &Collection) -> Vec<String> {
+    view_of(collection).map_or_else(Vec::new, |(_, options, _)| options)
+}
+
+/// The text of the query that a view is, its options, and what is checked behind it, if it is one of SQL.
+fn view_of(collection: &Collection) -> Option<(&str, Vec<String>, Option<CheckOption>)> {
     let pipeline = &collection.options.view.as_ref()?.pipeline;
     let text = match pipeline.iter().next() {
         Some(ValueRef::Document(stage)) if pipeline.len() == 1 => stage_text(stage)?,
         _ => return None,
     };
     if let Some(text) = text.strip_suffix(DUALITY) {
-        return Some((text, None));
+        return Some((text, Vec::new(), None));
     }
     let mut all = [CheckOption::Local, CheckOption::Cascaded].into_iter();
     let found = all.find_map(|option| Some((text.strip_suffix(option.text())?, Some(option))));
-    Some(found.unwrap_or((text, None)))
+    let (mut text, check) = found.unwrap_or((text, None));
+    let mut options = Vec::new();
+    while let Some((rest, option)) = VIEW_OPTIONS
+        .iter()
+        .find_map(|option| Some((text.strip_suffix(&view_option(option))?, option)))
+    {
+        text = rest;
+        options.insert(0, (*option).to_owned());
+    }
+    Some((text, options, check))
 }
 
 /// The text of the query that a view is, if it is one of SQL.
 pub fn query_of(collection: &Collection) -> Option<&str> {
-    view_of(collection).map(|(text, _)| text)
+    view_of(collection).map(|(text, ..)| text)
 }
 
 /// What holds for rows that are written through a view.
 pub fn check_option_of(collection: &Collection) -> Option<CheckOption> {
-    view_of(collection)?.1
+    view_of(collection)?.2
 }
 
 /// The query that a text is.

@@ -11,7 +11,7 @@ use crate::expr::{Comparison, Expr, Node};
 use crate::functions;
 use crate::parse::dialect::ROWS_FROM;
 use crate::parse::queries::{DEFINITIONS, ONE_ROW, definitions, using_alias};
-use crate::plan::{self, Plan, cross, outward};
+use crate::plan::{self, Plan, cross, fenced, outward};
 use crate::types::Type;
 use nestor_model::Result;
 use nestor_planner::relation::{Apply, ApplyKind, Join, JoinKind, Relation};
@@ -555,7 +555,12 @@ impl Binder<'_> {
         }
         Ok(Bound {
             plan: Relation::Project {
-                input: Box::new(bound.plan),
+                // What others ask of its rows is asked of those that it shows.
+                input: Box::new(if table.is_barrier() {
+                    fenced(bound.plan)
+                } else {
+                    bound.plan
+                }),
                 columns: exprs,
             },
             columns,

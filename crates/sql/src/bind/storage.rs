@@ -42,7 +42,9 @@ const TRUTHS: &[&str] = &[
 const OF_INDEXES: [&str; 2] = ["deduplicate_items", "fastupdate"];
 
 /// An option's name and its value as it is shown.
-fn pair(option: &SqlOption) -> Result<(String, String)> {
+///
+/// Errors: 0A000 for one of another form.
+pub fn pair(option: &SqlOption) -> Result<(String, String)> {
     let value = |value: &Value| match value {
         Value::Number(number, _) => Some(number.clone()),
         Value::SingleQuotedString(text) => Some(text.clone()),

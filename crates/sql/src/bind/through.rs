@@ -375,6 +375,7 @@ impl Binder<'_> {
                 self.duality = Some(table.clone());
                 unsupported("a statement of this form on a duality view")
             }
+            Kind::Query(_) if table.is_barrier() => unsupported("to write through a view with security_barrier"),
             Kind::View(_) => Err(refused(verb, (name.clone(), NO_TABLE))),
             Kind::Query(_) => match self.through(&table)? {
                 Ok((table, view)) => {
@@ -437,6 +438,9 @@ impl Binder<'_> {
         let Kind::Query(query) = &table.kind else {
             return Ok(Err((table.name.clone(), NO_TABLE)));
         };
+        if table.is_barrier() {
+            return Ok(Err((table.name.clone(), "Views with security_barrier")));
+        }
         let found = self.in_view(table, |binder| {
             binder.deeper(|binder| binder.through_query(query, table))
         })?;

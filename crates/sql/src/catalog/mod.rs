@@ -304,6 +304,7 @@ pub struct Table {
     /// Which of its rows exclude each other.
     pub exclusions: Vec<exclusion::Exclusion>,
     /// Storage parameters, as `name=value`.
+    /// Of a view its options, as they are shown.
     pub storage: Vec<String>,
     /// Who may see and write which of its rows.
     pub row_security: Arc<RowSecurity>,
@@ -342,7 +343,15 @@ pub struct Elements {
     pub keeps: bool,
 }
 
+/// The option of a view beneath whose conditions no others go, as it is shown.
+pub const BARRIER: &str = "security_barrier=true";
+
 impl Table {
+    /// Whether it is a view beneath whose conditions no others go.
+    pub fn is_barrier(&self) -> bool {
+        self.storage.iter().any(|own| own == BARRIER)
+    }
+
     /// A table of which nothing was declared.
     pub fn new(name: &str, columns: Vec<Column>, kind: Kind) -> Self {
         Self {

@@ -319,6 +319,14 @@ fn run_own(statement: &Statement<'_>, session: &SessionFacts, own: &Own, progres
             let what = (std::slice::from_ref(name), *if_exists);
             index::drop(statement, session, what, &alter::check_index_goes, progress)?
         }
+        Own::ViewOptions {
+            view,
+            options,
+            if_exists,
+        } => {
+            let ns = namespace(statement, session, view)?;
+            view::set_options(statement, session, (&ns, options), *if_exists, progress)?
+        }
         Own::RenameViewColumn {
             view,
             column,

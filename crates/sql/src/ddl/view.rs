@@ -2,7 +2,7 @@
 
 use super::{made_namespace, note_made};
 use crate::bind::duality::with_etag;
-use crate::bind::{Binder, entry, ident};
+use crate::bind::{Binder, entry, ident, storage};
 use crate::catalog::{Kind, Table, schemas};
 use crate::error::{Field as ErrorField, error, fail, unsupported, with};
 use crate::notices::pass_over;
@@ -10,12 +10,13 @@ use crate::parse::own::CheckOption;
 use crate::parse::trigger::Trigger;
 use crate::run::query::Field;
 use crate::run::tables::{Reading, SessionFacts};
+use crate::settings;
 use crate::types::Type;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog};
 use nestor_model::{CollectionOptions, Namespace, Result, Value, doc};
-use nestor_storage::View as _;
+use nestor_storage::{Collection, View as _};
 use sqlparser::ast::{CreateTableOptions, CreateView, Ident, Query, SetExpr, TableFactor, TableWithJoins};
 use std::sync::Arc;
 
@@ -47,7 +48,19 @@ pub(super) fn create(
     (create, kept): (&CreateView, Kept),
     progress: &mut Progress,
 ) -> Result<&'static str> {
-    check(create)?;
+    let (said, given) = (options_of(&create.options)?, kept);
+    let kept = match (kept, said.check) {
+        (Kept::Plain, Some(check)) => Kept::Checked(check),
+        (Kept::Checked(_), Some(_)) => {
+            return fail("22023", "parameter \"check_option\" specified more than once");
+        }
+        (kept, _) => kept,
+    };
+    let mut plain = create.clone();
+    if given != Kept::Duality {
+        plain.options = CreateTableOptions::None;
+    }
+    check(&plain)?;
     if create.materialized {
         return fail("42601", "syntax error: a materialized view is not replaced");
     }
@@ -61,7 +74,7 @@ pub(super) fn create(
     }
     session.check_right(&ns, Right::CreateCollection)?;
     let text = query_text(create)?;
-    let whole = format!("{text}{}", kept.text());
+    let whole = format!("{text}{}{}", said.text(), kept.text());
     let options = options(&ns.coll, &whole, &[])?;
     let uuid = statement.database.new_uuid();
     statement.atomically(progress, |ws| {
@@ -126,6 +139,132 @@ pub(super) fn create(
     Ok("CREATE VIEW")
 }
 
+/// What is said of a view beside its query.
+#[derive(Debug, Default)]
+struct Options {
+    /// As they are shown, in the order in which they were said.
+    shown: Vec<String>,
+    /// The one that is no other than CHECK OPTION.
+    check: Option<CheckOption>,
+}
+
+impl Options {
+    /// Those of a view, but for CHECK OPTION.
+    fn of(view: &Collection) -> Self {
+        Self {
+            shown: entry::view_options(view),
+            check: None,
+        }
+    }
+
+    fn text(&self) -> String {
+        self.shown.iter().map(|own| entry::view_option(own)).collect()
+    }
+
+    /// Takes one, which may be there already.
+    ///
+    /// Errors: 22023 for what is none; 0A000 for a view that reads its tables with the rights of its owner.
+    fn take(&mut self, name: &str, value: &str) -> Result<()> {
+        if name == "check_option" {
+            self.check = Some(match value.to_lowercase().as_str() {
+                "local" => CheckOption::Local,
+                "cascaded" => CheckOption::Cascaded,
+                _ => {
+                    let told = error(
+                        "22023",
+                        format!("invalid value for enum option \"check_option\": {value}"),
+                    );
+                    let detail = "Valid values are \"local\" and \"cascaded\".";
+                    return Err(with(told, &[(ErrorField::Detail, detail)]));
+                }
+            });
+            return Ok(());
+        }
+        if !matches!(name, "security_barrier" | "security_invoker") {
+            return fail("22023", format!("unrecognized parameter \"{name}\""));
+        }
+        let Some(is_on) = settings::switch(&value.to_lowercase()) else {
+            return fail("22023", format!("invalid value for boolean option \"{name}\": {value}"));
+        };
+        if name == "security_invoker" && !is_on {
+            return unsupported("a view that reads its tables with the rights of its owner (security_invoker = false)");
+        }
+        self.shown.retain(|own| !own.starts_with(name));
+        self.shown.push(format!("{name}={is_on}"));
+        Ok(())
+    }
+}
+
+/// The options of `WITH (…)`.
+///
+/// Errors: those of [`Options::take`], 22023 for one that is said twice.
+fn options_of(given: &CreateTableOptions) -> Result<Options> {
+    let mut out = Options::default();
+    let mut names: Vec<String> = Vec::new();
+    let all = match given {
+        CreateTableOptions::With(all) => all.as_slice(),
+        _ => &[],
+    };
+    for option in all {
+        let (name, value) = storage::pair(option)?;
+        if names.contains(&name) {
+            return fail("22023", format!("parameter \"{name}\" specified more than once"));
+        }
+        out.take(&name, &value)?;
+        names.push(name);
+    }
+    Ok(out)
+}
+
+/// ALTER VIEW … SET (…) and RESET (…), where options have no values.
+///
+/// Errors: 42P01, 42809, those of [`Options::take`]; 0A000 for duality views, and for CHECK OPTION of what nobody writes through.
+pub(super) fn set_options(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    (ns, given): (&Namespace, &[(String, Option<String>)]),
+    if_exists: bool,
+    progress: &mut Progress,
+) -> Result<&'static str> {
+    session.check_right(ns, Right::CollMod)?;
+    statement.atomically(progress, |ws| {
+        let Some(found) = ws.catalog().get(ns).cloned() else {
+            let missing = error("42P01", format!("relation \"{}\" does not exist", ns.coll));
+            return pass_over(if_exists, missing);
+        };
+        let Some(text) = entry::query_of(&found) else {
+            return fail("42809", format!("\"{}\" is not a view", ns.coll));
+        };
+        if entry::is_duality(&found) {
+            return unsupported("options of a duality view");
+        }
+        let mut own = Options::of(&found);
+        own.check = entry::check_option_of(&found);
+        for (name, value) in given {
+            match value {
+                Some(value) => own.take(name, value)?,
+                None if name == "check_option" => own.check = None,
+                None if matches!(name.as_str(), "security_barrier" | "security_invoker") => {
+                    own.shown.retain(|shown| !shown.starts_with(name.as_str()));
+                }
+                None => return fail("22023", format!("unrecognized parameter \"{name}\"")),
+            }
+        }
+        if own.check.is_some() {
+            let (op, _) = statement.operation(None)?;
+            let reading = Reading::new(statement, &*ws, &op, session);
+            let schema = schemas::split(reading.view, ns).0;
+            check_writable(&reading, (schema, &ns.coll), text)?;
+        }
+        let check = own.check.map_or("", CheckOption::text);
+        let triggers = entry::view_triggers(&found)?;
+        let whole = format!("{text}{}{check}", own.text());
+        ws.set_options(found.id, options(&ns.coll, &whole, &triggers)?)?;
+        Ok(())
+    })?;
+    Ok("ALTER VIEW")
+}
+
 /// Whether there is a view of SQL at a namespace.
 pub(super) fn is_view(statement: &Statement<'_>, ns: &Namespace) -> bool {
     let read = statement.current_view();
@@ -172,9 +311,10 @@ pub(super) fn rename_column(
             None => return fail("42703", format!("column \"{from}\" does not exist")),
         }
         let text = renamed(text, &names)?;
+        let said = Options::of(&found).text();
         let check = entry::check_option_of(&found).map_or("", CheckOption::text);
         let triggers = entry::view_triggers(&found)?;
-        ws.set_options(found.id, options(&ns.coll, &format!("{text}{check}"), &triggers)?)?;
+        ws.set_options(found.id, options(&ns.coll, &format!("{text}{said}{check}"), &triggers)?)?;
         Ok(())
     })
 }

@@ -220,6 +220,15 @@ pub enum Own {
         /// Nothing happens when there is nothing.
         if_exists: bool,
     },
+    /// `ALTER VIEW name SET (options)` and `RESET (options)`
+    ViewOptions {
+        /// The view.
+        view: ObjectName,
+        /// The options and their values; without one it goes.
+        options: Vec<(String, Option<String>)>,
+        /// Nothing happens when there is no view.
+        if_exists: bool,
+    },
     /// `ALTER VIEW name RENAME COLUMN column TO new`
     RenameViewColumn {
         /// The view.
@@ -325,6 +334,8 @@ const BEGINNINGS: &[(&[&str], &str)] = &[
     (&["ALTER", "PROCEDURE"], ""),
     (&["ALTER", "ROUTINE"], ""),
     (&["ALTER", "VIEW"], "RENAME"),
+    (&["ALTER", "VIEW"], "SET"),
+    (&["ALTER", "VIEW"], "RESET"),
     (&["ALTER", "MATERIALIZED"], "RENAME"),
     (&["ALTER", "INDEX"], "RENAME"),
     (&schemas::ALTER, "RENAME"),
@@ -673,6 +684,20 @@ fn read(parser: &mut Parser<'_>) -> std::result::Result<Own, ParserError> {
     let name = parser.parse_object_name(false)?;
     if kind == Renamed::Sequence && !parser.peek_keyword(Keyword::RENAME) {
         return sequence(parser, name, if_exists).map(Own::AlterSequence);
+    }
+    if kind == Renamed::View && super::assigned::is_next(parser) {
+        let options = super::views::options(parser)?;
+        return Ok(Own::ViewOptions {
+            view: name,
+            options,
+            if_exists,
+        });
+    }
+    if kind == Renamed::View && parser.peek_keyword(Keyword::ALTER) {
+        return Err(ParserError::ParserError(format!(
+            "{}a default of a view's column",
+            super::NOT_SUPPORTED
+        )));
     }
     parser.expect_keyword(Keyword::RENAME)?;
     if kind == Renamed::View && !parser.peek_keyword(Keyword::TO) {

@@ -451,6 +451,7 @@ impl<'s, 'r> Reading<'s, 'r> {
         let (answers, holds) = asked.answers();
         let table = Arc::new(Table {
             check_option: entry::check_option_of(collection),
+            storage: entry::view_options(collection),
             triggers: entry::view_triggers(collection)?,
             duality,
             ..table

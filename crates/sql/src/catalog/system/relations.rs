@@ -262,15 +262,12 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
         let has_own = !table.foreign.is_empty() || !table.triggers.is_empty();
         let has_triggers = has_own || relations.iter().any(refers);
         row.push(("relhastriggers", Value::Bool(has_triggers)));
-        if let Some(option) = table.check_option {
-            let shown = match option {
-                CheckOption::Local => "check_option=local",
-                CheckOption::Cascaded => "check_option=cascaded",
-            };
-            row.push(("reloptions", Value::Array(Array::new(vec![text(shown)]))));
-        }
-        if !table.storage.is_empty() {
-            let shown = table.storage.iter().map(text).collect();
+        let checked = table.check_option.map(|option| match option {
+            CheckOption::Local => "check_option=local",
+            CheckOption::Cascaded => "check_option=cascaded",
+        });
+        let shown: Vec<Value> = table.storage.iter().map(text).chain(checked.map(text)).collect();
+        if !shown.is_empty() {
             row.push(("reloptions", Value::Array(Array::new(shown))));
         }
         row.push(("relrowsecurity", Value::Bool(table.row_security.is_on)));
