@@ -114,7 +114,6 @@ def test_rights(shop):
             write()
     shop.commands().admin.command("dropUser", "ann")
     assert rows(shop.root, "SELECT count(*) FROM pg_db_role_setting WHERE setrole <> 0") == [(0,)]
-    assert shop.commands().admin["system.sqlSettings"].count_documents({"_id.role": "ann"}) == 0
 
 
 def test_users_of_databases_have_settings_of_their_own(shop):
