@@ -91,6 +91,7 @@ fn build(
         memory_bytes_max: statement.build_bytes_max.unwrap_or(megabytes.saturating_mul(1 << 20)),
         spill_dir: database.spill_dir.clone(),
         interrupt: &statement.interrupt,
+        lock_timeout: statement.lock_timeout.get(),
         op: &op,
         admission: &database.node.gates.admission,
         locks: &database.node.gates.collections,

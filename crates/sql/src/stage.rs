@@ -111,6 +111,7 @@ fn facts(statement: &Statement<'_>, db: &str) -> Result<SessionFacts> {
         pid: i32::try_from(statement.slot.id).unwrap_or(0),
         account,
         settings: settings::initial(),
+        since: None,
         begun: Default::default(),
         switches: Switches::default(),
         got: Default::default(),

@@ -317,6 +317,7 @@ fn finish(service: &Service, (id, index, listed): (CollectionId, IndexId, Listed
         // So little that it spills.
         memory_bytes_max: 10_000,
         spill_dir: service.spill_dir.clone(),
+        lock_timeout: None,
         interrupt: &interrupt,
         op: &op,
         progress: &listed.build.progress,

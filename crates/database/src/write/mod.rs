@@ -158,7 +158,8 @@ impl Statement<'_> {
             attempts += 1;
             if !waits_for.is_empty() {
                 exclusion = None;
-                exclusion = Some(locks.exclude(&std::mem::take(waits_for), &self.interrupt)?);
+                let until = self.lock_timeout.get().map(|most| Instant::now() + most);
+                exclusion = Some(locks.exclude(&std::mem::take(waits_for), until, &self.interrupt)?);
             }
             let _admitted = self.database.node.gates.admission.enter(&self.interrupt)?;
             let mut ws = self.begin_write(notes);

@@ -9,6 +9,7 @@
 //!
 //! Source: manual, "Production Considerations", "Pending DDL Operations and Transactions".
 
+use super::retry::check_wait;
 use crate::interrupt::{Interrupt, while_waiting};
 use nestor_model::{Result, bail};
 use nestor_storage::CollectionId;
@@ -77,15 +78,20 @@ impl CollectionLocks {
     /// the collections meanwhile have to wait.
     ///
     /// Errors: those of the interrupt.
-    pub fn exclude(&self, ids: &[CollectionId], interrupt: &Interrupt) -> Result<Exclusion<'_>> {
+    pub fn exclude(
+        &self,
+        ids: &[CollectionId],
+        until: Option<Instant>,
+        interrupt: &Interrupt,
+    ) -> Result<Exclusion<'_>> {
         if let Some(exclusion) = self.try_exclude(ids) {
             return Ok(exclusion);
         }
         while_waiting(|| {
             // All at once, so that no two wait for each other.
-            let mut state = self.wait(self.lock(), interrupt, |state| state.is_free(ids))?;
+            let mut state = self.wait(self.lock(), (until, interrupt), |state| state.is_free(ids))?;
             let exclusion = self.take(&mut state, ids);
-            let waited = self.wait(state, interrupt, |state| !state.is_shared(ids));
+            let waited = self.wait(state, (until, interrupt), |state| !state.is_shared(ids));
             // Giving the locks back takes the mutex that comes with the result.
             drop(waited?);
             Ok(exclusion)
@@ -100,17 +106,19 @@ impl CollectionLocks {
         }
     }
 
-    /// Waits until it is so.
+    /// Waits until it is so, or the time is over.
     ///
-    /// Errors: those of the interrupt.
+    /// Errors: `LockTimeout`; those of the interrupt.
     fn wait<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
-        interrupt: &Interrupt,
+        (until, interrupt): (Option<Instant>, &Interrupt),
         is_so: impl Fn(&State) -> bool,
     ) -> Result<MutexGuard<'s, State>> {
         while !is_so(&state) {
-            let look = match interrupt.deadline() {
+            check_wait(until)?;
+            let ends = [interrupt.deadline(), until].into_iter().flatten().min();
+            let look = match ends {
                 Some(deadline) => deadline.saturating_duration_since(Instant::now()).min(LOOK),
                 None => LOOK,
             };
@@ -236,16 +244,22 @@ mod tests {
         let mut txn = locks.begin();
         txn.share(&[A], Some(Duration::ZERO), &long())
             .expect("nobody changes it");
-        drop(locks.exclude(&[B], &long()).expect("nobody uses it"));
+        drop(locks.exclude(&[B], None, &long()).expect("nobody uses it"));
         assert!(locks.try_exclude(&[A, B]).is_none());
         let error = locks
-            .exclude(&[B, A], &within(Duration::from_millis(20)))
+            .exclude(&[B, A], None, &within(Duration::from_millis(20)))
             .expect_err("the transaction is open");
         assert_eq!(error.code(), ErrorCode::MaxTimeMSExpired);
         drop(locks.try_exclude(&[B]).expect("it was given back"));
+        let soon = Instant::now() + Duration::from_millis(20);
+        let error = locks
+            .exclude(&[B, A], Some(soon), &long())
+            .expect_err("the transaction is open");
+        assert_eq!(error.code(), ErrorCode::LockTimeout);
+        drop(locks.try_exclude(&[B]).expect("it was given back"));
         let mut later = locks.begin();
         std::thread::scope(|scope| {
-            let changing = scope.spawn(|| drop(locks.exclude(&[A], &long()).expect("the transaction ends")));
+            let changing = scope.spawn(|| drop(locks.exclude(&[A], None, &long()).expect("the transaction ends")));
             // From some moment on it waits, and others come after it.
             while later.share(&[A], Some(Duration::ZERO), &long()).is_ok() {
                 assert!(!changing.is_finished());
@@ -272,7 +286,9 @@ mod tests {
                 let locks = &locks;
                 scope.spawn(move || {
                     for _ in 0..200 {
-                        let exclusion = locks.exclude(&ids, &within(Duration::from_secs(60))).expect("it ends");
+                        let exclusion = locks
+                            .exclude(&ids, None, &within(Duration::from_secs(60)))
+                            .expect("it ends");
                         assert!(exclusion.covers(&[A]) && !exclusion.covers(&[CollectionId(3)]));
                     }
                 });

@@ -17,6 +17,7 @@ use sqlparser::ast::OnCommit;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// What a statement knows of its session.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +34,8 @@ pub struct SessionFacts {
     pub account: Option<Arc<Account>>,
     /// Settings that clients read.
     pub settings: BTreeMap<String, String>,
+    /// When the first message of the statement came, if that was before it runs.
+    pub since: Option<Instant>,
     /// Those that the session began with in another way than all sessions do: they are what RESET gives back.
     pub begun: Arc<BTreeMap<String, String>>,
     /// What they say of plans.

@@ -145,7 +145,7 @@ pub(super) fn attend<'r>(
     database.node.counters.operations.count(kind.counter(), 1);
     let limit = |name: &str| settings::time(&facts.settings, name);
     let lock_timeout = limit("lock_timeout");
-    let deadline = limit("statement_timeout").map(|most| started + most);
+    let deadline = limit("statement_timeout").map(|most| facts.since.unwrap_or(started) + most);
     let interrupt = Interrupt::new(slot.kill.clone(), deadline);
     let mut statement = Statement::new(database, slot, terms, kind, (interrupt.clone(), started));
     statement.caller = facts.account.as_ref().map(|account| account.caller.clone());
@@ -159,6 +159,7 @@ pub(super) fn attend<'r>(
         has_helpers: facts.switches.has_helpers,
     };
     let result = under(&interrupt, slot.account.as_ref(), || {
+        interrupt.check()?;
         statement.admit(false)?;
         let session = Current {
             id: slot.id,

@@ -136,6 +136,10 @@ impl Session {
 
     /// How long the session may rest now, and the error that ends it then; `None` for ever.
     pub fn may_rest(&self) -> Option<(Duration, Error)> {
+        // Between the messages of a statement, and while a file comes, it does not rest.
+        if !self.rests {
+            return None;
+        }
         settings::rest(&self.facts.settings, self.block.is_some())
     }
 

@@ -58,6 +58,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Bytes of answers after which they are sent.
 const FLUSH_BYTES: usize = 64 << 10;
@@ -158,6 +159,10 @@ pub struct Session {
     /// The message that follows is known to be Sync. Statements of the extended protocol up to a Sync are one transaction, and one
     /// alone needs no block for that.
     pub sync_follows: bool,
+    /// It waits for the first message of a statement.
+    rests: bool,
+    /// When the first message of the statement came that its next messages go on with.
+    since: Option<Instant>,
     /// A setting may have changed that the client is told of.
     tells: bool,
     /// What it was told of each of them.
@@ -193,6 +198,7 @@ impl Session {
             pid: i32::try_from(slot.id).unwrap_or(0),
             account: None,
             settings,
+            since: None,
             begun: Arc::default(),
             switches: Switches::default(),
             got: Arc::default(),
@@ -221,6 +227,8 @@ impl Session {
             coming: None,
             skips: false,
             sync_follows: true,
+            rests: true,
+            since: None,
             tells: false,
             told: [None; settings::REPORTED.len()],
             digests: RandomState::new(),
@@ -309,6 +317,7 @@ impl Session {
             backend::error(out, "FATAL", &gone);
             return Ok(Next::Close);
         }
+        self.rests = false;
         if self.is_copying() && !matches!(message, Message::Terminate) {
             return self.receive_copy(database, &message, out);
         }
@@ -339,8 +348,13 @@ impl Session {
                 return Ok(Next::Go);
             }
             _ if self.skips => return Ok(Next::Go),
+            // As PostgreSQL, the time of a statement begins with the first of its messages.
+            Message::Parse { .. } | Message::Bind { .. } | Message::Execute { .. } => {
+                self.facts.since = Some(*self.since.get_or_insert_with(Instant::now));
+            }
             _ => {}
         }
+        let executes = matches!(message, Message::Execute { .. });
         let result = match message {
             Message::Parse { name, text, types } => self.parse(database, name, text, &types, out),
             Message::Bind {
@@ -366,6 +380,10 @@ impl Session {
             Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => Ok(()),
             Message::Query(_) | Message::Sync | Message::Terminate => Ok(()),
         };
+        self.facts.since = None;
+        if executes || result.is_err() {
+            self.since = None;
+        }
         if let Err(error) = result {
             self.failed(&error, out);
             self.skips = true;
@@ -396,6 +414,7 @@ impl Session {
             self.report(out);
         }
         self.tell_heard(out);
+        (self.rests, self.since) = (true, None);
         backend::ready(out, self.status());
     }
 

@@ -390,10 +390,17 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: Option<&s
             None => return invalid(&name, text),
         },
         "statement_timeout" | "lock_timeout" | "idle_in_transaction_session_timeout" | "idle_session_timeout" => {
-            match milliseconds(&plain) {
-                Some(ms) => {
+            match signed_milliseconds(text).map(|ms| (ms, u64::try_from(ms))) {
+                Some((_, Ok(ms))) => {
                     *old = time_shown(ms);
                     return Ok(());
+                }
+                Some((ms, Err(_))) => {
+                    let range = format!("(0 .. {})", i32::MAX);
+                    return fail(
+                        "22023",
+                        format!("{ms} ms is outside the valid range for parameter \"{name}\" {range}"),
+                    );
                 }
                 None => return invalid(&name, text),
             }
@@ -544,15 +551,23 @@ const UNITS: [(&str, u64); 5] = [
     ("ms", 1),
 ];
 
-/// A time in milliseconds, which are its unit if it names none.
-pub fn milliseconds(text: &str) -> Option<u64> {
-    let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let n: u64 = text[..at].parse().ok()?;
-    let unit = text[at..].trim();
-    let (_, ms) = UNITS
-        .iter()
-        .find(|(name, _)| *name == unit || unit.is_empty() && *name == "ms")?;
-    n.checked_mul(*ms)
+/// A time in whole milliseconds, which are its unit if it names none; those below 0 are no time that a setting may have.
+fn signed_milliseconds(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let n: f64 = text[..at].trim().parse().ok()?;
+    let ms = match &text[at..] {
+        "" => 1.0,
+        "us" => 0.001,
+        unit => UNITS.iter().find(|(name, _)| *name == unit)?.1 as f64,
+    };
+    let ms = (n * ms).round_ties_even();
+    (ms.abs() <= f64::from(i32::MAX)).then_some(ms as i64)
+}
+
+/// The same of one that a setting may have.
+fn milliseconds(text: &str) -> Option<u64> {
+    signed_milliseconds(text).and_then(|ms| u64::try_from(ms).ok())
 }
 
 /// A time in the largest unit that it is whole in.

@@ -41,7 +41,7 @@ use nestor_storage::{
     WriteSet,
 };
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of documents and keys that count as one unit of work.
 const BYTES_PER_UNIT: usize = 64;
@@ -66,6 +66,8 @@ pub struct BuildOptions<'b> {
     pub spill_dir: Scratch,
     /// Tells the build when to stop.
     pub interrupt: &'b Interrupt,
+    /// How long it waits for transactions that use the collection, at its end.
+    pub lock_timeout: Option<Duration>,
     /// The context of the operation, with its time.
     pub op: &'b OpContext,
     /// The gate that the build passes before each commit.
@@ -297,7 +299,8 @@ impl<'b> Build<'b> {
             }
             if exclusion.is_none() {
                 // Writes made while it waits are made up for first.
-                exclusion = Some(locks.exclude(&own, self.options.interrupt)?);
+                let until = self.options.lock_timeout.map(|most| Instant::now() + most);
+                exclusion = Some(locks.exclude(&own, until, self.options.interrupt)?);
                 continue;
             }
             if let Some(commit) = self.commit(rounds >= ROUNDS_MAX, &mut finish)? {
