@@ -142,14 +142,7 @@ impl Sources<Expr> for Tables<'_, '_> {
             Some(lookup::Found::Documents(root)) => root,
         };
         self.reading.statement.note_plan(&*root);
-        Ok(Some(Opened::Documents {
-            root,
-            reader: Box::new(Documents::new(table, &scan.needed)),
-            exact: false,
-            in_order: false,
-            more: false,
-            whole: table.elements.is_some(),
-        }))
+        Ok(Some(documents(scan, table, root, (false, false))))
     }
 
     fn among(&self, scan: &Scan<Expr>, column: usize, numbers: &[i64], batch: &Batch<'_>) -> Result<Option<Opened>> {
@@ -238,45 +231,17 @@ impl Tables<'_, '_> {
                     }
                 }
                 if let Some(root) = self.looked_up(scan, table, env)? {
-                    return Ok(Opened::Documents {
-                        root,
-                        reader: Box::new(Documents::new(table, &scan.needed)),
-                        exact: scan.conditions.len() == 1,
-                        in_order: false,
-                        more: false,
-                        whole: table.elements.is_some(),
-                    });
+                    return Ok(documents(scan, table, root, (scan.conditions.len() == 1, false)));
                 }
                 if let Some((root, exact)) = self.probed(scan, table, env)? {
-                    return Ok(Opened::Documents {
-                        root,
-                        reader: Box::new(Documents::new(table, &scan.needed)),
-                        exact,
-                        in_order: false,
-                        more: false,
-                        whole: table.elements.is_some(),
-                    });
+                    return Ok(documents(scan, table, root, (exact, false)));
                 }
                 if let Some(root) = self.read_in_order(scan, table, env)? {
-                    return Ok(Opened::Documents {
-                        root,
-                        reader: Box::new(Documents::new(table, &scan.needed)),
-                        exact: true,
-                        in_order: true,
-                        more: false,
-                        whole: false,
-                    });
+                    return Ok(documents(scan, table, root, (true, true)));
                 }
                 let find::Found { filter, exact } = find::filter(&scan.conditions, table, env)?;
                 if let Some(root) = self.jumping(scan, table, &filter)? {
-                    return Ok(Opened::Documents {
-                        root,
-                        reader: Box::new(Documents::new(table, &scan.needed)),
-                        exact,
-                        in_order: false,
-                        more: false,
-                        whole: table.elements.is_some(),
-                    });
+                    return Ok(documents(scan, table, root, (exact, false)));
                 }
                 let order = self.order(scan, table, part, &filter)?;
                 let (filter, sort, parts) = match &order {
@@ -627,6 +592,18 @@ impl Tables<'_, '_> {
             return Ok(None);
         }
         Ok(order)
+    }
+}
+
+/// What `root` finds of a table for a scan: whether the conditions hold of all of it, and whether it comes in the order that is asked for.
+fn documents(scan: &Scan<Expr>, table: &Arc<Table>, root: BoxOperator, (exact, in_order): (bool, bool)) -> Opened {
+    Opened::Documents {
+        root,
+        reader: Box::new(Documents::new(table, &scan.needed)),
+        exact,
+        in_order,
+        more: false,
+        whole: table.elements.is_some(),
     }
 }
 
