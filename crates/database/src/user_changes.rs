@@ -4,13 +4,13 @@ use crate::statement::Statement;
 use crate::users::account;
 use crate::users::name::{RoleName, UserName};
 use crate::users::{documents, roles_namespace, user_document, users_namespace};
+use crate::write::replace::put;
 use crate::write::{Progress, begun, comments, writable};
 use nestor_exec::point;
-use nestor_exec::write::{Changed, Writer};
+use nestor_exec::write::Writer;
 use nestor_model::namespace::ADMIN;
 use nestor_model::{Document, Namespace, Result, Value, ValueRef, doc};
 use nestor_query::env::OpContext;
-use nestor_query::update::Touched;
 use nestor_storage::{Bytes, View, WriteSet, record};
 
 /// The outcome for a document.
@@ -173,15 +173,7 @@ impl Changes<'_, '_> {
         let collection = writable(self.ws, ns, self.statement, uuid)?;
         let mut writer = Writer::new(self.ws, collection, self.op, self.statement.origin(&ns.db))?;
         match (found, outcome) {
-            (None, Outcome::Put(doc)) => drop(writer.insert(doc.to_raw(), None)?),
-            (Some((key, old)), Outcome::Put(doc)) => {
-                let changed = Changed {
-                    doc: doc.to_raw(),
-                    diff: None,
-                    touched: &Touched::All,
-                };
-                writer.update(&key, old.document(), changed, None)?;
-            }
+            (found, Outcome::Put(doc)) => put(&mut writer, found.as_ref(), doc.to_raw())?,
             (Some((key, old)), Outcome::Remove) => {
                 let gone = old.document().as_doc().to_document();
                 writer.delete(&key, old.document(), None)?;

@@ -7,15 +7,14 @@
 //! `of` is the database that the user belongs to. A role that is empty stands for all of them, and so does a database. They go with the user, the
 //! role or the database, by whichever command that goes.
 
-use super::writable;
+use super::{replace, writable};
 use crate::statement::Statement;
 use crate::users::UserName;
 use nestor_exec::point;
-use nestor_exec::write::{Changed, Writer};
+use nestor_exec::write::Writer;
 use nestor_model::namespace::ADMIN;
 use nestor_model::{Document, Namespace, Result, Value, ValueRef, doc};
 use nestor_query::env::OpContext;
-use nestor_query::update::Touched;
 use nestor_storage::{View, WriteSet};
 
 /// The collection, in `admin`.
@@ -76,20 +75,10 @@ fn namespace() -> Namespace {
 ///
 /// Errors: those of reading.
 pub fn all(view: &dyn View) -> Result<Vec<(Whose, Settings)>> {
-    let mut out = Vec::new();
-    let Some(collection) = view.catalog().get(&namespace()).cloned() else {
-        return Ok(out);
-    };
-    let mut cursor = view.cursor(collection.records);
-    let mut more = cursor.first()?;
-    while more {
-        nestor_model::statement::work(1)?;
-        let bytes = cursor.value_bytes()?;
-        let document = bytes.document().as_doc().to_document();
-        out.extend(Whose::of(&document).map(|whose| (whose, settings(&document))));
-        more = cursor.next()?;
-    }
-    Ok(out)
+    let each = replace::read_all(view, &namespace())?.into_iter();
+    Ok(each
+        .filter_map(|own| Some((Whose::of(&own)?, settings(&own))))
+        .collect())
 }
 
 /// Those that a session of a user in a database begins with; of two of a name the later one counts.
@@ -142,18 +131,9 @@ pub fn change(
     let collection = writable(ws, &ns, statement, &mut None)?;
     let mut writer = Writer::new(ws, collection, &op, statement.origin(ADMIN))?;
     match &found {
-        None => drop(writer.insert(document.to_raw(), None)?),
-        Some((record, old)) if now.is_empty() => writer.delete(record, old.document(), None)?,
-        Some((record, old)) => {
-            let changed = Changed {
-                doc: document.to_raw(),
-                diff: None,
-                touched: &Touched::All,
-            };
-            writer.update(record, old.document(), changed, None)?;
-        }
+        Some((record, old)) if now.is_empty() => writer.delete(record, old.document(), None),
+        found => replace::put(&mut writer, found.as_ref(), document.to_raw()),
     }
-    Ok(())
 }
 
 fn forget(statement: &Statement<'_>, ws: &mut WriteSet, is_gone: impl Fn(&Whose) -> bool) -> Result<()> {

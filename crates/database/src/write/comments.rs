@@ -9,13 +9,12 @@
 //!
 //! They are written with the write set of whoever changes them.
 
-use super::writable;
+use super::{replace, writable};
 use crate::statement::Statement;
 use nestor_exec::point;
-use nestor_exec::write::{Changed, Writer};
+use nestor_exec::write::Writer;
 use nestor_model::{Binary, Document, Namespace, Result, Value, doc};
 use nestor_query::env::OpContext;
-use nestor_query::update::Touched;
 use nestor_storage::{Collection, View, WriteSet};
 
 /// The collection of a database's comments.
@@ -48,24 +47,15 @@ fn id(uuid: [u8; 16]) -> Value {
 ///
 /// Errors: those of reading.
 pub fn all(view: &dyn View, db: &str) -> Result<Vec<([u8; 16], Document)>> {
-    let mut out = Vec::new();
-    let Some(collection) = view.catalog().get(&Namespace::new(db, COLLECTION)).cloned() else {
-        return Ok(out);
-    };
-    let mut cursor = view.cursor(collection.records);
-    let mut more = cursor.first()?;
-    while more {
-        nestor_model::statement::work(1)?;
-        let bytes = cursor.value_bytes()?;
-        let comments = bytes.document().as_doc().to_document();
-        let uuid = match comments.get("_id").map(|id| id.to_value()) {
-            Some(Value::Binary(Binary { bytes, .. })) => <[u8; 16]>::try_from(&bytes[..]).ok(),
-            _ => None,
+    let each = replace::read_all(view, &Namespace::new(db, COLLECTION))?.into_iter();
+    let with_uuid = each.filter_map(|comments| {
+        let uuid = match comments.get("_id")?.to_value() {
+            Value::Binary(Binary { bytes, .. }) => <[u8; 16]>::try_from(&bytes[..]).ok()?,
+            _ => return None,
         };
-        out.extend(uuid.map(|uuid| (uuid, comments)));
-        more = cursor.next()?;
-    }
-    Ok(out)
+        Some((uuid, comments))
+    });
+    Ok(with_uuid.collect())
 }
 
 /// What is said in a database about the one thing with a UUID.
@@ -140,18 +130,9 @@ pub fn change(
     let collection = writable(ws, &ns, statement, &mut None)?;
     let mut writer = Writer::new(ws, collection, &op, statement.origin(db))?;
     match &found {
-        None => drop(writer.insert(new.to_raw(), None)?),
-        Some((record, old)) if is_empty => writer.delete(record, old.document(), None)?,
-        Some((record, old)) => {
-            let changed = Changed {
-                doc: new.to_raw(),
-                diff: None,
-                touched: &Touched::All,
-            };
-            writer.update(record, old.document(), changed, None)?;
-        }
+        Some((record, old)) if is_empty => writer.delete(record, old.document(), None),
+        found => replace::put(&mut writer, found.as_ref(), new.to_raw()),
     }
-    Ok(())
 }
 
 /// Forgets what was said about a collection that is dropped.

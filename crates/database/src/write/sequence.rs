@@ -6,6 +6,7 @@
 //!
 //! [`sequences`]: crate::sequences
 
+use super::replace::{self, put};
 use super::writable;
 use crate::Database;
 use crate::sequences::{AHEAD, Extending, Reserve, Taken};
@@ -15,13 +16,12 @@ use nestor_exec::Interrupt;
 use nestor_exec::point;
 use nestor_exec::write::admission::Admitted;
 use nestor_exec::write::oplog::Origin;
-use nestor_exec::write::{Changed, Obstacle, Writer, with_retry};
+use nestor_exec::write::{Obstacle, Writer, with_retry};
 use nestor_model::namespace::LOCAL;
 use nestor_model::number::safe_i64;
 use nestor_model::{Binary, Namespace, RawDocBuf, Result, Value, ValueRef, doc};
 use nestor_query::env::OpContext;
-use nestor_query::update::Touched;
-use nestor_storage::{Bytes, Collection, Lsn, View, WriteSet};
+use nestor_storage::{Collection, Lsn, View, WriteSet};
 use std::sync::Arc;
 
 /// The collection of a database's sequences.
@@ -90,7 +90,7 @@ pub fn state(database: &Database, db: &str, key: Key<'_>) -> Result<Option<(i64,
 }
 
 /// A record, and its document.
-type Found = Option<(Bytes, Bytes)>;
+type Found = Option<replace::Found>;
 
 /// The record of a sequence, and what is stored there.
 fn find(view: &dyn View, collection: &Arc<Collection>, key: Key<'_>) -> Result<(Found, Option<Stored>)> {
@@ -144,7 +144,7 @@ impl<'w, 'r> Writing<'w, 'r> {
             return Ok(None);
         };
         let mut writer = Writer::new(&mut ws, collection, &op, origin(self.db))?;
-        put(&mut writer, found, stored.document(id_of(self.key)))?;
+        put(&mut writer, found.as_ref(), stored.document(id_of(self.key)))?;
         Ok(Some((out, obstacle.commit(&database.engine, ws)?.lsn)))
     }
 
@@ -194,21 +194,6 @@ impl<'w, 'r> Writing<'w, 'r> {
 
 fn origin(db: &str) -> Option<Origin> {
     (db != LOCAL).then(Origin::default)
-}
-
-/// Writes a document, over the one that there is.
-fn put(writer: &mut Writer<'_>, found: Found, new: RawDocBuf) -> Result<()> {
-    match found {
-        None => writer.insert(new, None).map(drop),
-        Some((record, old)) => {
-            let changed = Changed {
-                doc: new,
-                diff: None,
-                touched: &Touched::All,
-            };
-            writer.update(&record, old.document(), changed, None).map(drop)
-        }
-    }
 }
 
 /// Takes up to `count` numbers that follow each other: the first of them and how many there are; `None` when there are no more. They come from
@@ -303,7 +288,7 @@ fn written_back(database: &Database) -> Result<()> {
                         reserve: None,
                     };
                     let mut writer = Writer::new(&mut ws, collection, &op, origin(db))?;
-                    put(&mut writer, found, stored.document(id_of(key)))?;
+                    put(&mut writer, found.as_ref(), stored.document(id_of(key)))?;
                 }
             }
             match ws.is_empty() {
