@@ -114,10 +114,10 @@ pub fn keep(collection: &Collection, lsn: Lsn, now_ms: i64, table: &Arc<Table>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Kind;
+    use crate::catalog::{Kind, testing};
     use crate::types::Type;
-    use nestor_model::{CollectionOptions, Namespace, doc};
-    use nestor_storage::{Engine, EngineOptions, View as _, WriteSet};
+    use nestor_model::{Namespace, doc};
+    use nestor_storage::{View as _, WriteSet};
 
     fn table(columns: usize) -> Arc<Table> {
         let columns = vec![Column::new("a", Type::Text); columns];
@@ -126,13 +126,7 @@ mod tests {
 
     #[test]
     fn columns_are_known_until_somebody_writes() {
-        let engine = Engine::ephemeral(EngineOptions::at_time(1));
-        let ns = Namespace::new("d", "c");
-        let mut ws = engine.begin();
-        let made = ws
-            .create_collection(&ns, [1; 16], CollectionOptions::default())
-            .unwrap();
-        engine.commit(ws).unwrap();
+        let (engine, ns, made) = testing::collection();
         let write = |work: &dyn Fn(&mut WriteSet)| {
             let mut ws = engine.begin();
             ws.require_collection(made.id);

@@ -17,6 +17,8 @@ pub mod routines;
 pub mod sampled;
 pub mod schemas;
 pub mod system;
+#[cfg(test)]
+mod testing;
 
 use crate::error;
 use crate::parse::own::CheckOption;

@@ -194,10 +194,11 @@ fn different(sampled: f64, found: f64, once: f64, all: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nestor_model::{CollectionOptions, DocRef, Namespace, doc};
+    use crate::catalog::testing;
+    use nestor_model::{DocRef, doc};
     use nestor_query::env::Scope;
     use nestor_query::matcher::Context;
-    use nestor_storage::{EngineOptions, WriteSet};
+    use nestor_storage::WriteSet;
 
     #[test]
     fn the_number_of_different_values_is_about_right() {
@@ -210,13 +211,7 @@ mod tests {
 
     #[test]
     fn a_sample_is_of_all_and_taken_anew_when_there_are_many_more() {
-        let engine = Engine::ephemeral(EngineOptions::at_time(1));
-        let ns = Namespace::new("d", "c");
-        let mut ws = engine.begin();
-        let made = ws
-            .create_collection(&ns, [1; 16], CollectionOptions::default())
-            .unwrap();
-        engine.commit(ws).unwrap();
+        let (engine, ns, made) = testing::collection();
         let add = |from: u64, to: u64| {
             let mut ws: WriteSet = engine.begin();
             ws.require_collection(made.id);

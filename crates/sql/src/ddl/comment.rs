@@ -214,13 +214,10 @@ fn place(statement: &Statement<'_>, session: &SessionFacts, ws: &WriteSet, objec
             match is_there {
                 true => Ok(Place::new(&collection, Some((part, name)))),
                 false => {
-                    let (kind, of) = match *kind {
-                        "POLICY" => ("policy", "table"),
-                        _ => ("trigger", "table"),
-                    };
+                    let kind = kind.to_lowercase();
                     fail(
                         "42704",
-                        format!("{kind} \"{name}\" for {of} \"{}\" does not exist", ns.coll),
+                        format!("{kind} \"{name}\" for table \"{}\" does not exist", ns.coll),
                     )
                 }
             }

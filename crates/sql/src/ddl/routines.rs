@@ -7,7 +7,7 @@ use crate::catalog::schemas;
 use crate::error::{self, error, fail, unsupported};
 use crate::notices::{self, pass_over};
 use crate::parse;
-use crate::parse::assigned::{self, Assigned, Value};
+use crate::parse::assigned::Assigned;
 use crate::parse::routines::{Change, Says};
 use crate::parse::trigger::Trigger;
 use crate::parse::triggers::ANY_ROUTINE;
@@ -50,20 +50,7 @@ fn keep_type(view: &dyn View, session: &SessionFacts, ty: &mut DataType) -> Resu
 fn keep_settings(session: &SessionFacts, kept: &mut CreateFunction) -> Result<()> {
     let mut all = Vec::new();
     for clause in std::mem::take(&mut kept.set_params) {
-        let name = clause.name.to_string().replace('"', "").to_lowercase();
-        let value = match &clause.value {
-            FunctionSetValue::Values(values) => Value::Is(values.iter().map(assigned::text_of).collect()),
-            FunctionSetValue::FromCurrent => Value::Current,
-            FunctionSetValue::Default => Value::First,
-        };
-        assign(
-            session,
-            &mut all,
-            &Assigned {
-                name: Some(name),
-                value,
-            },
-        )?;
+        assign(session, &mut all, &Assigned::of_clause(&clause))?;
     }
     kept.set_params = clauses(&all);
     Ok(())
@@ -77,23 +64,11 @@ fn clauses(config: &[(String, String)]) -> Vec<FunctionDefinitionSetParam> {
 ///
 /// Errors: those of [`settings::for_later`], 0A000 for a role.
 fn assign(session: &SessionFacts, all: &mut Vec<(String, String)>, assigned: &Assigned) -> Result<()> {
-    let Some(name) = &assigned.name else {
-        all.clear();
-        return Ok(());
-    };
-    if name == "role" {
+    if assigned.name.as_deref() == Some("role") {
         return unsupported("SET role of a function");
     }
-    let value = settings::for_later((&session.settings, session.is_superuser()), name, &assigned.value)?;
-    let at = all.iter().position(|(own, _)| own == name);
-    match (value, at) {
-        (Some(value), Some(at)) => all[at].1 = value,
-        (Some(value), None) => all.push((name.clone(), value)),
-        (None, Some(at)) => {
-            all.remove(at);
-        }
-        (None, None) => {}
-    }
+    let value = settings::assigned((&session.settings, session.is_superuser()), assigned)?;
+    settings::put(all, assigned.name.as_deref(), value);
     Ok(())
 }
 
@@ -191,10 +166,7 @@ pub(super) fn create(
             .is_none_or(|on| on != "off")
         {
             let (op, _) = statement.operation(None)?;
-            let mut within = session.clone();
-            for (name, value) in &routine.config {
-                settings::set(&mut within.settings, name, Some(value))?;
-            }
+            let within = settings::under(session, &routine.config)?;
             let reading = Reading::new(statement, &*ws, &op, &within);
             let mut plain = (*routine).clone();
             plain.config.clear();

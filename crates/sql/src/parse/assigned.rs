@@ -29,6 +29,20 @@ pub enum Value {
     First,
 }
 
+impl Assigned {
+    /// What a clause of CREATE FUNCTION says.
+    pub fn of_clause(clause: &FunctionDefinitionSetParam) -> Self {
+        Self {
+            name: Some(clause.name.to_string().replace('"', "").to_lowercase()),
+            value: match &clause.value {
+                FunctionSetValue::Values(values) => Value::Is(values.iter().map(text_of).collect()),
+                FunctionSetValue::FromCurrent => Value::Current,
+                FunctionSetValue::Default => Value::First,
+            },
+        }
+    }
+}
+
 /// Settings whose values are lists; those of names are quoted.
 const LISTS: [&str; 2] = ["datestyle", "search_path"];
 
@@ -66,14 +80,15 @@ pub fn text_of(value: &Expr) -> String {
 ///
 /// Errors: 22023 for several values of a setting that is no list.
 pub fn of_function(clause: &FunctionDefinitionSetParam) -> Result<Option<(String, String)>> {
-    let name = clause.name.to_string().replace('"', "").to_lowercase();
-    match &clause.value {
-        FunctionSetValue::Values(values) => {
-            let values: Vec<String> = values.iter().map(text_of).collect();
+    match Assigned::of_clause(clause) {
+        Assigned {
+            name: Some(name),
+            value: Value::Is(values),
+        } => {
             let text = text(&name, &values)?;
             Ok(Some((name, text)))
         }
-        FunctionSetValue::Default | FunctionSetValue::FromCurrent => Ok(None),
+        _ => Ok(None),
     }
 }
 

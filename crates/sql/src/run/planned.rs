@@ -171,11 +171,8 @@ impl<'s, 'r> Sizes<'s, 'r> {
     /// About how many documents of a table some conditions hold of, of which this is the filter, by a few of its documents.
     fn found_in_sample(&self, table: usize, conditions: &[Expr], filter: &Document) -> Option<f64> {
         let sample = self.sample(table).filter(|_| !filter.is_empty())?;
-        let reading = self.reading;
-        let (_, mut scope) = reading.statement.operation(None).ok()?;
-        let raw = filter.to_raw();
-        let filter = read::parse_filter(Some(raw.as_raw()), &mut scope).ok()?;
-        let part = sample.part(&filter, reading.op).ok()?;
+        let filter = self.reading.parsed(filter).ok()?;
+        let part = sample.part(&filter, self.reading.op).ok()?;
         let documents = self.collection(table)?.state.documents().max(0) as f64;
         let found = part * documents;
         // A value that is not in the sample is as frequent as others are.

@@ -53,11 +53,7 @@ pub fn probe(
     // Another index may have a range that is of no form which is seen here.
     let mut may_be_ranged = false;
     for index in indexes(collection)?.iter().filter(|index| is_plain(index)) {
-        let known = index
-            .parts
-            .iter()
-            .map_while(|part| equal(conditions, table, part.path.as_str()));
-        let known: Vec<Known<'_>> = known.collect();
+        let known = known(index, conditions, table);
         // A range of the part behind may leave less.
         let next = index.parts.get(known.len()).map(|part| part.path.as_str());
         let ranges = next.map_or_else(Vec::new, |path| ranges(conditions, table, path));
@@ -112,11 +108,7 @@ pub fn in_order(
         if !is_plain(index) || index.is_multikey() {
             continue;
         }
-        let known = index
-            .parts
-            .iter()
-            .map_while(|part| equal(conditions, table, part.path.as_str()));
-        let known: Vec<Known<'_>> = known.collect();
+        let known = known(index, conditions, table);
         let Some(forward) = direction(index, known.len(), by) else {
             continue;
         };
@@ -475,6 +467,14 @@ pub(super) fn is_plain(index: &IndexInfo) -> bool {
     let has_all = !index.hidden && index.partial.is_none() && index.collation.is_none();
     let in_order = index.parts.iter().all(|part| part.kind != PartKind::Derived);
     has_all && in_order && index.kind.covers() && !index.kind.needs_condition()
+}
+
+/// The first parts of an index that conditions say the value of.
+fn known<'c>(index: &IndexInfo, conditions: &'c [Expr], table: &Table) -> Vec<Known<'c>> {
+    let parts = index.parts.iter();
+    parts
+        .map_while(|part| equal(conditions, table, part.path.as_str()))
+        .collect()
 }
 
 /// The column at `path` and the value that a condition says it has.

@@ -39,6 +39,7 @@ use nestor_planner::find::Wanted;
 use nestor_planner::pipeline::distinct_scan;
 use nestor_planner::{FindQuery, PlanNode};
 use nestor_query::env::OpContext;
+use nestor_query::matcher::MatchExpr;
 use nestor_query::sort::SortSpec;
 use nestor_storage::{Collection, Derive, View};
 use sqlparser::ast::Query;
@@ -226,10 +227,16 @@ impl<'s, 'r> Reading<'s, 'r> {
         let Some(columns) = self.statement.columns(self.view) else {
             return Ok(None);
         };
+        columns.estimated(&*self.parsed(filter)?, collection, self.op)
+    }
+
+    /// A filter as documents are tested by it.
+    ///
+    /// Errors: those of the filter.
+    pub(super) fn parsed(&self, filter: &Document) -> Result<Arc<MatchExpr>> {
         let (_, mut scope) = self.statement.operation(None)?;
         let raw = filter.to_raw();
-        let filter = read::parse_filter(Some(raw.as_raw()), &mut scope)?;
-        columns.estimated(&filter, collection, self.op)
+        read::parse_filter(Some(raw.as_raw()), &mut scope)
     }
 
     /// About how many different values there are at a path, by columns; `None` when nothing is known.

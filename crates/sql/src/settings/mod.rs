@@ -10,7 +10,7 @@ use crate::error::{Field, error, fail, unsupported, with};
 use crate::parse;
 use crate::parse::assigned::{self, text_of};
 use crate::run::columns::SETTING as COLUMNS;
-use crate::run::tables::SYNCHRONOUS;
+use crate::run::tables::{SYNCHRONOUS, SessionFacts};
 use crate::types::encoding::Encoding;
 use crate::types::names;
 use crate::types::regconfig::Config;
@@ -223,6 +223,42 @@ pub fn for_later(
         set(&mut initial(), name, Some(&text))?;
     }
     Ok(Some(text))
+}
+
+/// The value of what is assigned, as [`for_later`] has it; `None` also where all settings are meant.
+///
+/// Errors: those of [`for_later`].
+pub fn assigned(given: (&BTreeMap<String, String>, bool), assigned: &assigned::Assigned) -> Result<Option<String>> {
+    match &assigned.name {
+        Some(name) => for_later(given, name, &assigned.value),
+        None => Ok(None),
+    }
+}
+
+/// Changes one of some settings that are kept for later, which goes without a value; all of them go without a name.
+pub fn put(all: &mut Vec<(String, String)>, name: Option<&str>, value: Option<String>) {
+    let Some(name) = name else {
+        return all.clear();
+    };
+    let at = all.iter().position(|(own, _)| own == name);
+    match (value, at) {
+        (Some(value), Some(at)) => all[at].1 = value,
+        (Some(value), None) => all.push((name.to_owned(), value)),
+        (None, Some(at)) => drop(all.remove(at)),
+        (None, None) => {}
+    }
+}
+
+/// The facts of a session under settings that were kept for later.
+///
+/// Errors: those of values that cannot be set any more.
+pub fn under(facts: &SessionFacts, config: &[(String, String)]) -> Result<SessionFacts> {
+    let mut facts = facts.clone();
+    for (name, value) in config {
+        set(&mut facts.settings, name, Some(value))?;
+    }
+    facts.switches = steering::switches(&facts.settings);
+    Ok(facts)
 }
 
 /// Sets one, which has the value that the session began with where none is said.

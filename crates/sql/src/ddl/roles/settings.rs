@@ -106,20 +106,10 @@ fn change(
     assigned: &Assigned,
     progress: &mut Progress,
 ) -> Result<()> {
-    let name = assigned.name.as_deref();
-    let given = (&session.settings, session.is_superuser());
-    let value = name.map(|name| settings::for_later(given, name, &assigned.value));
-    let value = value.transpose()?.flatten();
+    let value = settings::assigned((&session.settings, session.is_superuser()), assigned)?;
     statement.atomically(progress, |ws| {
         begun::change(statement, ws, whose, |all| {
-            let at = all.iter().position(|(own, _)| Some(own.as_str()) == name);
-            match (name, &value, at) {
-                (None, ..) => all.clear(),
-                (Some(_), Some(value), Some(at)) => all[at].1.clone_from(value),
-                (Some(name), Some(value), None) => all.push((name.to_owned(), value.clone())),
-                (Some(_), None, Some(at)) => drop(all.remove(at)),
-                (Some(_), None, None) => {}
-            }
+            settings::put(all, assigned.name.as_deref(), value.clone());
         })
     })
 }

@@ -5,8 +5,7 @@
 
 use super::Running;
 use crate::catalog::routines::Routine;
-use crate::run::tables::SessionFacts;
-use crate::settings::{self, steering};
+use crate::settings;
 use crate::{asked, current};
 use nestor_database::statement::Statement;
 use nestor_model::Result;
@@ -30,21 +29,9 @@ impl Drop for Restore<'_, '_> {
     }
 }
 
-/// The facts of a session under the settings of a routine.
-///
-/// Errors: those of values that cannot be set any more.
-pub(super) fn configured(facts: &SessionFacts, routine: &Routine) -> Result<SessionFacts> {
-    let mut facts = facts.clone();
-    for (name, value) in &routine.config {
-        settings::set(&mut facts.settings, name, Some(value))?;
-    }
-    facts.switches = steering::switches(&facts.settings);
-    Ok(facts)
-}
-
 /// Runs a routine under its settings.
 ///
-/// Errors: those of `run`, and of [`configured`].
+/// Errors: those of `run`, and of [`settings::under`].
 pub(super) fn under<'s, 'r, T>(
     running: &mut Running<'s, 'r>,
     routine: &Routine,
@@ -53,7 +40,7 @@ pub(super) fn under<'s, 'r, T>(
     if routine.config.is_empty() {
         return run(running);
     }
-    let facts = configured(&running.facts, routine)?;
+    let facts = settings::under(&running.facts, &routine.config)?;
     let _restore = Restore(running.statement, running.statement.lock_timeout.get());
     let manners = Manners {
         operator_bytes_max: facts.switches.operator_bytes,
